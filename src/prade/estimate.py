@@ -1,0 +1,204 @@
+"""What an estimator gives back: a distribution with its certificates, and the file it is kept in."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.errors import DataError, EstimationError
+from prade.joint import Codes, Joint
+
+if TYPE_CHECKING:
+    from prade.codec import Coded
+    from prade.layout import Layout
+    from prade.schema import Schema
+
+Floats = NDArray[np.float64]
+
+FILE_FORMAT = 1
+WEIGHT_FIELD = "prade:weight"
+
+
+class Status(enum.Enum):
+    """Why an estimator stopped, and what to do about it."""
+
+    CONVERGED = "converged"
+    EXHAUSTED = "exhausted"
+    STALLED = "stalled"
+    CYCLING = "cycling"
+    UNREACHABLE = "unreachable"
+    HOPELESS = "hopeless"
+
+    @property
+    def advice(self) -> str:
+        """One sentence on what the status means for the user."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.CONVERGED: "The estimate is optimal to the tolerance asked for.",
+    Status.EXHAUSTED: "The step limit came first; look at the gap, and raise the limit if it matters to you.",
+    Status.STALLED: "Double precision allows no further progress; the gap says how near to optimal this is.",
+    Status.CYCLING: "The noisy parts contradict each other, so Algorithm 1 goes round in circles: the answer depends "
+    "on the part that was visited last. Use MAP, or TwoStage for the exact optimum.",
+    Status.UNREACHABLE: "It is proved that no distribution on the prior's rows has these exact answers; give the "
+    "answers a scale, widen the prior, or use TwoStage for the nearest reachable ones.",
+    Status.HOPELESS: "No cell with a positive answer has a row in the prior: the answers could not be used and the "
+    "prior is returned. Check that the schema's values and the public table belong together.",
+}
+
+
+@dataclass(frozen=True)
+class PartFit:
+    """How one part's noisy answer is met."""
+
+    name: str
+    residual: float  # sum of |estimated - noisy| counts
+    noise_units: float  # the same per cell, in units of the noise's expected size: about 1 if noise explains it
+    unreachable: float  # share of the total that the answer puts in cells without any row in the prior
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One look at an estimator under way."""
+
+    step: int
+    passes: float
+    objective: float
+    gap: float
+    kl: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything about an estimate but the distribution."""
+
+    estimator: str
+    status: Status
+    total: float
+    kl: float  # KL(q || p) in nats
+    objective: float
+    gap: float
+    parts: tuple[PartFit, ...]
+    trace: tuple[TraceRow, ...] = ()
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+    certificate: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def unreachable(self) -> float:
+        """The largest share of unreachable mass over the parts."""
+        return max((fit.unreachable for fit in self.parts), default=0.0)
+
+
+class Estimate(Joint):
+    """A distribution on the prior's rows, with the report of how it came about.
+
+    Weights are calculated when they are first asked for: an estimate that is only handed on is its multipliers.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        codes: Codes,
+        report: Report,
+        *,
+        weights: Floats | None = None,
+        layout: Layout | None = None,
+        multipliers: Floats | None = None,
+    ) -> None:
+        if weights is None and (layout is None or multipliers is None):
+            raise EstimationError("an estimate needs its weights, or multipliers with their layout")
+        self.schema = schema
+        self.codes = codes
+        self.report = report
+        self.multipliers = multipliers
+        self._layout = layout
+        if weights is not None:
+            self.weights = weights
+
+    @cached_property
+    def weights(self) -> Floats:  # type: ignore[override]
+        """Mass of each row, sum 1."""
+        assert self._layout is not None
+        assert self.multipliers is not None
+        return self._layout.expand(self._layout.evaluate(self.multipliers).normalised())
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+    def __repr__(self) -> str:
+        r = self.report
+        return f"Estimate({r.estimator}, {r.status.value}, {len(self)} rows, KL {r.kl:.4g}, gap {r.gap:.2g})"
+
+    @property
+    def status(self) -> Status:
+        """Why the estimator stopped."""
+        return self.report.status
+
+    def sample(self, n: int, seed: int) -> Coded:
+        """n rows drawn systematically: each row's number is within one of n times its mass. In random order."""
+        from prade.codec import Coded
+
+        if n < 0:
+            raise EstimationError(f"cannot draw {n} rows: give a number of rows, 0 or more")
+        generator = np.random.default_rng(seed)
+        edges = np.cumsum(self.weights)
+        marks = (np.arange(n) + generator.random()) * (edges[-1] / max(n, 1))
+        rows = np.minimum(np.searchsorted(edges, marks, side="right"), len(self) - 1)
+        generator.shuffle(rows)
+        return Coded(self.schema, {name: code[rows] for name, code in self.codes.items()})
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
+        import pyarrow as pa
+
+        from prade.tables import write_table
+
+        report = asdict(self.report)
+        report["status"] = self.status.value
+        header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": report}
+        table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
+        write_table(table.replace_schema_metadata({"prade": json.dumps(header)}), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Estimate:
+        """Read what `save` wrote."""
+        from prade.schema import Schema
+        from prade.tables import read_table
+
+        table = read_table(path)
+        header = json.loads((table.schema.metadata or {}).get(b"prade", b"null"))
+        if header is None or WEIGHT_FIELD not in table.column_names:
+            raise DataError(f"{path} is not a saved estimate: expected a file written by Estimate.save")
+        if header["format"] > FILE_FORMAT:
+            raise DataError(
+                f"{path} has file format {header['format']}, this version reads up to {FILE_FORMAT}: update prade"
+            )
+        codes = {name: table[name].to_numpy() for name in table.column_names if name != WEIGHT_FIELD}
+        return cls(
+            Schema.from_toml(header["schema"]),
+            codes,
+            _report_from(header["report"]),
+            weights=table[WEIGHT_FIELD].to_numpy(),
+        )
+
+
+def _report_from(fields: dict[str, Any]) -> Report:
+    rows: Sequence[dict[str, Any]] = fields["trace"]
+    parts: Sequence[dict[str, Any]] = fields["parts"]
+    return Report(
+        **{
+            **fields,
+            "status": Status(fields["status"]),
+            "parts": tuple(PartFit(**part) for part in parts),
+            "trace": tuple(TraceRow(**row) for row in rows),
+        }
+    )

@@ -1,0 +1,173 @@
+"""What all estimators share: checked input, the report, and many groups at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.errors import EstimationError
+from prade.estimate import Estimate, PartFit, Report, Status, TraceRow
+from prade.estimators.dual import Dual
+from prade.estimators.solvers import Solver, State, Tolerance, climb
+from prade.layout import Layout
+from prade.measurement import Measurement
+from prade.prior import Prior
+from prade.workload import Workload
+
+Floats = NDArray[np.float64]
+
+_REASON = {
+    "converged": Status.CONVERGED,
+    "unreachable": Status.UNREACHABLE,
+    "stalled": Status.STALLED,
+    "exhausted": Status.EXHAUSTED,
+}
+
+
+class Estimator(Protocol):
+    """Noisy answers and a prior in, an estimate out."""
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """Estimate the distribution of a table of `total` rows.
+
+        `layout` may be given to share it between groups with the same prior and workload.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Checked input: the measurements as one vector over all cells of a layout, in shares of the total."""
+
+    layout: Layout
+    measurements: tuple[Measurement, ...]
+    total: float
+    y: Floats
+
+    @property
+    def noise_variance(self) -> Floats:
+        """Variance of the noise in y."""
+        return np.concatenate([m.variance for m in self.measurements]) / self.total**2
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether every positive answer lies in cells that no row of the prior is in."""
+        positive = self.y > 0
+        return bool(positive.any() and not (positive & self.layout.reachable).any())
+
+    def unreachable(self) -> list[float]:
+        """Per part, the share of the total that its answer puts in cells without a row."""
+        lost = np.where(self.layout.reachable, 0.0, np.maximum(self.y, 0.0))
+        return [float(min(lost[self.layout.part(k)].sum(), 1.0)) for k in range(len(self.measurements))]
+
+    def fits(self, masses: Floats) -> tuple[PartFit, ...]:
+        """Residuals of each part at these cell masses."""
+        result = []
+        for k, (m, lost) in enumerate(zip(self.measurements, self.unreachable(), strict=True)):
+            residual = np.abs(masses[self.layout.part(k)] - self.y[self.layout.part(k)]) * self.total
+            # expected size of the noise: b for Laplace, sigma sqrt(2 / pi) for Gaussian
+            size = float(m.scale.sum()) * (1.0 if m.law == "laplace" else np.sqrt(2.0 / np.pi))
+            far = float(residual.sum())
+            units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else np.inf)
+            result.append(PartFit(m.part.name, far, float(units), lost))
+        return tuple(result)
+
+
+def check(
+    prior: Prior,
+    measurements: Sequence[Measurement],
+    total: float,
+    layout: Layout | None,
+    *,
+    collapse: bool = True,
+) -> Answers:
+    """Refuse what no estimator can work with, before any work."""
+    if not measurements:
+        raise EstimationError("no measurements: give at least one noisy answer, or use the prior as it is")
+    if not np.isfinite(total) or total <= 0:
+        raise EstimationError(
+            f"total is {total!r}: a group's number of rows must be a positive number; "
+            "a noisy total that is not positive should be raised to 1 first"
+        )
+    parts = [m.part for m in measurements]
+    if layout is None:
+        layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
+    elif layout.prior is not prior or list(layout.workload) != parts:
+        raise EstimationError(
+            "the layout was made for another prior or other parts: make it with Layout(prior, workload) "
+            "from the same prior and the parts of the measurements, in their order"
+        )
+    y = np.concatenate([m.counts for m in measurements]) / total
+    return Answers(layout, tuple(measurements), float(total), y)
+
+
+def solve(
+    answers: Answers,
+    dual: Dual,
+    solver: Solver,
+    tolerance: Tolerance,
+    *,
+    name: str,
+    scale: float,
+    max_steps: int,
+    settings: dict[str, float | str],
+    certificate: dict[str, float] | None = None,
+    start: Floats | None = None,
+) -> Estimate:
+    """Climb a dual and report. `scale` turns its objective (in units of KL) into the estimator's own."""
+    trace: list[TraceRow] = []
+
+    def watch(step: int, state: State) -> None:
+        c = state.certificate
+        trace.append(TraceRow(step, state.passes, scale * c.objective, scale * c.gap, c.kl))
+
+    state, reason = climb(dual, solver, tolerance, max_steps=max_steps, start=start, watch=watch)
+    found = state.certificate
+    report = Report(
+        estimator=name,
+        status=Status.HOPELESS if answers.hopeless else _REASON[reason],
+        total=answers.total,
+        kl=found.kl,
+        objective=scale * found.objective,
+        gap=scale * found.gap,
+        parts=answers.fits(state.tilted.masses),
+        trace=tuple(trace),
+        settings=settings,
+        certificate={"dual": scale * found.value, "misfit": found.misfit, **(certificate or {})},
+    )
+    prior = answers.layout.prior
+    return Estimate(prior.schema, prior.codes, report, layout=dual.layout, multipliers=state.multipliers)
+
+
+def fit_many(
+    estimator: Estimator,
+    prior: Prior,
+    groups: Iterable[tuple[Sequence[Measurement], float]],
+    *,
+    layout: Layout,
+    threads: int = 1,
+) -> Iterator[Estimate]:
+    """Estimates of many groups with one prior and one workload, in their order, several at a time.
+
+    Hands each estimate on as soon as its turn has come and never works more than a few ahead, so memory does not grow
+    with the number of groups: use an estimate, then let go of it.
+    """
+    remaining = iter(groups)
+    with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:
+
+        def submit(group: tuple[Sequence[Measurement], float]) -> Future[Estimate]:
+            return pool.submit(estimator.fit, prior, group[0], group[1], layout=layout)
+
+        waiting = [submit(group) for group in islice(remaining, 2 * threads)]
+        while waiting:
+            estimate = waiting.pop(0).result()
+            waiting.extend(submit(group) for group in islice(remaining, 1))
+            yield estimate

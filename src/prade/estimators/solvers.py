@@ -1,0 +1,252 @@
+"""Three ways to climb the dual, each a frozen value with `init` and `step`; `climb` is the loop that they share.
+
+* `Newton`: all multipliers at once, curvature from a sample of rows, the box by a small quadratic programme. A handful
+  of passes over the rows; needs (number of cells)^2 memory.
+* `BlockAscent`: one part at a time, solved exactly (Algorithm 1's update with a clipped multiplier), parts of a bundle
+  inside the bundle's table. No memory beyond the rows; the choice for many cells.
+* `LBFGSB`: scipy's bounded quasi-Newton on the same dual: slow and sturdy, an independent opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade import kernels
+from prade.estimators.dual import Certificate, Dual
+from prade.layout import Tilted
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS_FOR_NEWTON = 2000  # dense curvature: 32 MB, and a factorisation of a few hundred milliseconds
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a solver stands."""
+
+    multipliers: Floats
+    tilted: Tilted
+    certificate: Certificate
+    passes: float  # passes over all rows so far, one pass touching every bundle once
+    sample: int = 0  # rows for the next curvature estimate (Newton)
+    reach: float = np.inf  # how far the next step may move a multiplier (Newton)
+    stuck: bool = False
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When to stop: gap <= relative * objective (or <= absolute), and exact answers met to `misfit`."""
+
+    relative: float = 1e-6
+    absolute: float = 1e-12
+    misfit: float = 1e-9
+
+    def met(self, certificate: Certificate) -> bool:
+        """Whether the certificate is good enough."""
+        allowed = max(self.relative * abs(certificate.objective), self.absolute)
+        return certificate.gap <= allowed and certificate.misfit <= self.misfit
+
+
+class Solver(Protocol):
+    """One way to climb."""
+
+    def step(self, dual: Dual, state: State) -> State:
+        """A better state; `stuck` when there is none to be found."""
+        ...
+
+
+def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
+    """Evaluate multipliers."""
+    tilted = dual.layout.evaluate(multipliers)
+    return State(multipliers, tilted, dual.certify(multipliers, tilted), passes)
+
+
+def climb(
+    dual: Dual,
+    solver: Solver,
+    tolerance: Tolerance,
+    *,
+    max_steps: int,
+    start: Floats | None = None,
+    watch: Callable[[int, State], None] = lambda step, state: None,
+) -> tuple[State, str]:
+    """Step until the certificate is good enough; returns the last state and why it stopped.
+
+    "converged", "unreachable" (proved: exact answers contradict each other or the support), "stalled" (no progress
+    left in double precision) or "exhausted" (`max_steps`).
+    """
+    low, high = dual.box
+    state = state_at(dual, dual.start() if start is None else np.clip(start, low, high), 1.0)
+    for step in range(max_steps + 1):
+        watch(step, state)
+        if tolerance.met(state.certificate):
+            return state, "converged"
+        if dual.refuted(state.multipliers, state.tilted):
+            return state, "unreachable"
+        if state.stuck:
+            return state, "stalled"
+        if step < max_steps:
+            state = solver.step(dual, state)
+    return state, "exhausted"
+
+
+@dataclass(frozen=True)
+class BlockAscent:
+    """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
+
+    A sweep visits every part once; rows are scaled by one bundle's ratios and counted for the next in one fused pass.
+    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates.
+    """
+
+    sweeps: int = 4
+
+    def step(self, dual: Dual, state: State) -> State:
+        """Some sweeps, then a fresh evaluation from the multipliers, so that rounding does not pile up."""
+        layout = dual.layout
+        low, high = dual.box
+        lam = state.multipliers.copy()
+        weights = state.tilted.normalised()
+        number = len(layout.bundles)
+        widest = int(np.diff(layout.start).max())
+        hist = np.zeros((len(layout.chunks()), widest))
+        ratio = np.ones(widest)
+        layout.over_chunks(lambda i, a, b: kernels.count(layout.codes[0], weights, a, b, hist[i]))
+        for visit in range(self.sweeps * number):
+            now, then = visit % number, (visit + 1) % number
+            start, stop = int(layout.start[now]), int(layout.start[now + 1])
+            mass = hist.sum(axis=0)[: stop - start]
+            mass /= mass.sum()
+            kernels.ascend_bundle(
+                mass, start, stop, layout.indptr, layout.cells, layout.bundles[now], layout.part_start,
+                dual.y, dual.variance, low, high, lam, ratio,
+            )  # fmt: skip
+            hist[:] = 0.0
+            code, next_code = layout.codes[now], layout.codes[then]
+            layout.over_chunks(
+                lambda i, a, b, c=code, n=next_code: kernels.scale_and_count(c, ratio, n, weights, a, b, hist[i])
+            )
+        new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
+        return replace(new, stuck=np.array_equal(lam, state.multipliers))
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Projected Newton with block ascent to fall back on: the dual's quadratic model is maximised in the box.
+
+    The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a systematic sample of
+    rows drawn in proportion to q, doubled whenever a step gains less than hoped: a wrong curvature costs steps, never
+    correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
+    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good.
+    """
+
+    sample: int = 8192
+    reach: float = 3.0  # no multiplier moves further in one step: the model is one of exponentials
+    shrink: float = 0.3  # a step that leaves more than this share of the gap asks for a better curvature
+
+    def step(self, dual: Dual, state: State) -> State:
+        """One Newton step, or two sweeps."""
+        layout = dual.layout
+        lam = state.multipliers
+        sample = min(state.sample or max(self.sample, 16 * layout.n_cells), layout.rows)
+        low, high = dual.box
+        slope = dual.slope(lam, state.tilted)
+        curvature = layout.covariance(state.tilted, sample, offset=0.5)
+        curvature[np.diag_indices(layout.n_cells)] += dual.variance
+        reach = min(state.reach, self.reach)
+        near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
+        direction = maximise_in_box(curvature, slope, near, far)
+        before = state.certificate
+        # beyond this no comparison of dual values means anything in double precision
+        noise = 1e-14 * (1.0 + abs(before.value) + float(np.abs(lam) @ np.abs(dual.y)))
+        trial = state_at(dual, np.clip(lam + direction, low, high), state.passes + 1.0)
+        if trial.certificate.value >= before.value + 0.1 * float(slope @ direction) - noise:
+            after = trial.certificate
+            good = after.gap + after.misfit <= self.shrink * (before.gap + before.misfit)
+            settled = np.array_equal(trial.multipliers, lam) and sample == layout.rows
+            return replace(trial, sample=sample if good else 2 * sample, reach=2.0 * reach, stuck=settled)
+        swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
+        stuck = swept.stuck and sample == layout.rows
+        return replace(swept, sample=2 * sample, reach=reach / 2.0, stuck=stuck)
+
+
+def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
+    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step.
+
+    Coordinate sweeps find out which bounds hold; a factorisation solves for the rest exactly; repeated until the
+    projected slope is small beside the slope at the start.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    diagonal = np.diag(curvature)
+    matrix = curvature.copy()
+    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible
+    matrix[np.diag_indices(len(slope))] += 1e-10 + 1e-9 * diagonal
+    x = np.zeros(len(slope))
+    left = slope.copy()
+    goal = 1e-4 * float(np.abs(slope).sum())
+
+    def gain(candidate: Floats) -> float:
+        return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
+
+    for _ in range(10):
+        kernels.coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
+        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
+        if float(np.abs(left[~blocked]).sum()) <= goal:
+            break
+        free = (x > low) & (x < high)
+        if not free.any():
+            continue
+        try:
+            factor = cho_factor(matrix[np.ix_(free, free)], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue  # too near to singular to factorise: coordinate sweeps alone go on
+        move = np.zeros(len(slope))
+        move[free] = cho_solve(factor, left[free], check_finite=False)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(move > 0, (high - x) / move, np.where(move < 0, (low - x) / move, np.inf))
+        inside = np.clip(x + min(1.0, float(room.min())) * move, low, high)
+        x = max((x, np.clip(x + move, low, high), inside), key=gain)
+        left = slope - matrix @ x
+    return x
+
+
+@dataclass(frozen=True)
+class LBFGSB:
+    """scipy's L-BFGS-B on the dual with its box."""
+
+    iterations: int = 200
+    memory: int = 20
+
+    def step(self, dual: Dual, state: State) -> State:
+        """Up to `iterations` iterations."""
+        from scipy.optimize import Bounds, minimize
+
+        evaluations = 0
+
+        def negative(lam: Floats) -> tuple[float, Floats]:
+            nonlocal evaluations
+            evaluations += 1
+            tilted = dual.layout.evaluate(lam)
+            return -dual.value(lam, tilted), -dual.slope(lam, tilted)
+
+        low, high = dual.box
+        found = minimize(
+            negative,
+            state.multipliers,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(low, high),
+            options={"maxiter": self.iterations, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxls": 50},
+        )
+        new = state_at(dual, np.clip(found.x, low, high), state.passes + evaluations + 1.0)
+        return replace(new, stuck=found.nit < self.iterations)
+
+
+def best_solver(dual: Dual) -> Solver:
+    """Newton where its matrix fits, block ascent beyond."""
+    return Newton() if dual.layout.n_cells <= MOST_CELLS_FOR_NEWTON else BlockAscent()

@@ -1,0 +1,324 @@
+"""The inner loops, compiled: passes over the rows, one block's exact step, the small box-bounded quadratic.
+
+Everything here works on plain arrays and releases the interpreter lock, so that row chunks and groups can run in
+threads. Sums are taken per chunk in a fixed order: results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[Any]  # unsigned integers of any width
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+TILE = 1024  # rows handled together: logits of a tile stay in the first-level cache between the two inner loops
+LARGEST_MULTIPLIER = 300.0  # stands for "unbounded": e^-300 is no mass, and e^(2 * 300) is still a number
+
+
+def compiled(function: Kernel) -> Kernel:
+    """Compile with the lock released and the machine code kept on disk."""
+    return cast(Kernel, numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+@compiled
+def tilt(
+    codes: Codes,
+    start: Ints,
+    logits: Floats,
+    base: Floats,
+    first: int,
+    last: int,
+    hist: Floats,
+    weights: Floats,
+    shifts: Floats,
+) -> tuple[float, float]:
+    """w_j = base_j * exp(sum_b logits_b[code_b(j)]) for rows first..last, and its mass per bundle cell.
+
+    A running maximum keeps every exponential in range: `weights` are stored divided by e^shift of their tile.
+    `hist` must come in zeroed; returns (sum of w) / e^top and top, the largest logit of a row with base > 0.
+    """
+    eta = np.empty(TILE)
+    top = -np.inf
+    total = 0.0
+    for tile in range(first, last, TILE):
+        size = min(TILE, last - tile)
+        eta[:size] = 0.0
+        for b in range(codes.shape[0]):
+            code = codes[b, tile : tile + size]
+            logit = logits[start[b] : start[b + 1]]
+            for j in range(size):
+                eta[j] += logit[code[j]]
+        peak = -np.inf
+        for j in range(size):
+            if eta[j] > peak and base[tile + j] > 0.0:
+                peak = eta[j]
+        if peak > top:
+            if total > 0.0:
+                rescale = np.exp(top - peak)
+                total *= rescale
+                hist *= rescale
+            top = peak
+        shifts[tile // TILE] = top
+        if top == -np.inf:
+            weights[tile : tile + size] = 0.0
+            continue
+        subtotal = 0.0
+        for j in range(size):
+            # rows without base mass may have any logit: keep them from overflowing
+            eta[j] = base[tile + j] * np.exp(min(eta[j] - top, 0.0))
+            weights[tile + j] = eta[j]
+            subtotal += eta[j]
+        total += subtotal
+        for b in range(codes.shape[0]):
+            code = codes[b, tile : tile + size]
+            cell = hist[start[b] : start[b + 1]]
+            for j in range(size):
+                cell[code[j]] += eta[j]
+    return total, top
+
+
+@compiled
+def count(code: Codes, weights: Floats, first: int, last: int, hist: Floats) -> None:
+    """Mass per bundle cell of one bundle."""
+    for j in range(first, last):
+        hist[code[j]] += weights[j]
+
+
+@compiled
+def scale_and_count(
+    code: Codes, ratio: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
+) -> None:
+    """The fused step of a sweep: scale the rows by this bundle's ratios and count the next bundle's masses."""
+    for j in range(first, last):
+        w = weights[j] * ratio[code[j]]
+        weights[j] = w
+        hist[next_code[j]] += w
+
+
+@compiled
+def scale_add_and_count(
+    code: Codes, ratio: Floats, extra: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
+) -> None:
+    """As `scale_and_count`, with a constant added per cell: cases 2 and 4 of Definition 1."""
+    for j in range(first, last):
+        w = weights[j] * ratio[code[j]] + extra[code[j]]
+        weights[j] = w
+        hist[next_code[j]] += w
+
+
+@compiled
+def systematic(
+    weights: Floats, shifts: Floats, top: float, number: int, offset: float, rows: Ints, multiplicity: Floats
+) -> int:
+    """Systematic sample of `number` rows in proportion to weights * e^shift; returns how many distinct ones."""
+    total = 0.0
+    for j in range(len(weights)):
+        total += weights[j] * np.exp(shifts[j // TILE] - top)
+    step = total / number
+    threshold = offset * step
+    cumulated = 0.0
+    taken = 0
+    for j in range(len(weights)):
+        cumulated += weights[j] * np.exp(shifts[j // TILE] - top)
+        hits = 0
+        while cumulated > threshold:
+            hits += 1
+            threshold += step
+        if hits > 0 and taken < len(rows):
+            rows[taken] = j
+            multiplicity[taken] = hits
+            taken += 1
+    return taken
+
+
+@compiled
+def second_moments(
+    codes: Codes, start: Ints, indptr: Ints, cells: Ints, rows: Ints, multiplicity: Floats, moments: Floats
+) -> None:
+    """moments[i, l] + moments[l, i] += multiplicity of the rows that lie in both cells i and l != i; diagonal once."""
+    at = np.empty(moments.shape[0], np.int64)
+    for t in range(len(rows)):
+        filled = 0
+        for b in range(codes.shape[0]):
+            g = start[b] + codes[b, rows[t]]
+            for position in range(indptr[g], indptr[g + 1]):
+                at[filled] = cells[position]
+                filled += 1
+        for i in range(filled):
+            target = moments[at[i]]
+            for other in range(i + 1):
+                target[at[other]] += multiplicity[t]
+
+
+@compiled
+def wright_omega(z: float) -> float:
+    """The w > 0 with w + log w = z."""
+    if z < -40.0:
+        return float(np.exp(z))
+    w = float(np.exp(z)) if z < 1.0 else z - float(np.log(z))
+    for _ in range(20):
+        step = (w + float(np.log(w)) - z) / (1.0 + 1.0 / w)
+        # the function is concave: a full step from the left may leave the positive numbers
+        w = w - step if step < w else w / 2.0
+        if abs(step) <= 1e-15 * w:
+            break
+    return w
+
+
+@compiled
+def cell_multiplier(level: float, mass: float, y: float, variance: float, old: float, low: float, high: float) -> float:
+    """argmax over x in [low, high] of  x y - variance x^2 / 2 - mass e^(x - old) / level."""
+    if variance > 0.0:
+        best = y / variance
+        if mass > 0.0:
+            best -= wright_omega(np.log(mass / (level * variance)) - old + y / variance)
+    elif mass > 0.0:
+        best = old + np.log(y * level / mass) if y > 0.0 else low
+    elif y != 0.0:
+        best = high if y > 0.0 else low  # nobody lives here: the multiplier costs nothing
+    else:
+        best = old
+    return min(max(best, low), high)
+
+
+@compiled
+def block_excess(
+    level: float,
+    uncovered: float,
+    mass: Floats,
+    y: Floats,
+    variance: Floats,
+    old: Floats,
+    low: Floats,
+    high: Floats,
+    new: Floats,
+) -> float:
+    """uncovered + sum_i mass_i e^(new_i - old_i) - level, with every `new_i` optimal for that level."""
+    total = uncovered
+    for i in range(len(y)):
+        new[i] = cell_multiplier(level, mass[i], y[i], variance[i], old[i], low[i], high[i])
+        if mass[i] > 0.0:
+            total += mass[i] * np.exp(new[i] - old[i])
+    return total - level
+
+
+@compiled
+def block_multipliers(
+    uncovered: float, mass: Floats, y: Floats, variance: Floats, old: Floats, low: Floats, high: Floats, new: Floats
+) -> None:
+    """The exact maximum of the dual over one part's multipliers: one unknown, the normaliser Z (`level`).
+
+    Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), found by bracketing from the current total and bisecting in
+    log Z. Any root is the optimum, because the dual is concave. The total mass before the step is 1.
+    """
+    level = uncovered + mass.sum()
+    if level <= 0.0:
+        new[:] = old
+        return
+    excess = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
+    if abs(excess) <= 1e-14 * level:
+        return
+    upward = excess > 0.0
+    near = level
+    far = level
+    factor = 1.5
+    for _ in range(60):
+        far = near * factor if upward else near / factor
+        excess = block_excess(far, uncovered, mass, y, variance, old, low, high, new)
+        if (excess > 0.0) != upward:
+            break
+        near = far
+        factor = factor * factor if factor < 1e20 else factor
+    for _ in range(200):
+        middle = np.sqrt(near) * np.sqrt(far)
+        if middle in (near, far):
+            break
+        excess = block_excess(middle, uncovered, mass, y, variance, old, low, high, new)
+        if abs(excess) <= 1e-15 * middle:
+            break
+        if (excess > 0.0) == upward:
+            near = middle
+        else:
+            far = middle
+
+
+@compiled
+def ascend_bundle(
+    hist: Floats,
+    start: int,
+    stop: int,
+    indptr: Ints,
+    cells: Ints,
+    parts: Ints,
+    part_start: Ints,
+    y: Floats,
+    variance: Floats,
+    low: Floats,
+    high: Floats,
+    lam: Floats,
+    ratio: Floats,
+) -> None:
+    """Exact block steps for the parts of one bundle, one after the other, inside the bundle's small table.
+
+    `hist` are the masses of the bundle's cells (sum 1). `lam` is updated; `ratio` receives, per bundle cell, what its
+    rows' weights are to be multiplied with. Same as visiting the parts one by one over all rows.
+    """
+    size = stop - start
+    cell_of = np.empty(size, np.int64)
+    ratio[:size] = 1.0
+    for member in range(len(parts)):
+        a, b = part_start[parts[member]], part_start[parts[member] + 1]
+        mass = np.zeros(b - a)
+        uncovered = 0.0
+        for g in range(size):
+            cell_of[g] = -1
+            for position in range(indptr[start + g], indptr[start + g + 1]):
+                if a <= cells[position] < b:
+                    cell_of[g] = cells[position] - a
+            if cell_of[g] >= 0:
+                mass[cell_of[g]] += hist[g]
+            else:
+                uncovered += hist[g]
+        new = np.empty(b - a)
+        block_multipliers(uncovered, mass, y[a:b], variance[a:b], lam[a:b], low[a:b], high[a:b], new)
+        total = 0.0
+        for g in range(size):
+            if cell_of[g] >= 0:
+                i = cell_of[g]
+                factor = np.exp(new[i] - lam[a + i])
+                hist[g] *= factor
+                ratio[g] *= factor
+            total += hist[g]
+        lam[a:b] = new
+        # unit mass again; the common factor leaves the distribution as it is
+        for g in range(size):
+            hist[g] /= total
+            ratio[g] /= total
+
+
+@compiled
+def coordinate_sweeps(
+    curvature: Floats, low: Floats, high: Floats, x: Floats, slope: Floats, sweeps: int, tolerance: float
+) -> None:
+    """Coordinate ascent on  g.x - x'Hx / 2  over the box, with slope = g - Hx kept up to date."""
+    for _ in range(sweeps):
+        largest = 0.0
+        for i in range(len(x)):
+            h = curvature[i, i]
+            moved = min(max(x[i] + slope[i] / h, low[i]), high[i])
+            step = moved - x[i]
+            if step != 0.0:
+                x[i] = moved
+                row = curvature[i]
+                for j in range(len(x)):
+                    slope[j] -= step * row[j]
+                largest = max(largest, abs(step) * np.sqrt(h))
+        if largest <= tolerance:
+            break

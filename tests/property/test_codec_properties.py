@@ -1,0 +1,209 @@
+"""Laws of schemas and codes that hold for every schema, not only for those that came to mind."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prade.codec import Coded, Decoder, encode, outside
+from prade.errors import WorkloadError
+from prade.schema import Column, Schema
+
+laws = settings(derandomize=True, deadline=None, max_examples=60)
+
+WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+FLOATS = st.floats(-1e300, 1e300)
+WHOLES = st.integers(-(2**40), 2**40)
+
+
+@st.composite
+def categorical(draw: st.DrawFn, name: str = "X") -> Column:
+    lists = st.one_of(
+        st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=8, unique=True),
+        st.lists(FLOATS, min_size=1, max_size=8, unique=True),
+        st.lists(WORDS, min_size=1, max_size=8, unique=True),
+        st.lists(st.booleans(), min_size=1, max_size=2, unique=True),
+    )
+    values = tuple(draw(lists))
+    other = draw(st.none() | st.sampled_from(values))
+    return Column(name, "categorical", values=values, missing=draw(st.booleans()), other=other)
+
+
+@st.composite
+def numeric(draw: st.DrawFn, name: str = "X") -> Column:
+    kind = draw(st.sampled_from(["whole", "real", "date"]))
+    numbers = {"whole": WHOLES.map(float), "real": FLOATS, "date": st.integers(-(10**5), 10**5).map(float)}[kind]
+    edges = sorted(set(draw(st.lists(numbers, min_size=1, max_size=6))))
+    low, high = sorted((draw(numbers), draw(numbers)))
+    missing = draw(st.booleans())
+    return Column(
+        name,
+        "numeric",
+        edges=tuple(edges),
+        integer=kind != "real",
+        dates=kind == "date",
+        min=draw(st.sampled_from([None, low])),
+        max=draw(st.sampled_from([None, high])),
+        missing=missing,
+        unknown=draw(st.sampled_from([None, "clip", "missing"] if missing else [None, "clip"])),
+    )
+
+
+def columns(name: str = "X") -> st.SearchStrategy[Column]:
+    return st.one_of(categorical(name), numeric(name))
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    return Schema([draw(columns(name)) for name in ("A", "B")[: draw(st.integers(1, 2))]])
+
+
+def every_code(schema: Schema, rows: int = 3) -> Coded:
+    """Each code of each column at least `rows` times."""
+    most = max(schema.shape(schema.names)) * rows
+    return Coded(schema, {name: np.arange(most) % schema.size(name) for name in schema.names})
+
+
+def assert_same(left: Coded, right: Coded) -> None:
+    for name in left.columns:
+        assert left.codes[name].tolist() == right.codes[name].tolist(), left.schema[name]
+
+
+@laws
+@given(schemas())
+def test_a_schema_survives_its_file(schema: Schema) -> None:
+    again = Schema.from_toml(schema.to_toml())
+    assert again == schema
+    assert again.fingerprint() == schema.fingerprint()
+    assert all(len(column.labels()) == column.size for column in again)
+
+
+@laws
+@given(schemas(), st.integers(0, 2**32), st.sampled_from(["pyarrow", "pandas", "polars"]))
+def test_what_is_decoded_encodes_to_the_same_codes(schema: Schema, seed: int, like: Any) -> None:
+    coded = every_code(schema)
+    table = Decoder.plain(schema).decode(coded, seed=seed, like=like)
+    assert_same(coded, encode(schema, table))
+    assert outside(schema, table) == {}
+
+
+@laws
+@given(schemas(), st.integers(0, 2**32), st.integers(0, 4))
+def test_so_it_does_with_a_public_table_that_has_only_some_bins(schema: Schema, seed: int, rows: int) -> None:
+    coded = every_code(schema)
+    public = Decoder.plain(schema).decode(coded.take(np.arange(min(rows, len(coded)))), seed=seed)
+    table = Decoder.fit(schema, public).decode(coded, seed=seed)
+    assert_same(coded, encode(schema, table))
+    assert outside(schema, table) == {}
+    assert table.schema.equals(public.schema)
+
+
+PUBLIC_TYPES = [pa.int8(), pa.uint16(), pa.int32(), pa.float32(), pa.float64(), pa.string(), pa.large_string()]
+
+
+@laws
+@given(numeric(), st.sampled_from(PUBLIC_TYPES), st.lists(st.integers(0, 127), max_size=5), st.integers(0, 99))
+def test_whatever_type_the_public_column_has(column: Column, kind: pa.DataType, cells: list[int], seed: int) -> None:
+    schema = Schema([column])
+    if column.dates:
+        days = [datetime.date(1970, 1, 1) + datetime.timedelta(days=cell) for cell in cells]
+        public = pa.table({"X": pa.array(days, pa.date32()).cast(pa.timestamp("ms"))})
+    else:
+        public = pa.table({"X": pa.array(cells, pa.int64()).cast(kind)})
+    coded = every_code(schema)
+    assert_same(coded, encode(schema, Decoder.fit(schema, public).decode(coded, seed=seed)))
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.dates(),
+    st.datetimes(),
+    st.binary(max_size=3),
+)
+
+
+@laws
+@given(categorical(), st.lists(CELLS, max_size=8))
+def test_no_cell_makes_encode_fail(column: Column, cells: list[Any]) -> None:
+    # one cell of another kind makes the column one of mixed objects, whatever the others are
+    table = {"X": np.array([*cells, 1, "x", None], dtype=object)}
+    codes = encode(Schema([column]), table).codes["X"]
+    assert len(codes) == len(cells) + 3
+    assert codes.max() < column.size
+    if column.missing:
+        assert codes[-1] == column.size - 1
+
+
+@laws
+@given(numeric(), st.lists(st.floats() | st.text(max_size=5).filter(lambda text: text.isprintable()), max_size=8))
+def test_no_text_makes_a_numeric_column_fail(column: Column, cells: list[Any]) -> None:
+    codes = encode(Schema([column]), {"X": [*map(str, cells), "N"]}).codes["X"]
+    assert codes.max() < column.size
+    assert codes[-1] == column.fallback
+
+
+@laws
+@given(numeric().filter(lambda column: not column.dates), st.lists(FLOATS, min_size=1, max_size=20))
+def test_codes_grow_with_the_number(column: Column, numbers: list[float]) -> None:
+    if column.unknown == "missing":
+        return
+    ordered = sorted(numbers)
+    codes = encode(Schema([column]), {"X": ordered}).codes["X"].astype(int)
+    assert (np.diff(codes) >= 0).all()
+
+
+COMPARISONS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+@laws
+@given(data=st.data())
+def test_a_comparison_of_codes_is_the_comparison_of_values(op: str, data: st.DataObject) -> None:
+    edges = sorted(data.draw(st.sets(st.integers(-1, 13), min_size=1, max_size=5)))
+    shift = data.draw(st.sampled_from([0.0, 0.5]))
+    column = Column("X", "numeric", edges=tuple(e + shift for e in edges), integer=True, min=0, max=12, missing=True)
+    value = data.draw(st.integers(-2, 14).map(lambda number: number / 1) | st.floats(-2, 14))
+    try:
+        chosen = column.split(op, value)
+    except WorkloadError:
+        # refused only if some bin has values on both sides
+        codes = encode(Schema([column]), {"X": list(range(13))}).codes["X"]
+        truth = np.array([COMPARISONS[op](x, value) for x in range(13)])
+        assert any(len(set(truth[codes == code])) == 2 for code in set(codes.tolist()))
+        return
+    codes = encode(Schema([column]), {"X": list(range(13))}).codes["X"]
+    assert chosen[codes].tolist() == [COMPARISONS[op](x, value) for x in range(13)]
+    assert not chosen[-1]
+
+
+@laws
+@given(st.lists(FLOATS | st.none(), min_size=1, max_size=300), st.integers(2, 8))
+def test_an_inferred_schema_fits_its_table(cells: list[float | None], bins: int) -> None:
+    if all(cell is None for cell in cells):
+        return
+    schema = Schema.infer({"X": cells}, max_values=8, bins=bins)
+    assert outside(schema, {"X": cells}) == {}
+    assert Schema.from_toml(schema.to_toml()) == schema
+    coded = encode(schema, {"X": cells})
+    if schema["X"].kind == "numeric":
+        assert schema["X"].present <= bins + 1
+        assert math.isclose(coded.project(("X",)).sum(), 1.0)

@@ -1,0 +1,301 @@
+"""Laws of queries, parts and workloads on random small schemas, against brute force."""
+
+import itertools
+import operator
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prade.joint import Joint
+from prade.privacy import Unit
+from prade.query import backticked, parse
+from prade.schema import Column, Schema
+from prade.workload import Cells, Marginal, Predicate, RowCells, Workload
+
+law = settings(derandomize=True, deadline=None, max_examples=150)
+
+COMPARE = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+WORDS = ["a", "b b", "it's", '"', "`", "missing"]
+MIRROR = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Rows(Joint):
+    """A joint distribution given by its rows."""
+
+    def __init__(self, schema, codes, weights):
+        self.schema, self.codes, self.weights = schema, codes, np.asarray(weights, dtype=float)
+
+
+# ------------------------------------------------------------------ random schemas, rows and queries
+
+
+@st.composite
+def columns(draw, name):
+    missing = draw(st.booleans())
+    kind = draw(st.sampled_from(["words", "numbers", "whole bins", "bins"]))
+    if kind == "words":
+        values = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True))
+        return Column(name, "categorical", values=tuple(values), missing=missing)
+    if kind == "numbers":
+        values = draw(st.lists(st.integers(-3, 3), min_size=1, max_size=3, unique=True))
+        return Column(name, "categorical", values=tuple(values), missing=missing)
+    edges = sorted(draw(st.lists(st.integers(-3, 4), min_size=1, max_size=3, unique=True)))
+    return Column(name, "numeric", edges=tuple(edges), integer=kind == "whole bins", missing=missing)
+
+
+@st.composite
+def schemas(draw, most=3):
+    names = ["A", "B b", "in"][: draw(st.integers(1, most))]
+    return Schema([draw(columns(name)) for name in names])
+
+
+@st.composite
+def cells_with_values(draw, column):
+    """A code of the column and a value that it stands for; None is missing."""
+    code = draw(st.integers(0, column.size - 1))
+    if column.missing and code == column.size - 1:
+        return code, None
+    if column.kind == "categorical":
+        return code, column.values[code]
+    low = column.edges[code - 1] if code else column.edges[0] - 5
+    high = column.edges[code] if code < len(column.edges) else column.edges[-1] + 5
+    if column.integer:
+        return code, draw(st.integers(int(low), int(high) - 1))
+    return code, draw(st.floats(low, high, exclude_max=True))
+
+
+@st.composite
+def comparisons(draw, column):
+    """The text of one comparison and what it means for a value."""
+    name = backticked(column.name)
+    if column.missing and draw(st.integers(0, 4)) == 0:
+        wanted = draw(st.booleans())
+        return f"{name} is {'' if wanted else 'not '}missing", lambda value: (value is None) == wanted
+    if column.kind == "categorical" and draw(st.booleans()):
+        listed = draw(st.lists(st.sampled_from(column.values), min_size=1, max_size=3))
+        inside = draw(st.booleans())
+        text = f"{name} {'in' if inside else 'not in'} [{', '.join(map(repr, listed))}]"
+        return text, lambda value: value is not None and (value in listed) == inside
+    if column.kind == "categorical":
+        symbols = list(COMPARE) if isinstance(column.values[0], int) else ["==", "!="]
+        symbol, bound = draw(st.sampled_from(symbols)), draw(st.sampled_from(column.values))
+    else:
+        symbol = draw(st.sampled_from(["<", ">=", "<=", ">"] if column.integer else ["<", ">="]))
+        bound = int(draw(st.sampled_from(column.edges))) - (symbol in ("<=", ">"))
+    text = f"{bound!r}{MIRROR[symbol]}{name}" if draw(st.booleans()) else f"{name} {symbol} {bound!r}"
+    return text, lambda value: value is not None and COMPARE[symbol](value, bound)
+
+
+@st.composite
+def queries(draw, schema, depth=3):
+    """The text of a query and what it means for a row given as {column: value}."""
+    form = draw(st.sampled_from(["compare", "and", "or", "not"])) if depth else "compare"
+    if form == "compare":
+        column = draw(st.sampled_from(schema.columns))
+        text, holds = draw(comparisons(column))
+        return text, lambda row: holds(row[column.name])
+    if form == "not":
+        text, holds = draw(queries(schema, depth - 1))
+        return f"not ({text})", lambda row: not holds(row)
+    terms = [draw(queries(schema, depth - 1)) for _ in range(draw(st.integers(2, 3)))]
+    text = f" {form} ".join(f"({text})" for text, _ in terms)
+    join = all if form == "and" else any
+    return text, lambda row: join(holds(row) for _, holds in terms)
+
+
+def domain(schema):
+    """Codes of every cell of the full domain, in C order."""
+    grid = np.indices(schema.shape(schema.coded)).reshape(len(schema.coded), -1)
+    return {name: codes.astype(np.uint8) for name, codes in zip(schema.coded, grid, strict=True)}
+
+
+@st.composite
+def joints(draw, schema):
+    everything = domain(schema)
+    cells = len(everything[schema.coded[0]])
+    chosen = draw(st.lists(st.integers(0, cells - 1), min_size=1, max_size=8))
+    weights = np.array(draw(st.lists(st.integers(1, 9), min_size=len(chosen), max_size=len(chosen))))
+    return Rows(schema, {name: codes[chosen] for name, codes in everything.items()}, weights / weights.sum())
+
+
+@st.composite
+def parts(draw, schema):
+    kind = draw(st.sampled_from(["marginal", "cells", "predicate"]))
+    names = draw(st.lists(st.sampled_from(schema.coded), min_size=1, unique=True))
+    if kind == "marginal":
+        return Marginal.of(schema, names)
+    if kind == "predicate":
+        return Predicate(parse(draw(queries(schema))[0], schema))
+    n_cells = draw(st.integers(1, 3))
+    size = schema.domain_size(names)
+    return Cells(names, draw(st.lists(st.integers(0, n_cells), min_size=size, max_size=size)), n_cells)
+
+
+# ------------------------------------------------------------------ queries
+
+
+@law
+@given(st.data())
+def test_mask_is_what_the_words_say(data):
+    schema = data.draw(schemas())
+    text, holds = data.draw(queries(schema))
+    rows = [
+        {column.name: data.draw(cells_with_values(column)) for column in schema.columns}
+        for _ in range(data.draw(st.integers(1, 6)))
+    ]
+    codes = {name: np.array([row[name][0] for row in rows], dtype=np.uint8) for name in schema.names}
+    expected = [holds({name: value for name, (_, value) in row.items()}) for row in rows]
+    query = parse(text, schema)
+    assert query.mask(codes).tolist() == expected
+    assert parse(query.text, schema) == query
+    # the table says the same as the mask, and `possible` never leaves out a satisfying row
+    table = query.table(schema)
+    assert table[tuple(codes[name] for name in query.columns)].tolist() == expected
+    for name, possible in query.possible().items():
+        assert possible[codes[name][expected]].all()
+
+
+# ------------------------------------------------------------------ parts and their split
+
+
+@law
+@given(st.data())
+def test_every_part_is_a_function_into_its_cells(data):
+    schema = data.draw(schemas())
+    part = data.draw(parts(schema))
+    everything = domain(schema)
+    cells = part.cells(schema, everything)
+    assert cells.max() <= part.n_cells
+    assert part.covers == bool((cells < part.n_cells).all())
+    assert len(part.labels(schema)) == part.n_cells
+    own = part.inside(schema)[tuple(everything[name] for name in part.columns)]
+    np.testing.assert_array_equal(own, cells < part.n_cells)
+
+
+@law
+@given(st.data())
+def test_a_matrix_is_split_without_loss(data):
+    schema = data.draw(schemas())
+    on_support = data.draw(st.booleans())
+    support = data.draw(joints(schema)) if on_support else None
+    everything = domain(schema)
+    codes = everything if support is None else support.codes
+    width = len(next(iter(codes.values())))
+    bits = st.lists(st.booleans(), min_size=width, max_size=width)
+    matrix = np.array(data.draw(st.lists(bits, min_size=1, max_size=8)))
+    workload = Workload.matrix(schema, matrix, support=support)
+    assert workload.n_queries == len(matrix)
+    again = [workload[part].cells(schema, codes) == cell for part, cell in workload.origin]
+    np.testing.assert_array_equal(np.array(again), matrix)
+    joint = data.draw(joints(schema)) if support is None else support
+    weights = joint.weights if on_support else joint.project(schema.coded).ravel()
+    np.testing.assert_allclose(workload.in_order(workload.answer(joint)), matrix @ weights, atol=1e-12)
+    # no split has fewer parts than the most crowded point has queries, nor more than there are queries
+    assert max(1, matrix.sum(axis=0).max()) <= len(workload) <= len(matrix)
+    assert workload.per_row == matrix.sum(axis=0).max()
+    assert all(isinstance(part, RowCells if on_support else Cells) for part in workload)
+
+
+@law
+@given(st.data())
+def test_queries_are_answered_in_their_order(data):
+    schema = data.draw(schemas())
+    texts = [text for text, _ in data.draw(st.lists(queries(schema, depth=2), min_size=1, max_size=6))]
+    joint = data.draw(joints(schema))
+    workload = Workload.queries(schema, texts)
+    expected = [joint.expect(text) for text in texts]
+    np.testing.assert_allclose(workload.in_order(workload.answer(joint)), expected, atol=1e-12)
+    assert workload.labels() == [parse(text, schema).text for text in texts]
+
+
+@law
+@given(st.data())
+def test_a_proof_of_disjointness_column_by_column_is_never_wrong(data):
+    from prade.colouring import may_overlap
+
+    schema = data.draw(schemas())
+    parsed = [parse(data.draw(queries(schema, depth=2))[0], schema) for _ in range(3)]
+    masks = [query.mask(domain(schema)) for query in parsed]
+    claimed = may_overlap(parsed)
+    for i, j in itertools.combinations(range(3), 2):
+        assert claimed[i, j] == claimed[j, i]
+        assert claimed[i, j] or not (masks[i] & masks[j]).any()
+
+
+@law
+@given(st.data())
+def test_ranges_are_sums_of_the_marginal_in_fewest_parts(data):
+    ordered = columns("A").filter(lambda column: column.kind == "numeric" or column.value_type == "int")
+    schema = Schema([data.draw(ordered)])
+    joint = data.draw(joints(schema))
+    column = schema["A"]
+    mass = joint.project(["A"])[: column.present]
+    if column.kind == "categorical":
+        mass = mass[np.argsort(column.values)]
+    bins = len(mass)
+    every = Workload.all_ranges(schema, "A")
+    pairs = [(i, j) for i in range(bins) for j in range(i + 1, bins + 1)]
+    np.testing.assert_allclose(every.in_order(every.answer(joint)), [mass[i:j].sum() for i, j in pairs], atol=1e-12)
+    prefixes = Workload.prefixes(schema, "A")
+    np.testing.assert_allclose(prefixes.in_order(prefixes.answer(joint)), np.cumsum(mass), atol=1e-12)
+    # the same by values: every range that the caller may write down
+    bounds = sorted(column.values) if column.kind == "categorical" else [None, *column.edges]
+    chosen = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=6))
+    asked = [(bounds[i], bounds[j] if j < bins else None) for i, j in chosen]
+    ranges = Workload.ranges(schema, "A", asked)
+    np.testing.assert_allclose(ranges.in_order(ranges.answer(joint)), [mass[i:j].sum() for i, j in chosen], atol=1e-12)
+    for workload, intervals in ((every, pairs), (ranges, chosen), (prefixes, [(0, j + 1) for j in range(bins)])):
+        crowd = Counter(point for i, j in intervals for point in range(i, j))
+        assert len(workload) == max(crowd.values())
+        assert workload.per_row == max(crowd.values())
+
+
+# ------------------------------------------------------------------ sensitivity
+
+
+@law
+@given(st.data())
+def test_no_person_moves_the_counts_further_than_the_sensitivity(data):
+    schema = data.draw(schemas(most=2))
+    workload = Workload(schema, data.draw(st.lists(parts(schema), min_size=1, max_size=4)))
+    max_rows = data.draw(st.integers(1, 3))
+    everything = domain(schema)
+    cells = len(everything[schema.coded[0]])
+
+    def counts(rows):
+        table = Rows(schema, {name: codes[rows] for name, codes in everything.items()}, np.ones(len(rows)))
+        return np.concatenate(workload.answer(table))
+
+    one_row = np.array([counts([cell]) for cell in range(cells)])
+    others = data.draw(st.lists(st.integers(0, cells - 1), max_size=4))
+    someone = data.draw(st.lists(st.integers(0, cells - 1), min_size=1, max_size=max_rows))
+    # tables with and without a person differ by the sum of that person's rows, whoever else is there ...
+    np.testing.assert_array_equal(counts(others + someone) - counts(others), one_row[someone].sum(axis=0))
+    # ... so this is the change of every pair of neighbouring tables
+    people = [np.array(list(itertools.combinations_with_replacement(range(cells), n))) for n in range(1, max_rows + 1)]
+    moves = np.concatenate([one_row[person].sum(axis=1) for person in people])
+    assert np.abs(moves).sum(axis=1).max() == workload.sensitivity(Unit(max_rows))
+    furthest = np.linalg.norm(moves, axis=1).max()
+    np.testing.assert_allclose(furthest, workload.sensitivity(Unit(max_rows), norm=2), rtol=1e-12)
+
+
+@law
+@given(st.data())
+def test_support_rows_and_column_parts_together_are_bounded(data):
+    schema = data.draw(schemas(most=2))
+    support = data.draw(joints(schema))
+    rows = len(support)
+    bits = st.lists(st.booleans(), min_size=rows, max_size=rows)
+    matrix = np.array(data.draw(st.lists(bits, min_size=1, max_size=4)))
+    workload = Workload.matrix(schema, matrix, support=support) + Workload(schema, [data.draw(parts(schema))])
+    satisfied = sum((part.cells(schema, support.codes) < part.n_cells).astype(int) for part in workload)
+    assert satisfied.max() <= workload.per_row <= matrix.sum(axis=0).max() + 1

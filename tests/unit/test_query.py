@@ -1,0 +1,275 @@
+"""Queries as text: what is read, what is refused, and that nothing is ever run."""
+
+import numpy as np
+import pytest
+
+from prade.errors import DataError, WorkloadError
+from prade.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
+from prade.schema import Column, Schema
+
+
+@pytest.fixture
+def schema() -> Schema:
+    return Schema(
+        [
+            Column("AGEP", "numeric", edges=(18, 65), integer=True, min=0, max=99),
+            Column("SEX", "categorical", values=(1, 2)),
+            Column("WORK", "categorical", values=("yes", "no", "it's"), missing=True),
+            Column("marital status", "categorical", values=(1, 2, 3), missing=True),
+            Column("class", "categorical", values=(True, False)),
+            Column("odd `name`", "categorical", values=(0, 1)),
+            Column("PUMA", "group"),
+        ]
+    )
+
+
+@pytest.fixture
+def codes() -> dict[str, np.ndarray]:
+    return {
+        "AGEP": np.array([0, 1, 2, 2], dtype=np.uint8),
+        "SEX": np.array([0, 1, 0, 1], dtype=np.uint8),
+        "WORK": np.array([0, 1, 2, 3], dtype=np.uint8),
+        "marital status": np.array([0, 1, 2, 3], dtype=np.uint8),
+        "class": np.array([0, 1, 0, 1], dtype=np.uint8),
+        "odd `name`": np.array([0, 0, 1, 1], dtype=np.uint8),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "canonical"),
+    [
+        ("AGEP >= 65", [0, 0, 1, 1], "AGEP >= 65"),
+        ("65<=AGEP", [0, 0, 1, 1], "AGEP >= 65"),
+        ("AGEP > 64", [0, 0, 1, 1], "AGEP > 64"),
+        ("18 <= AGEP < 65", [0, 1, 0, 0], "AGEP >= 18 and AGEP < 65"),
+        ("AGEP >= 65 and SEX == 2", [0, 0, 0, 1], "AGEP >= 65 and SEX == 2"),
+        ("AGEP >= 65 and (SEX == 2 or WORK == 'yes')", [0, 0, 0, 1], "AGEP >= 65 and (SEX == 2 or WORK == 'yes')"),
+        ("SEX == 1 or AGEP >= 65 and SEX == 2", [1, 0, 1, 1], "SEX == 1 or (AGEP >= 65 and SEX == 2)"),
+        ("not SEX == 1", [0, 1, 0, 1], "not SEX == 1"),
+        ("not (SEX == 1 or AGEP < 65)", [0, 0, 0, 1], "not (SEX == 1 or AGEP < 65)"),
+        ("SEX in [1, 2]", [1, 1, 1, 1], "SEX in [1, 2]"),
+        ("SEX in {1}", [1, 0, 1, 0], "SEX in [1]"),
+        ("WORK not in ('yes', 'no')", [0, 0, 1, 0], "WORK not in ['yes', 'no']"),
+        ("not WORK in ('yes', 'no')", [0, 0, 1, 1], "not WORK in ['yes', 'no']"),
+        ("WORK != 'yes'", [0, 1, 1, 0], "WORK != 'yes'"),
+        ("not WORK == 'yes'", [0, 1, 1, 1], "not WORK == 'yes'"),
+        ('WORK == "it\'s"', [0, 0, 1, 0], 'WORK == "it\'s"'),
+        ("WORK is missing", [0, 0, 0, 1], "WORK is missing"),
+        ("WORK is not missing", [1, 1, 1, 0], "WORK is not missing"),
+        ("`marital status` <= +2", [1, 1, 0, 0], "`marital status` <= 2"),
+        ("`marital status` > -1", [1, 1, 1, 0], "`marital status` > -1"),
+        ("`class` == True", [1, 0, 1, 0], "`class` == True"),
+        ("`odd ``name``` == 1", [0, 0, 1, 1], "`odd ``name``` == 1"),
+        ("`AGEP` >= 65\n  and\tSEX == 1", [0, 0, 1, 0], "AGEP >= 65 and SEX == 1"),
+        ("((SEX == 1) and (AGEP < 18)) and SEX == 1", [1, 0, 0, 0], "SEX == 1 and AGEP < 18 and SEX == 1"),
+    ],
+)
+def test_reads(schema, codes, text, expected, canonical):
+    query = parse(text, schema)
+    assert query.mask(codes).tolist() == [bool(each) for each in expected]
+    assert query.text == canonical
+    assert parse(canonical, schema) == query
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("__import__('os').system('true')", "function call"),
+        ("len(SEX) == 1", "function call"),
+        ("SEX.real == 1", "attribute"),
+        ("SEX + 1 == 2", "arithmetic"),
+        ("SEX == 1 + 1", "arithmetic"),
+        ("SEX == 1 & AGEP >= 65", "arithmetic or a bit operator"),
+        ("WORK == f'{SEX}'", "f-string"),
+        ("lambda: 1", "lambda"),
+        ("(SEX := 1)", "assignment"),
+        ("SEX[0] == 1", "an index"),
+        ("SEX == 1 if AGEP >= 65 else SEX == 2", "conditional"),
+        ("[SEX == 1]", "List"),
+        ("[x for x in SEX]", "ListComp"),
+        ("{'SEX': 1}", "Dict"),
+        ("SEX in [*AGEP]", "Starred"),
+        ("-(SEX == 1)", "UnaryOp"),
+        ("~SEX == 1", "UnaryOp"),
+        ("SEX == -'a'", "sign before no number"),
+        ("SEX == -True", "sign before no number"),
+        ("SEX == b'1'", "bytes value"),
+        ("SEX == 1j", "complex value"),
+        ("SEX == ...", "ellipsis value"),
+        ("SEX == None", "is missing"),
+        ("SEX is None", "is missing"),
+        ("SEX is 1", "SEX is missing"),
+        ("WORK is `missing`", "SEX is missing"),
+        ("SEX == 1e400", "too large"),
+        (f"SEX == {'9' * 4000}", "too large"),
+        ("SEX == AGEP", "two columns"),
+        ("1 == 1", "two values"),
+        ("SEX", "a column by itself"),
+        ("True", "a value"),
+        ("1", "a value"),
+        ("'SEX'", "a value"),
+        ("not SEX", "a column by itself"),
+        ("SEX in []", "without a list"),
+        ("SEX in 'abc'", "without a list"),
+        ("1 in SEX", "without a list"),
+        ("1 in [1]", "where a column name belongs"),
+        ("1 is missing", "where a column name belongs"),
+        ("SEX == 1 # and AGEP >= 65", "a comment"),
+        ("WORK == '''yes'''", "a triple quote"),
+        ("SEX = 1", "=="),
+        ("SEX == 1 AND AGEP >= 65", "invalid syntax"),
+        ("SEX == 1) or (SEX == 2", "unmatched"),
+        ("SEX == 1; SEX == 2", "invalid syntax"),
+        ("marital status == 1", "backticks"),
+        ("SEX == \x00", "null"),
+        ("SEX == '\ud800'", "surrogates"),
+        ("", "text of a query"),
+        ("   ", "text of a query"),
+        (None, "text of a query"),
+        (7, "text of a query"),
+    ],
+)
+def test_refuses_by_name_and_shows_what_is_allowed(schema, text, named):
+    with pytest.raises(WorkloadError) as refused:
+        parse(text, schema)
+    assert named in str(refused.value)
+    assert "a query compares columns with values" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("AGE >= 65", "'AGEP'"),
+        ("`marital statu` == 1", "'marital status'"),
+        ("AGEP >= 30", "18 and 65"),
+        ("SEX == 3", "1, 2"),
+        ("SEX == '2'", "numbers"),
+        ("WORK < 'yes'", "no order"),
+        ("SEX is missing", "missing = true"),
+        ("SEX is not missing", "missing = true"),
+        ("PUMA == 1", "with_groups"),
+    ],
+)
+def test_errors_that_depend_on_the_schema(schema, text, named):
+    with pytest.raises(WorkloadError) as refused:
+        parse(text, schema)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not " * (MAX_DEPTH + 1) + "SEX == 1",
+        "not " * 2_000 + "SEX == 1",
+        "-" * 9_000 + "1 == SEX",
+        "(" * 4_000 + "SEX == 1" + ")" * 4_000,
+        "SEX == " + "1 + " * 2_000 + "1",
+        "SEX" + ".a" * 4_000 + " == 1",
+        "SEX" + "[0]" * 3_000 + " == 1",
+        "SEX == " + "2 ** " * 1_500 + "1",
+        "SEX == 1 if SEX == 1 else " * 300 + "SEX == 1",
+        "lambda: " * 1_000 + "1",
+        "SEX in " + "[" * 150 + "1" + "]" * 150,
+        "SEX == 1 or (AGEP >= 65 and (" * (MAX_DEPTH // 2 + 1) + "SEX == 2" + "))" * (MAX_DEPTH // 2 + 1),
+        "SEX == 1 or " * MAX_LENGTH + "SEX == 1",
+    ],
+    ids=lambda text: f"{text[:12]}... ({len(text)})",
+)
+def test_hostile_input_is_a_plain_error(schema, text):
+    with pytest.raises(WorkloadError):
+        parse(text, schema)
+
+
+def test_long_flat_and_deep_enough_queries_are_read(schema, codes):
+    flat = " or ".join(["SEX == 1"] * 700)
+    assert parse(flat, schema).mask(codes).tolist() == [True, False, True, False]
+    deep = "not " * MAX_DEPTH + "SEX == 1"
+    assert parse(deep, schema).mask(codes).tolist() == [True, False, True, False]
+    chain = "not " * (MAX_DEPTH - 1) + "18 <= AGEP < 65"
+    assert parse(parse(chain, schema).text, schema) == parse(chain, schema)
+
+
+def test_query_is_a_value(schema):
+    first, second = parse("AGEP>=65 and SEX==2", schema), parse(" 65 <= AGEP and (SEX == 2)", schema)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != parse("SEX == 2 and AGEP >= 65", schema)
+    assert repr(first) == "Query('AGEP >= 65 and SEX == 2')"
+    assert first.columns == ("AGEP", "SEX")
+    assert first.sizes == {"AGEP": 3, "SEX": 2}
+    with pytest.raises(AttributeError):
+        first.expression = second.expression
+
+
+def test_same_words_on_other_codes_are_another_query(schema):
+    coarse = Schema([Column("AGEP", "numeric", edges=(65,), integer=True, min=0, max=99)])
+    assert parse("AGEP >= 65", coarse) != parse("AGEP >= 65", schema)
+
+
+def test_table_is_the_query_on_the_whole_domain(schema):
+    query = parse("AGEP >= 65 and not WORK == 'yes' or WORK is missing", schema)
+    expected = np.zeros((3, 4), dtype=bool)
+    expected[2, 1:] = True
+    expected[:, 3] = True
+    np.testing.assert_array_equal(query.table(schema), expected)
+    assert parse("SEX == 1 or SEX == 2", schema).table(schema).tolist() == [True, True]
+
+
+def test_table_of_a_large_domain_is_refused():
+    wide = Schema.from_mbi({f"c{i}": 8 for i in range(7)})
+    query = parse(" and ".join(f"c{i} == 0" for i in range(7)), wide)
+    with pytest.raises(WorkloadError, match=r"2,097,152 cells .* mask"):
+        query.table(wide)
+
+
+def test_table_and_check_refuse_another_schema(schema):
+    query = parse("AGEP >= 65", schema)
+    coarse = Schema([Column("AGEP", "numeric", edges=(65,), integer=True, min=0, max=99)])
+    with pytest.raises(WorkloadError, match="had 3 codes, now it has 2"):
+        query.table(coarse)
+
+
+def test_mask_names_an_absent_column_and_hides_codes(schema):
+    query = parse("SEX == 2", schema)
+    with pytest.raises(DataError, match=r"'SEX'.*AGEP"):
+        query.mask({"AGEP": np.zeros(2, dtype=np.uint8)})
+    with pytest.raises(DataError) as refused:
+        query.mask({"SEX": np.array([0, 77], dtype=np.uint8)})
+    assert "77" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_possible_codes(schema):
+    def possible(text: str) -> dict[str, list[int]]:
+        return {name: np.flatnonzero(codes).tolist() for name, codes in parse(text, schema).possible().items()}
+
+    assert possible("AGEP >= 18 and SEX == 2 and AGEP < 65") == {"AGEP": [1], "SEX": [1]}
+    assert possible("AGEP >= 65 or AGEP < 18") == {"AGEP": [0, 2]}
+    assert possible("AGEP >= 65 or SEX == 1") == {}
+    assert possible("not (AGEP >= 65 or SEX == 1)") == {"AGEP": [0, 1], "SEX": [1]}
+    assert possible("not (AGEP >= 65 and AGEP < 65)") == {"AGEP": [0, 1, 2]}
+    # an alternative that nobody can satisfy does not widen anything
+    assert possible("AGEP >= 65 and SEX == 1 or (SEX == 1 and SEX == 2)") == {"AGEP": [2], "SEX": [0]}
+
+
+def test_backticks_survive_names_that_look_like_the_stand_ins():
+    schema = Schema.from_mbi({"column0_": 2, "a b": 2, "column": 2})
+    query = parse("`a b` == 1 and column0_ == 0 and column == 1", schema)
+    assert query.columns == ("a b", "column0_", "column")
+    with pytest.raises(WorkloadError, match=r"`a b`\.x"):
+        parse("`a b`.x == 1", schema)
+
+
+def test_names_that_the_parser_would_rewrite_are_backticked():
+    name = "\ufb01eld"  # a ligature; Python reads it as "field"
+    schema = Schema.from_mbi({name: 2})
+    assert backticked(name) == f"`{name}`"
+    assert parse(f"`{name}` == 1", schema).columns == (name,)
+    with pytest.raises(WorkloadError, match="field"):
+        parse(f"{name} == 1", schema)
+
+
+def test_backticks_inside_a_value_are_text():
+    schema = Schema([Column("WORK", "categorical", values=("`a`", "b  c"))])
+    assert parse("WORK == '`a`'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [True, False]
+    assert parse("WORK == 'b  c'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [False, True]
