@@ -48,6 +48,11 @@ def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray
     return result
 
 
+def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Sum of the weights in each of `size` cells."""
+    return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
+
+
 class Joint:
     """Rows in codes with weights that sum to one.
 
@@ -72,8 +77,7 @@ class Joint:
             columns = (columns,)
         shape = self.schema.shape(columns)
         cells = joint_codes(self.schema, self.codes, columns)
-        mass = np.bincount(cells, weights=self.weights, minlength=int(np.prod(shape, dtype=np.int64)))
-        return mass.reshape(shape)
+        return mass_per_cell(cells, self.weights, self.schema.domain_size(columns)).reshape(shape)
 
     def expect(self, query: str | Query) -> float:
         """The mass of the rows that satisfy `query`, e.g. ``"AGEP >= 65 and SEX == 2"``."""

@@ -115,25 +115,49 @@ def scale_add_and_count(
 
 @compiled
 def systematic(
-    weights: Floats, shifts: Floats, top: float, number: int, offset: float, rows: Ints, multiplicity: Floats
+    codes: Codes,
+    start: Ints,
+    scores: Floats,
+    weights: Floats,
+    shifts: Floats,
+    top: float,
+    number: int,
+    offset: float,
+    rows: Ints,
+    share: Floats,
 ) -> int:
-    """Systematic sample of `number` rows in proportion to weights * e^shift; returns how many distinct ones."""
+    """Systematic sample of `number` rows in proportion to q_j score_j, score_j = sum_b scores_b[code_b(j)].
+
+    q_j is weights_j e^(shift of its tile). Each row taken gets the share (times taken) / score_j. Returns how many
+    distinct rows were taken.
+    """
+    chance = np.empty(len(weights))
     total = 0.0
-    for j in range(len(weights)):
-        total += weights[j] * np.exp(shifts[j // TILE] - top)
+    for tile in range(0, len(weights), TILE):
+        last = min(tile + TILE, len(weights))
+        chance[tile:last] = 0.0
+        for b in range(codes.shape[0]):
+            code = codes[b]
+            score = scores[start[b] : start[b + 1]]
+            for j in range(tile, last):
+                chance[j] += score[code[j]]
+        scale = np.exp(shifts[tile // TILE] - top)
+        for j in range(tile, last):
+            chance[j] *= weights[j] * scale
+            total += chance[j]
     step = total / number
     threshold = offset * step
     cumulated = 0.0
     taken = 0
     for j in range(len(weights)):
-        cumulated += weights[j] * np.exp(shifts[j // TILE] - top)
+        cumulated += chance[j]
         hits = 0
         while cumulated > threshold:
             hits += 1
             threshold += step
         if hits > 0 and taken < len(rows):
             rows[taken] = j
-            multiplicity[taken] = hits
+            share[taken] = hits * weights[j] * np.exp(shifts[j // TILE] - top) / chance[j]
             taken += 1
     return taken
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from prade import kernels
 from prade.errors import EstimationError
-from prade.joint import Joint, smallest_unsigned
+from prade.joint import Joint, mass_per_cell, smallest_unsigned
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -109,7 +109,7 @@ class Layout:
             if len(first) < self.rows:
                 cells = [c[first] for c in cells]
                 self.rows, self.kind = len(first), kind
-                self.base = np.bincount(kind, weights=prior.weights, minlength=self.rows).astype(np.float64)
+                self.base = mass_per_cell(kind, prior.weights, self.rows)
         self._bundle(cells, sizes)
         chunk = -(-self.rows // MOST_CHUNKS)
         self._chunk = max(64, -(-chunk // kernels.TILE)) * kernels.TILE
@@ -149,20 +149,15 @@ class Layout:
     def _membership_transposed(self) -> csr_array:
         return self.membership.T.tocsr()
 
-    @cached_property
-    def incidence(self) -> csr_array:
-        """0/1 matrix, part cells x collapsed rows: the W of the paper on the support (oracles and the LP use it)."""
-        from scipy.sparse import csr_array
+    def cells_of(self, rows: Ints) -> csr_array:
+        """0/1 matrix, some collapsed rows x part cells: the transposed W of the paper on the support."""
+        return sum(self.membership[self.start[b] + code[rows].astype(np.int64)] for b, code in enumerate(self.codes))
 
-        rows = np.arange(self.rows)
-        one_hot = sum(
-            csr_array(
-                (np.ones(self.rows), (self.start[b] + self.codes[b].astype(np.int64), rows)),
-                shape=(int(self.start[-1]), self.rows),
-            )
-            for b in range(len(self.bundles))
-        )
-        return csr_array(self._membership_transposed @ one_hot)
+    def masses_of(self, weights: Floats) -> Floats:
+        """Mass of every part cell for any weights of the collapsed rows."""
+        sizes = np.diff(self.start)
+        counts = [mass_per_cell(code, weights, n) for code, n in zip(self.codes, sizes, strict=True)]
+        return self.cell_masses(np.concatenate(counts))
 
     @cached_property
     def prior_masses(self) -> Floats:
@@ -234,35 +229,52 @@ class Layout:
         masses = self.cell_masses(scale @ hist) / total
         return Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
 
-    def covariance(self, tilted: Tilted, sample: int, offset: float) -> Floats:
-        """Covariance of the cells' indicators under q, from a systematic sample of about `sample` rows.
+    def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
+        """Mass of each cell of a bundle; `hist` has a row a chunk."""
+        hist[:] = 0.0
+        code = self.codes[bundle]
+        self.over_chunks(lambda i, a, b: kernels.count(code, weights, a, b, hist[i]))
 
-        The variances are set to their exact values, m (1 - m), which the masses give for nothing; the correlations
-        are the sample's, drawn towards zero for cells that it saw in a few rows only. With a sample as large as the
-        support all rows are used and the matrix is exact.
+    def scale_and_count(
+        self, bundle: int, ratio: Floats, then: int, weights: Floats, hist: Floats, extra: Floats | None = None
+    ) -> None:
+        """weights *= ratio of their cell in a bundle (plus `extra`), and `count` for the bundle that comes next."""
+        hist[:] = 0.0
+        code, following = self.codes[bundle], self.codes[then]
+        if extra is None:
+            self.over_chunks(lambda i, a, b: kernels.scale_and_count(code, ratio, following, weights, a, b, hist[i]))
+        else:
+            self.over_chunks(
+                lambda i, a, b: kernels.scale_add_and_count(code, ratio, extra, following, weights, a, b, hist[i])
+            )
+
+    def covariance(self, tilted: Tilted, sample: int, offset: float) -> Floats:
+        """Covariance of the cells' indicators under q, from about `sample` rows.
+
+        Row j is drawn in proportion to q_j sum_k 1 / m_k(j), m_k(j) being the mass of its cell in part k, and weighs
+        the inverse of that sum: every cell is seen about as often as any other, so the estimate is as good for rare
+        cells as for common ones (these are upper bounds on leverage scores). Cells that always or never go together in
+        the support do so in the sample. With a sample as large as the support the matrix is exact.
         """
         masses = tilted.masses
         if sample >= self.rows:
             rows = np.arange(self.rows)
-            share, trust = tilted.normalised(), np.ones(self.n_cells)
+            share = tilted.normalised()
         else:
-            rows = np.empty(sample + 1, np.int64)
-            share = np.empty(sample + 1)
-            taken = kernels.systematic(tilted.weights, tilted.shifts, tilted.top, sample, offset, rows, share)
+            rarity = self.logits(np.divide(1.0, masses, out=np.zeros(self.n_cells), where=masses > 0))
+            rows, share = np.empty(sample + 1, np.int64), np.empty(sample + 1)
+            taken = kernels.systematic(
+                self.codes, self.start, rarity, tilted.weights, tilted.shifts, tilted.top, sample, offset, rows, share
+            )
             rows, share = rows[:taken], share[:taken] / share[:taken].sum()
         moments = np.zeros((self.n_cells, self.n_cells))
         kernels.second_moments(self.codes, self.start, self.indptr, self.cells, rows, share, moments)
         mean = np.diag(moments).copy()
-        if sample < self.rows:
-            trust = np.sqrt(mean * sample / (mean * sample + 10.0))
         covariance = moments + moments.T
         covariance[np.diag_indices(self.n_cells)] = mean
         covariance -= np.outer(mean, mean)
-        seen = np.maximum(np.diag(covariance), 0.0)
-        exact = masses * (1.0 - masses)
-        rescale = trust * np.sqrt(np.divide(exact, seen, out=np.zeros_like(exact), where=seen > 1e-14))
-        covariance *= rescale[:, None] * rescale[None, :]
-        covariance[np.diag_indices(self.n_cells)] = exact
+        unseen = np.flatnonzero((mean == 0) & (masses > 0))
+        covariance[unseen, unseen] = masses[unseen]
         return covariance
 
     def expand(self, collapsed: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.errors import DataError
-from prade.joint import Codes, Joint, smallest_unsigned
+from prade.joint import Codes, Joint, mass_per_cell, smallest_unsigned
 
 if TYPE_CHECKING:
     from prade.schema import Schema
@@ -73,7 +73,8 @@ class Prior(Joint):
         if len(weights) == 0:
             raise DataError("the prior has no rows with weight: give public rows")
         first, kind = distinct_rows(list(codes.values()))
-        return cls(schema, {name: code[first] for name, code in codes.items()}, np.bincount(kind, weights=weights))
+        merged = mass_per_cell(kind, weights, len(first))
+        return cls(schema, {name: code[first] for name, code in codes.items()}, merged)
 
     @classmethod
     def from_table(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prade.colouring import colour_intervals, colour_queries, colour_sets
 from prade.errors import WorkloadError
+from prade.joint import mass_per_cell
 from prade.parts import Cells, Marginal, Part, Predicate, RowCells
 from prade.privacy import Unit
 from prade.query import Query, backticked, column_of, parse, shorten
@@ -279,8 +280,7 @@ class Workload(Sequence[Part]):
         answers = []
         for part in self._parts:
             cells = part.cells(joint.schema, joint.codes)
-            mass = np.bincount(cells, weights=joint.weights, minlength=part.n_cells)
-            answers.append(mass[: part.n_cells].astype(np.float64, copy=False))
+            answers.append(mass_per_cell(cells, joint.weights, part.n_cells)[: part.n_cells])
         return answers
 
     def in_order(self, answers: Sequence[ArrayLike]) -> NDArray[Any]:

@@ -51,21 +51,17 @@ class Answers:
     measurements: tuple[Measurement, ...]
     total: float
     y: Floats
-
-    @property
-    def noise_variance(self) -> Floats:
-        """Variance of the noise in y."""
-        return np.concatenate([m.variance for m in self.measurements]) / self.total**2
+    reachable: NDArray[np.bool_]  # cells in which an estimate can have mass
 
     @property
     def hopeless(self) -> bool:
         """Whether every positive answer lies in cells that no row of the prior is in."""
         positive = self.y > 0
-        return bool(positive.any() and not (positive & self.layout.reachable).any())
+        return bool(positive.any() and not (positive & self.reachable).any())
 
     def unreachable(self) -> list[float]:
         """Per part, the share of the total that its answer puts in cells without a row."""
-        lost = np.where(self.layout.reachable, 0.0, np.maximum(self.y, 0.0))
+        lost = np.where(self.reachable, 0.0, np.maximum(self.y, 0.0))
         return [float(min(lost[self.layout.part(k)].sum(), 1.0)) for k in range(len(self.measurements))]
 
     def fits(self, masses: Floats) -> tuple[PartFit, ...]:
@@ -106,7 +102,7 @@ def check(
             "from the same prior and the parts of the measurements, in their order"
         )
     y = np.concatenate([m.counts for m in measurements]) / total
-    return Answers(layout, tuple(measurements), float(total), y)
+    return Answers(layout, tuple(measurements), float(total), y, layout.reachable)
 
 
 def solve(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade import kernels
 from prade.errors import EstimationError
 from prade.estimate import Estimate, Report, Status, TraceRow
 from prade.estimators.base import Answers, check
 from prade.estimators.projection import nearest_l1, nearest_l2
+from prade.joint import mass_per_cell
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
@@ -65,6 +65,8 @@ class IDE:
             raise EstimationError(
                 "on a full domain IDE needs a layout that keeps all rows: Layout(..., collapse=False)"
             )
+        if prior.complete:
+            answers = replace(answers, reachable=np.ones(layout.n_cells, np.bool_))  # by cases 2 and 4
         visits = self.visits(layout)
         run = _Run(answers, self._projector(), prior.complete)
         parts = len(measurements)
@@ -77,7 +79,7 @@ class IDE:
             residuals.append(run.largest_miss)
             trace.append(TraceRow(number + 1, number + 1.0, run.largest_miss, np.nan, np.nan))
         q = run.weights / run.weights.sum()
-        masses = np.asarray(layout.incidence @ q)
+        masses = layout.masses_of(q)
         with np.errstate(divide="ignore", invalid="ignore"):
             kl = float(np.sum(np.where(q > 0, q * np.log(q / layout.base), 0.0)))
         report = Report(
@@ -117,7 +119,7 @@ class IDE:
     def _status(self, answers: Answers, masses: Floats, residuals: Sequence[float]) -> Status:
         if answers.hopeless:
             return Status.HOPELESS
-        wanted = np.where(answers.layout.reachable | answers.layout.prior.complete, answers.y, 0.0)  # type: ignore[attr-defined]
+        wanted = np.where(answers.reachable, answers.y, 0.0)
         if float(np.abs(masses - wanted).max()) <= self.tolerance:
             return Status.CONVERGED
         half = len(residuals) // 2
@@ -148,8 +150,9 @@ class _Run:
             cell[block.row] = block.col
             self._cell_of[k] = cell
         if complete:
-            self._rows_in = [np.bincount(code, minlength=n).astype(float) for code, n in zip(
-                layout.codes, np.diff(layout.start), strict=True)]  # fmt: skip
+            everybody = np.ones(layout.rows)
+            sizes = np.diff(layout.start)
+            self._rows_in = [mass_per_cell(code, everybody, n) for code, n in zip(layout.codes, sizes, strict=True)]
 
     def sweep(self, visits: Sequence[int], following: int) -> None:
         """Visit parts in order; consecutive ones of a bundle are handled inside its table."""
@@ -161,10 +164,8 @@ class _Run:
 
     def _visit(self, bundle: int, parts: Sequence[int], then: int) -> None:
         layout = self.layout
-        code, next_code = layout.codes[bundle], layout.codes[then]
         if self.counted != bundle:
-            self.hist[:] = 0.0
-            layout.over_chunks(lambda i, a, b: kernels.count(code, self.weights, a, b, self.hist[i]))
+            layout.count(bundle, self.weights, self.hist)
         size = int(layout.start[bundle + 1] - layout.start[bundle])
         mass = self.hist.sum(axis=0)[:size]
         ratio, extra = np.full(size, 1.0 / mass.sum()), np.zeros(size)
@@ -174,28 +175,18 @@ class _Run:
             ratio *= scale
             extra = extra * scale + added
             mass = mass * scale + (added * self._rows_in[bundle] if self.complete else 0.0)
-        self.hist[:] = 0.0
-        if extra.any():
-            layout.over_chunks(
-                lambda i, a, b: kernels.scale_add_and_count(
-                    code, ratio, extra, next_code, self.weights, a, b, self.hist[i]
-                )
-            )
-        else:
-            layout.over_chunks(
-                lambda i, a, b: kernels.scale_and_count(code, ratio, next_code, self.weights, a, b, self.hist[i])
-            )
+        layout.scale_and_count(bundle, ratio, then, self.weights, self.hist, extra if extra.any() else None)
         self.counted = then
 
     def _update(self, k: int, mass: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
         """Definition 1 for part k on its bundle's cells: weights become weights * scale + added."""
         cell = self._cell_of[k]
         number = self.answers.measurements[k].part.n_cells
-        masses = np.bincount(cell, weights=mass, minlength=number + 1)
+        masses = mass_per_cell(cell, mass, number + 1)
         s = masses[:-1]
         y = self.answers.y[self.layout.part(k)]
         if rows is not None:
-            counts = np.bincount(cell, weights=rows, minlength=number + 1)
+            counts = mass_per_cell(cell, rows, number + 1)
             possible = counts > 0  # cells of the domain that the part can be in at all
         else:
             counts = np.ones(number + 1)

@@ -14,13 +14,12 @@ from prade.estimate import Estimate
 from prade.estimators.base import Answers, check, solve
 from prade.estimators.dual import Dual
 from prade.estimators.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
+from prade.estimators.worth import prior_worth
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
 
 Floats = NDArray[np.float64]
-
-SMALLEST_WORTH, LARGEST_WORTH = 1e-2, 1e12
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class MAP:
                                 + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
 
     y_k are the noisy counts over `total`. `n0` says how many rows of the table the prior is worth: given, or "auto"
-    (empirical Bayes, see `prior_worth`). `loss="squared"` uses the second form with the noise's variance for Laplace
+    (empirical Bayes, see `worth.py`). `loss="squared"` uses the second form with the noise's variance for Laplace
     answers too. Answers of scale 0 are met exactly.
 
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to a few thousand cells, block ascent
@@ -84,34 +83,3 @@ class MAP:
                 bound.append(np.where(exact | squared, np.inf, total / (m.scale * n0)))
         high = np.concatenate(bound)
         return Dual(answers.layout, answers.y, np.concatenate(variance), -high, high)
-
-
-def prior_worth(answers: Answers) -> float:
-    """How many rows the prior is worth, by empirical Bayes.
-
-    n0 KL(q || p) is, to second order, the log density of a distribution around p whose cell masses vary by
-    s (1 - s) / n0, s being the prior's mass. The noisy answers scatter around s by that plus the noise:
-
-        y_i - s_i ~ N(0, s_i (1 - s_i) / n0 + noise_i)
-
-    and n0 maximises this likelihood over all reachable cells. If noise alone explains the scatter, n0 is as large as
-    it may be, and the estimate is the prior.
-    """
-    s = answers.layout.prior_masses
-    noise = answers.noise_variance
-    used = (s > 0) & (s < 1)
-    if not used.any():
-        return LARGEST_WORTH
-    spread, noise = s[used] * (1 - s[used]), noise[used]
-    square = (answers.y[used] - s[used]) ** 2
-
-    def surprise(log_n0: Floats) -> Floats:
-        variance = spread[:, None] * np.exp(-log_n0)[None, :] + noise[:, None]
-        return np.asarray((np.log(variance) + square[:, None] / variance).sum(axis=0))
-
-    low, high = np.log(SMALLEST_WORTH), np.log(LARGEST_WORTH)
-    for _ in range(4):  # a grid refined around its best point: the likelihood may have several local maxima
-        grid = np.linspace(low, high, 41)
-        best = int(np.argmin(surprise(grid)))
-        low, high = grid[max(best - 1, 0)], grid[min(best + 1, 40)]
-    return float(np.exp(grid[best]))

@@ -34,7 +34,7 @@ class State:
     certificate: Certificate
     passes: float  # passes over all rows so far, one pass touching every bundle once
     sample: int = 0  # rows for the next curvature estimate (Newton)
-    reach: float = np.inf  # how far the next step may move a multiplier (Newton)
+    reach: float = 0.0  # how far the next step may move a multiplier (Newton)
     stuck: bool = False
 
 
@@ -115,7 +115,7 @@ class BlockAscent:
         widest = int(np.diff(layout.start).max())
         hist = np.zeros((len(layout.chunks()), widest))
         ratio = np.ones(widest)
-        layout.over_chunks(lambda i, a, b: kernels.count(layout.codes[0], weights, a, b, hist[i]))
+        layout.count(0, weights, hist)
         for visit in range(self.sweeps * number):
             now, then = visit % number, (visit + 1) % number
             start, stop = int(layout.start[now]), int(layout.start[now + 1])
@@ -125,11 +125,7 @@ class BlockAscent:
                 mass, start, stop, layout.indptr, layout.cells, layout.bundles[now], layout.part_start,
                 dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
-            hist[:] = 0.0
-            code, next_code = layout.codes[now], layout.codes[then]
-            layout.over_chunks(
-                lambda i, a, b, c=code, n=next_code: kernels.scale_and_count(c, ratio, n, weights, a, b, hist[i])
-            )
+            layout.scale_and_count(now, ratio, then, weights, hist)
         new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
         return replace(new, stuck=np.array_equal(lam, state.multipliers))
 
@@ -145,19 +141,21 @@ class Newton:
     """
 
     sample: int = 8192
-    reach: float = 3.0  # no multiplier moves further in one step: the model is one of exponentials
-    shrink: float = 0.3  # a step that leaves more than this share of the gap asks for a better curvature
+    reach: float = 3.0  # how far the first step may move a multiplier: the model is one of exponentials
+    shrink: float = 0.5  # a step that leaves more than this share of the gap asks for a better curvature
 
     def step(self, dual: Dual, state: State) -> State:
         """One Newton step, or two sweeps."""
         layout = dual.layout
         lam = state.multipliers
-        sample = min(state.sample or max(self.sample, 16 * layout.n_cells), layout.rows)
+        # in units of the cells: some sixteen rows a cell give a fair curvature, two hundred a very good one
+        largest = min(layout.rows, max(8 * self.sample, 200 * layout.n_cells))
+        sample = min(state.sample or max(self.sample, 16 * layout.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
         curvature = layout.covariance(state.tilted, sample, offset=0.5)
         curvature[np.diag_indices(layout.n_cells)] += dual.variance
-        reach = min(state.reach, self.reach)
+        reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
         direction = maximise_in_box(curvature, slope, near, far)
         before = state.certificate
@@ -167,10 +165,11 @@ class Newton:
         if trial.certificate.value >= before.value + 0.1 * float(slope @ direction) - noise:
             after = trial.certificate
             good = after.gap + after.misfit <= self.shrink * (before.gap + before.misfit)
-            settled = np.array_equal(trial.multipliers, lam) and sample == layout.rows
-            return replace(trial, sample=sample if good else 2 * sample, reach=2.0 * reach, stuck=settled)
+            settled = np.array_equal(trial.multipliers, lam) and sample == largest
+            limited = bool(np.abs(direction).max() >= reach)
+            return replace(trial, sample=sample if good or limited else 2 * sample, reach=2.0 * reach, stuck=settled)
         swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
-        stuck = swept.stuck and sample == layout.rows
+        stuck = swept.stuck and sample == largest
         return replace(swept, sample=2 * sample, reach=reach / 2.0, stuck=stuck)
 
 
@@ -184,19 +183,24 @@ def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats)
 
     diagonal = np.diag(curvature)
     matrix = curvature.copy()
-    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible
-    matrix[np.diag_indices(len(slope))] += 1e-10 + 1e-9 * diagonal
+    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
+    # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
+    matrix[np.diag_indices(len(slope))] += 1e-11 * diagonal + 1e-30
     x = np.zeros(len(slope))
     left = slope.copy()
-    goal = 1e-4 * float(np.abs(slope).sum())
+
+    def unblocked() -> float:
+        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
+        return float(np.abs(left[~blocked]).sum())
+
+    goal = 1e-3 * unblocked()
 
     def gain(candidate: Floats) -> float:
         return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
 
     for _ in range(10):
         kernels.coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
-        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
-        if float(np.abs(left[~blocked]).sum()) <= goal:
+        if unblocked() <= goal:
             break
         free = (x > low) & (x < high)
         if not free.any():

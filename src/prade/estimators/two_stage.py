@@ -110,11 +110,11 @@ def smallest_radius(answers: Answers) -> Radius:
 
 
 def _first_rows(layout: Layout) -> NDArray[np.int64]:
-    """A row for every reachable cell, and the heaviest rows."""
-    matrix = layout.incidence.tocsr()
-    somebody = [matrix.indices[a] for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True) if b > a]
+    """A row for every cell of every bundle (hence of every part), and the heaviest rows."""
+    somebody = [np.unique(code, return_index=True)[1] for code in layout.codes]
     heaviest = np.argsort(-layout.base, kind="stable")[: 2 * ROWS_PER_ROUND]
-    return np.union1d(np.array(somebody, np.int64), heaviest)
+    chosen: NDArray[np.int64] = np.unique(np.concatenate([*somebody, heaviest]))
+    return np.asarray(chosen[layout.base[chosen] > 0])
 
 
 def _master(layout: Layout, rows: NDArray[np.int64], y: Floats) -> tuple[float, Floats]:
@@ -124,7 +124,7 @@ def _master(layout: Layout, rows: NDArray[np.int64], y: Floats) -> tuple[float, 
 
     cells = layout.n_cells
     identity = eye_array(cells, format="csr")
-    answers = hstack([layout.incidence[:, rows], identity, -identity], format="csr")
+    answers = hstack([layout.cells_of(rows).T, identity, -identity], format="csr")
     one = np.concatenate([np.ones(len(rows)), np.zeros(2 * cells)])
     result = linprog(
         np.concatenate([np.zeros(len(rows)), np.ones(2 * cells)]),
