@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prade.errors import SchemaError as SchemaError
     from prade.errors import WorkloadError as WorkloadError
     from prade.estimate import Estimate as Estimate
+    from prade.estimators.base import fit_many as fit_many
     from prade.estimators.ide import IDE as IDE
     from prade.estimators.map_ import MAP as MAP
     from prade.estimators.two_stage import TwoStage as TwoStage
@@ -57,6 +58,7 @@ _HOME = {
     "Workload": "workload",
     "WorkloadError": "errors",
     "encode": "codec",
+    "fit_many": "estimators.base",
     "outside": "codec",
 }
 

@@ -162,11 +162,10 @@ class Estimate(Joint):
 
         from prade.tables import write_table
 
-        report = asdict(self.report)
-        report["status"] = self.status.value
-        header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": report}
+        report = {**asdict(self.report), "status": self.status.value}
+        header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
-        write_table(table.replace_schema_metadata({"prade": json.dumps(header)}), path)
+        write_table(table.replace_schema_metadata({"prade": json.dumps(header, allow_nan=False)}), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
@@ -191,6 +190,17 @@ class Estimate(Joint):
         )
 
 
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: such numbers are written as text ("inf", "nan")."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
 def _report_from(fields: dict[str, Any]) -> Report:
     rows: Sequence[dict[str, Any]] = fields["trace"]
     parts: Sequence[dict[str, Any]] = fields["parts"]
@@ -198,7 +208,8 @@ def _report_from(fields: dict[str, Any]) -> Report:
         **{
             **fields,
             "status": Status(fields["status"]),
-            "parts": tuple(PartFit(**part) for part in parts),
-            "trace": tuple(TraceRow(**row) for row in rows),
+            "parts": tuple(PartFit(p["name"], *(float(p[k]) for k in p if k != "name")) for p in parts),
+            "trace": tuple(TraceRow(row["step"], *(float(row[k]) for k in row if k != "step")) for row in rows),
+            **{name: float(fields[name]) for name in ("total", "kl", "objective", "gap")},
         }
     )

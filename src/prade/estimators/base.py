@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.blas import single_threaded_blas
 from prade.errors import EstimationError
 from prade.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimators.dual import Dual
@@ -125,7 +126,8 @@ def solve(
         c = state.certificate
         trace.append(TraceRow(step, state.passes, scale * c.objective, scale * c.gap, c.kl))
 
-    state, reason = climb(dual, solver, tolerance, max_steps=max_steps, start=start, watch=watch)
+    with single_threaded_blas():
+        state, reason = climb(dual, solver, tolerance, max_steps=max_steps, start=start, watch=watch)
     found = state.certificate
     report = Report(
         estimator=name,

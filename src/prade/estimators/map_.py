@@ -34,13 +34,15 @@ class MAP:
     answers too. Answers of scale 0 are met exactly.
 
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to a few thousand cells, block ascent
-    beyond. All climb the same dual and stop when the duality gap is below `tolerance` times the objective.
+    beyond. All climb the same dual and stop when the duality gap is below `tolerance` times the objective and
+    exact answers are met to `misfit` (L1, as a share of the total).
     """
 
     n0: float | Literal["auto"] = "auto"
     loss: Literal["noise", "squared"] = "noise"
     solver: Literal["auto", "newton", "block", "lbfgs"] = "auto"
     tolerance: float = 1e-4
+    misfit: float = 1e-9
     max_steps: int = 500
 
     def __post_init__(self) -> None:
@@ -64,7 +66,7 @@ class MAP:
             answers,
             dual,
             solver,
-            Tolerance(relative=self.tolerance),
+            Tolerance(relative=self.tolerance, misfit=self.misfit),
             name="MAP",
             scale=n0,
             max_steps=self.max_steps,

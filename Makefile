@@ -1,0 +1,50 @@
+# make demo     invented tables, all estimators, a page under demo/
+# make test     format, lint, types, tests
+# make bench    speed and memory against the alternatives
+# Each sets up .venv first where there is none, or where the lock file or pyproject.toml is newer.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+BENCH_READY := .venv/.ready-bench
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test bench lock clean
+.SILENT:
+
+demo: $(READY)
+	$(BIN)/python -m prade.demo --output demo
+
+test: $(READY)
+	$(BIN)/ruff format --check --quiet . || { echo "format: run .venv/bin/ruff format ."; exit 1; }
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy --strict --no-error-summary src
+	$(BIN)/python -m pytest -n 2
+
+bench: $(BENCH_READY)
+	$(BIN)/python benchmarks/run.py
+
+$(READY): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "prade needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1)." \
+			"Name another one: make PYTHON=python3.12 test" >&2; exit 1; }
+	echo "Setting up .venv (once; some minutes)"
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -qq -r requirements-dev.lock
+	$(BIN)/pip install -qq --no-deps -e .
+	touch $(READY)
+
+# The alternatives to compare with, at versions that go with the lock file.
+$(BENCH_READY): $(READY)
+	$(BIN)/pip install -qq -c requirements-dev.lock -e '.[bench]'
+	touch $(BENCH_READY)
+
+# Choose the newest versions again; needs pip-tools.
+lock:
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --extra dev --strip-extras \
+		--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements-dev.lock pyproject.toml
+
+clean:
+	rm -rf .venv demo benchmarks/out

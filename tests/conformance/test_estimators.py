@@ -1,0 +1,567 @@
+"""One battery for every estimator: what any of them promises, whatever its mathematics."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from prade import (
+    IDE,
+    MAP,
+    DataError,
+    Estimate,
+    EstimationError,
+    Layout,
+    Measurement,
+    Prior,
+    Schema,
+    TwoStage,
+    Workload,
+    WorkloadError,
+)
+from prade.estimate import Report, Status
+from prade.estimators.base import fit_many
+from prade.query import parse
+from prade.workload import Cells, Marginal, Predicate, RowCells
+
+ESTIMATORS = {
+    "ide-random": IDE(steps=40),
+    "ide-cyclic": IDE(steps=40, order="cyclic"),
+    "ide-euclidean": IDE(steps=40, order="cyclic", projection="euclidean"),
+    "two-stage": TwoStage(),
+    "map-newton": MAP(n0=30.0, solver="newton"),
+    "map-block": MAP(n0=30.0, solver="block"),
+    "map-lbfgs": MAP(n0=30.0, solver="lbfgs"),
+    "map-squared": MAP(n0=30.0, loss="squared"),
+    "map-auto": MAP(),
+}
+SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
+TOTAL = 500.0
+
+
+@pytest.fixture(params=ESTIMATORS, name="estimator")
+def every_estimator(request):
+    return ESTIMATORS[request.param]
+
+
+@pytest.fixture(scope="module")
+def prior() -> Prior:
+    """A support with gaps: nobody has b = 3, and three rows have no weight."""
+    generator = np.random.default_rng(1)
+    codes = {"a": generator.integers(0, 3, 60), "b": generator.integers(0, 3, 60)}
+    codes |= {"c": generator.integers(0, 2, 60), "d": generator.integers(0, 3, 60)}
+    rows = np.unique(np.stack(list(codes.values())), axis=1)
+    weights = generator.exponential(size=rows.shape[1])
+    weights[[2, 11, 17]] = 0.0
+    return Prior(SCHEMA, {name: rows[i].astype(np.uint8) for i, name in enumerate("abcd")}, weights)
+
+
+PARTS = [
+    Marginal.of(SCHEMA, ["a"]),
+    Marginal.of(SCHEMA, ["b"]),
+    Marginal.of(SCHEMA, ["c", "d"]),
+    Predicate(parse("a == 0 and b >= 1", SCHEMA)),
+    Cells(["d"], [0, 2, 1], 2),
+]
+LAWS = ["laplace", "gaussian", "laplace", "gaussian", "laplace"]
+SCALES = [3.0, 2.0, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1.5, 4.0]
+
+
+@pytest.fixture(scope="module")
+def measurements(prior) -> list[Measurement]:
+    """Noisy answers of another table, with something in the cell nobody can reach."""
+    return noisy(prior, 5)
+
+
+def noisy(prior, seed) -> list[Measurement]:
+    generator = np.random.default_rng(seed)
+    drifted = Prior(SCHEMA, prior.codes, prior.weights * generator.exponential(size=len(prior)))
+    result = []
+    for part, law, scale, truth in zip(PARTS, LAWS, SCALES, Workload(SCHEMA, PARTS).answer(drifted), strict=True):
+        noise = generator.laplace(size=len(truth)) if law == "laplace" else generator.normal(size=len(truth))
+        counts = np.rint(truth * TOTAL + noise * np.asarray(scale))
+        if part.columns == ("b",):
+            counts[3] = 7.0
+        result.append(Measurement(part, counts, scale, law))
+    return result
+
+
+@pytest.fixture
+def estimate(estimator, prior, measurements) -> Estimate:
+    return estimator.fit(prior, measurements, TOTAL)
+
+
+def settled(report: Report) -> str:
+    """A report as text, so that NaN equals NaN."""
+    return repr(report)
+
+
+# ------------------------------------------------------------------ the distribution
+
+
+def test_weights_are_a_distribution_on_the_prior(estimate, prior):
+    assert len(estimate) == len(prior) == len(estimate.weights)
+    assert np.isfinite(estimate.weights).all()
+    assert (estimate.weights >= 0).all()
+    assert estimate.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (prior.weights == 0).any()
+    assert (estimate.weights[prior.weights == 0] == 0).all()
+    assert estimate.schema == prior.schema
+    assert estimate.columns == prior.columns
+
+
+def test_the_answers_are_used(estimate, prior, measurements):
+    workload = Workload(SCHEMA, PARTS)
+    counts = [m.counts / TOTAL for m in measurements]
+    before = sum(np.abs(y - s).sum() for y, s in zip(counts, workload.answer(prior), strict=True))
+    after = sum(np.abs(y - s).sum() for y, s in zip(counts, workload.answer(estimate), strict=True))
+    assert after < 0.5 * before
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_the_priors_own_answers_leave_the_prior_as_it_is(estimator, prior, law, scale):
+    answers = Workload(SCHEMA, PARTS).answer(prior)
+    own = [Measurement(part, TOTAL * s, scale, law) for part, s in zip(PARTS, answers, strict=True)]
+    estimate = estimator.fit(prior, own, TOTAL)
+    assert estimate.weights == pytest.approx(prior.weights, abs=1e-7)
+    assert estimate.status is Status.CONVERGED
+    assert estimate.report.kl == pytest.approx(0.0, abs=1e-9)
+
+
+def test_project_and_expect_agree_with_brute_force(estimate):
+    rows = list(zip(*(code.tolist() for code in estimate.codes.values()), strict=True))
+    for columns in (["a"], ["b", "d"], ["d", "b"], ["a", "b", "c", "d"]):
+        expected = np.zeros(SCHEMA.shape(columns))
+        for row, weight in zip(rows, estimate.weights, strict=True):
+            expected[tuple(row["abcd".index(name)] for name in columns)] += weight
+        assert estimate.project(columns) == pytest.approx(expected, abs=1e-14)
+    assert estimate.project("a").tolist() == estimate.project(["a"]).tolist()
+    pairs = zip(rows, estimate.weights, strict=True)
+    inside = [weight for (a, b, _, d), weight in pairs if (a >= 1 and b != 2) or d == 0]
+    assert estimate.expect("(a >= 1 and b != 2) or d == 0") == pytest.approx(sum(inside), abs=1e-14)
+    assert estimate.expect("b == 3") == 0.0
+
+
+# ------------------------------------------------------------------ the report
+
+
+def test_report_is_complete_and_right_by_hand(estimate, prior, measurements):
+    report = estimate.report
+    assert report.total == TOTAL
+    assert report.estimator in ("IDE", "TwoStage", "MAP")
+    assert len(report.status.advice) > 20
+    assert report.trace
+    assert report.settings
+    assert [fit.name for fit in report.parts] == [part.name for part in PARTS]
+    expected_size = {"laplace": 1.0, "gaussian": np.sqrt(2 / np.pi)}
+    for fit, m, masses in zip(report.parts, measurements, Workload(SCHEMA, PARTS).answer(estimate), strict=True):
+        residual = np.abs(TOTAL * masses - m.counts).sum()
+        assert fit.residual == pytest.approx(residual, rel=1e-9, abs=1e-9)
+        assert fit.noise_units == pytest.approx(residual / (m.scale.sum() * expected_size[m.law]), rel=1e-9)
+        assert fit.unreachable == pytest.approx(7.0 / TOTAL if m.part.columns == ("b",) else 0.0)
+    assert report.unreachable == pytest.approx(7.0 / TOTAL)
+    q, p = estimate.weights, prior.weights
+    held = q > 0
+    assert report.kl == pytest.approx(float((q[held] * np.log(q[held] / p[held])).sum()), rel=1e-8, abs=1e-10)
+    assert repr(estimate).startswith(f"Estimate({report.estimator}, {report.status.value}")
+
+
+def test_gap_and_objective(estimator, estimate, measurements):
+    report = estimate.report
+    if isinstance(estimator, IDE):
+        assert np.isnan(report.gap)  # Algorithm 1 has no objective of its own to be optimal in
+        return
+    assert report.gap >= 0
+    assert report.status is Status.CONVERGED
+    masses = Workload(SCHEMA, PARTS).answer(estimate)
+    if isinstance(estimator, TwoStage):
+        distance = sum(np.abs(s - m.counts / TOTAL).sum() for s, m in zip(masses, measurements, strict=True))
+        assert distance == pytest.approx(report.certificate["radius"], abs=1e-7)
+        assert report.certificate["radius_lower"] <= report.certificate["radius"] + 1e-9
+        assert report.objective == pytest.approx(report.kl, rel=1e-6)
+        return
+    n0 = report.settings["n0"]
+    expected = n0 * report.kl
+    for s, m in zip(masses, measurements, strict=True):
+        r = TOTAL * s - m.counts
+        if m.law == "gaussian" or estimator.loss == "squared":
+            expected += float((r**2 / (2 * m.variance)).sum())
+        else:
+            expected += float((np.abs(r) / m.scale).sum())
+    assert report.objective == pytest.approx(expected, rel=1e-8)
+    assert report.gap <= estimator.tolerance * report.objective
+    assert report.certificate["dual"] == pytest.approx(report.objective - report.gap, rel=1e-9)
+    assert report.trace[-1].gap == report.gap
+
+
+def test_trace_climbs(estimator, estimate):
+    steps = [row.step for row in estimate.report.trace]
+    assert steps == sorted(set(steps))
+    passes = [row.passes for row in estimate.report.trace]
+    assert passes == sorted(passes)
+    assert passes[0] > 0
+
+
+# ------------------------------------------------------------------ nothing depends on how it is called
+
+
+def test_same_result_with_a_layout_and_twice(estimator, estimate, prior, measurements):
+    layout = Layout(prior, Workload(SCHEMA, PARTS))
+    for again in (
+        estimator.fit(prior, measurements, TOTAL, layout=layout),
+        estimator.fit(prior, measurements, TOTAL, layout=layout),
+        estimator.fit(prior, tuple(measurements), int(TOTAL)),
+        estimator.fit(prior, measurements, np.float64(TOTAL)),
+    ):
+        assert again.weights.tobytes() == estimate.weights.tobytes()
+        assert settled(again.report) == settled(estimate.report)
+
+
+@pytest.fixture(scope="module")
+def wide() -> tuple[Prior, list[Measurement]]:
+    """Rows enough for three chunks (of 65,536), which is what threads share."""
+    schema = Schema.from_mbi({"a": 60, "b": 50, "c": 50})
+    generator = np.random.default_rng(12)
+    prior = Prior(schema, Prior.uniform(schema).codes, generator.exponential(size=150_000))
+    drifted = Prior(schema, prior.codes, prior.weights * np.exp(0.3 * generator.normal(size=60)[prior.codes["a"]]))
+    parts = [Marginal.of(schema, [name]) for name in "abc"]
+    answers = Workload(schema, parts).answer(drifted)
+    noisy_counts = [5000 * s + generator.laplace(size=len(s)) for s in answers]
+    return prior, [Measurement(part, counts, 1.0) for part, counts in zip(parts, noisy_counts, strict=True)]
+
+
+def test_threads_change_no_bit(estimator, wide):
+    prior, measured = wide
+    workload = Workload(prior.schema, [m.part for m in measured])
+    one, two = (estimator.fit(prior, measured, 5000, layout=Layout(prior, workload, threads=t)) for t in (1, 2))
+    assert one.weights.tobytes() == two.weights.tobytes()
+    assert settled(one.report) == settled(two.report)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_saved_and_loaded_is_the_same(estimate, tmp_path):
+    path = tmp_path / "estimate.parquet"
+    estimate.save(path)
+    again = Estimate.load(path)
+    assert again.weights.tobytes() == estimate.weights.tobytes()
+    assert again.columns == estimate.columns
+    for name in estimate.columns:
+        assert again.codes[name].dtype == estimate.codes[name].dtype
+        assert again.codes[name].tolist() == estimate.codes[name].tolist()
+    assert again.schema == estimate.schema
+    assert settled(again.report) == settled(estimate.report)
+    assert again.status is estimate.status
+    assert again.sample(50, seed=1).codes["a"].tolist() == estimate.sample(50, seed=1).codes["a"].tolist()
+    again.save(tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
+
+
+# ------------------------------------------------------------------ sampling
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000, 12_345])
+def test_sample_is_systematic_and_reproducible(estimate, n):
+    drawn = estimate.sample(n, seed=3)
+    assert len(drawn) == n
+    index = {row: i for i, row in enumerate(zip(*(c.tolist() for c in estimate.codes.values()), strict=True))}
+    times = np.zeros(len(estimate))
+    for row in zip(*(drawn.codes[name].tolist() for name in estimate.columns), strict=True):
+        times[index[row]] += 1
+    assert np.abs(times - n * estimate.weights).max() < 1 + 1e-9
+    assert (times[estimate.weights == 0] == 0).all()
+    again, other = estimate.sample(n, seed=3), estimate.sample(n, seed=4)
+    assert all(again.codes[name].tolist() == drawn.codes[name].tolist() for name in estimate.columns)
+    if n > 100:
+        assert any(other.codes[name].tolist() != drawn.codes[name].tolist() for name in estimate.columns)
+
+
+def test_sample_of_nothing_and_of_less(estimate):
+    empty = estimate.sample(0, seed=0)
+    assert len(empty) == 0
+    assert empty.columns == estimate.columns
+    with pytest.raises(EstimationError, match="cannot draw -1 rows"):
+        estimate.sample(-1, seed=0)
+
+
+# ------------------------------------------------------------------ many groups
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_groups_are_the_same_as_one_by_one_in_order(estimator, prior, threads):
+    layout = Layout(prior, Workload(SCHEMA, PARTS))
+    groups = [(noisy(prior, seed), TOTAL + seed) for seed in range(5)]
+    found = list(fit_many(estimator, prior, (group for group in groups), layout=layout, threads=threads))
+    assert [e.report.total for e in found] == [total for _, total in groups]
+    for estimate, (measured, total) in zip(found, groups, strict=True):
+        alone = estimator.fit(prior, measured, total, layout=layout)
+        assert estimate.weights.tobytes() == alone.weights.tobytes()
+        assert settled(estimate.report) == settled(alone.report)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_one_group_reaches_the_caller_after_those_before_it(estimator, prior, threads):
+    layout = Layout(prior, Workload(SCHEMA, PARTS))
+    groups = [(noisy(prior, seed), -1.0 if seed == 2 else TOTAL) for seed in range(5)]
+    estimates = fit_many(estimator, prior, iter(groups), layout=layout, threads=threads)
+    assert next(estimates).report.total == TOTAL
+    assert next(estimates).report.total == TOTAL
+    with pytest.raises(EstimationError, match="total is -1"):
+        next(estimates)
+
+
+def test_many_groups_are_taken_from_the_generator_as_they_are_needed(prior):
+    layout = Layout(prior, Workload(SCHEMA, PARTS))
+    taken = []
+
+    def groups():
+        for seed in range(50):
+            taken.append(seed)
+            yield noisy(prior, 1), TOTAL
+
+    estimates = fit_many(MAP(n0=30.0), prior, groups(), layout=layout, threads=2)
+    next(estimates)
+    assert len(taken) <= 6
+    estimates.close()
+    assert list(fit_many(MAP(), prior, [], layout=layout)) == []
+
+
+# ------------------------------------------------------------------ refusals, before any work
+
+
+@pytest.mark.parametrize("total", [0, -5.0, np.nan, np.inf, -np.inf])
+def test_impossible_totals(estimator, prior, measurements, total):
+    with pytest.raises(EstimationError, match=r"total is .*positive.*raised to 1"):
+        estimator.fit(prior, measurements, total)
+
+
+def test_no_measurements(estimator, prior):
+    with pytest.raises(EstimationError, match="no measurements: give at least one"):
+        estimator.fit(prior, [], TOTAL)
+
+
+def test_unknown_columns(estimator, prior):
+    other = Schema.from_mbi({"a": 3, "zebra": 2})
+    with pytest.raises(WorkloadError, match="zebra"):
+        estimator.fit(prior, [Measurement(Marginal.of(other, ["zebra"]), [1, 2], 1.0)], TOTAL)
+    narrow = Prior.from_joint(Prior.uniform(SCHEMA, ["a", "b"]))
+    with pytest.raises(DataError, match=r"'c' is not among the coded columns \(a, b\); encode it or leave"):
+        estimator.fit(narrow, [Measurement(Marginal.of(SCHEMA, ["c"]), [1, 2], 1.0)], TOTAL)
+
+
+def test_part_of_another_schema(estimator, prior):
+    other = Schema.from_mbi({"a": 5})
+    with pytest.raises(WorkloadError, match="made when column 'a' had 5 codes"):
+        estimator.fit(prior, [Measurement(Marginal.of(other, ["a"]), [1] * 5, 1.0)], TOTAL)
+
+
+def test_rows_of_another_support(estimator, prior):
+    with pytest.raises(WorkloadError, match="bound to a support of 3 rows"):
+        estimator.fit(prior, [Measurement(RowCells([0, 1, 1], 2), [1, 2], 1.0)], TOTAL)
+
+
+def test_layout_of_another_prior_or_other_parts(estimator, prior, measurements):
+    twin = Prior(SCHEMA, prior.codes, prior.weights)
+    for layout in (
+        Layout(twin, Workload(SCHEMA, PARTS)),
+        Layout(prior, Workload(SCHEMA, PARTS[::-1])),
+        Layout(prior, Workload(SCHEMA, PARTS[:2])),
+    ):
+        with pytest.raises(EstimationError, match=r"another prior or other parts.*Layout\(prior, workload\)"):
+            estimator.fit(prior, measurements, TOTAL, layout=layout)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: MAP(n0=0), ["n0 is 0", "positive number of rows", "'auto'"]),
+        (lambda: MAP(n0=-3.0), ["n0 is -3.0"]),
+        (lambda: MAP(n0=np.nan), ["n0 is nan"]),
+        (lambda: MAP(n0=np.inf), ["n0 is inf"]),
+        (lambda: MAP(n0="lots"), ["n0 is 'lots'"]),
+        (lambda: MAP(loss="absolute"), ["loss is 'absolute'", "'noise' or 'squared'"]),
+        (lambda: MAP(solver="sgd"), ["solver is 'sgd'", "'newton'", "'block'", "'lbfgs'"]),
+        (lambda: MAP(tolerance=-1.0), ["tolerance"]),
+        (lambda: MAP(tolerance=np.nan), ["tolerance"]),
+        (lambda: MAP(max_steps=-1), ["max_steps"]),
+        (lambda: TwoStage(tolerance=-1.0), ["tolerance"]),
+        (lambda: TwoStage(max_steps=-1), ["max_steps"]),
+        (lambda: IDE(steps=-1), ["steps is -1", "0 or more"]),
+        (lambda: IDE(steps=2.5), ["steps is 2.5", "whole number"]),
+        (lambda: IDE(order="sorted"), ["order is 'sorted'", "'random', 'cyclic'"]),
+        (lambda: IDE(projection="l3"), ["projection is 'l3'", "'least-kl' or 'euclidean'"]),
+    ],
+)
+def test_bad_settings(make, words):
+    with pytest.raises(EstimationError) as refused:
+        make()
+    for word in words:
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("order", [[], [0, 5], [-1], [0.5]])
+def test_bad_order_of_parts(prior, measurements, order):
+    with pytest.raises(EstimationError, match="part numbers from 0 to 4"):
+        IDE(order=order).fit(prior, measurements, TOTAL)
+
+
+@pytest.mark.parametrize("n0", [np.int64(30), np.float32(30.0), np.float64(30.0), 30])
+def test_n0_may_be_any_kind_of_number(prior, measurements, n0):
+    assert MAP(n0=n0).fit(prior, measurements, TOTAL).report.settings["n0"] == 30.0
+
+
+# ------------------------------------------------------------------ hopeless and half hopeless
+
+
+FAR = Schema.from_mbi({"a": 3, "b": 2})
+
+
+def far_prior() -> Prior:
+    codes = {"a": np.array([0, 0, 1, 1], np.uint8), "b": np.array([0, 1, 0, 1], np.uint8)}
+    return Prior(FAR, codes, np.array([0.4, 0.3, 0.2, 0.1]))
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        pytest.param([Measurement(Marginal.of(FAR, ["a"]), [0, 0, 100], 1.0)], id="laplace"),
+        pytest.param([Measurement(Marginal.of(FAR, ["a"]), [0, 0, 100], 0.0)], id="exact"),
+        pytest.param([Measurement(Marginal.of(FAR, ["a"]), [-3, 0, 100], 2.0, "gaussian")], id="gaussian"),
+        pytest.param([Measurement(Marginal.of(FAR, ["a"]), [-3, -8, 100], [1.0, 2.0, 3.0])], id="unequal scales"),
+        pytest.param([Measurement(Cells(["a"], [0, 2, 1], 2), [0, 100], 1.0)], id="partial"),
+        pytest.param([Measurement(Cells(["a"], [2, 2, 0], 2), [100, 0], 1.0)], id="nobody in the part"),
+    ],
+)
+def test_hopeless_answers_give_the_prior_and_say_so(estimator, measured):
+    prior = far_prior()
+    estimate = estimator.fit(prior, measured, 100)
+    assert estimate.status is Status.HOPELESS
+    assert "prior is returned" in estimate.status.advice
+    assert estimate.weights == pytest.approx(prior.weights, abs=1e-12)
+    assert estimate.report.kl == pytest.approx(0.0, abs=1e-12)
+    assert estimate.report.unreachable == 1.0
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [10.0, 1.0, 0.1, 0.01])
+@pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs", "map-squared", "two-stage"])
+def test_an_unreachable_cell_does_not_spoil_the_certificate(name, law, scale):
+    """Its multiplier moves no row: whatever it costs is a constant, and the rest can be solved to the end."""
+    prior = far_prior()
+    measured = [Measurement(Marginal.of(FAR, ["a"]), [30, 50, 20], scale, law)]
+    estimate = ESTIMATORS[name].fit(prior, measured, 100)
+    assert estimate.report.unreachable == pytest.approx(0.2)
+    assert estimate.status is Status.CONVERGED
+    if name != "two-stage":
+        assert estimate.report.gap <= 1e-4 * estimate.report.objective
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_an_unreachable_cell_of_a_table_of_ordinary_size(law):
+    """10,000 rows, noise of scale 1, a prior worth 30 rows: nothing about this is extreme."""
+    measured = [Measurement(Marginal.of(FAR, ["a"]), [3000, 6800, 200], 1.0, law)]
+    estimate = MAP(n0=30.0).fit(far_prior(), measured, 10_000)
+    assert estimate.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
+@pytest.mark.parametrize(("total", "n0"), [(1_000, 30.0), (10_000, 30.0), (100_000, 30.0)])
+def test_gaussian_answers_that_do_not_add_up_to_the_total(name, total, n0):
+    """Noisy counts never do: five too many, shared out by the multipliers' common part, which can be any number."""
+    part = Marginal.of(FAR, ["b"])
+    measured = [Measurement(part, [0.3 * total, 0.7 * total + 5], 1.0, "gaussian")]
+    estimate = MAP(n0=n0, solver=ESTIMATORS[name].solver, tolerance=1e-6).fit(far_prior(), measured, total)
+
+    def objective(share):
+        kl = share * np.log(share / 0.6) + (1 - share) * np.log((1 - share) / 0.4)
+        misfit = (total * share - measured[0].counts[0]) ** 2 + (total * (1 - share) - measured[0].counts[1]) ** 2
+        return n0 * kl + misfit / 2
+
+    best = minimize_scalar(objective, bounds=(0.2, 0.4), method="bounded", options={"xatol": 1e-12})
+    # a quasi-Newton method may run out of digits near the end of so steep a valley, and says so
+    sturdy = name == "map-lbfgs"
+    assert estimate.report.objective == pytest.approx(best.fun, rel=1e-2 if sturdy else 1e-5)
+    assert total * estimate.project(["b"])[0] == pytest.approx(total * best.x, abs=0.5 if sturdy else 0.02)
+    assert estimate.status in ((Status.CONVERGED, Status.STALLED) if sturdy else (Status.CONVERGED,))
+
+
+@pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.01, 1e-4])
+def test_of_two_answers_that_contradict_each_other_the_sharper_one_wins(name, scale):
+    """n0 KL is small beside total / b: the objective is (almost) a weighted median, and that is the sharper answer."""
+    prior = far_prior()
+    part = Marginal.of(FAR, ["a"])
+    measured = [Measurement(part, [20, 80, 0], scale), Measurement(part, [60, 40, 0], 2 * scale)]
+    estimate = MAP(n0=1.0, solver=ESTIMATORS[name].solver).fit(prior, measured, 100)
+    assert estimate.project(["a"]) == pytest.approx(np.array([0.2, 0.8, 0.0]), abs=1e-3)
+    assert estimate.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("name", ["map-newton", "map-block", "map-lbfgs"])
+@pytest.mark.parametrize("sigma", [100.0, 1.0, 0.01])
+def test_gaussian_answers_of_a_large_table(name, sigma):
+    """A million rows: the variance of the shares is 1e-12 and less, and every solver must still get there."""
+    prior = far_prior()
+    measured = [
+        Measurement(Marginal.of(FAR, ["a"]), [300_000, 700_000, 0], sigma, "gaussian"),
+        Measurement(Marginal.of(FAR, ["b"]), [450_000, 550_000], sigma, "gaussian"),
+    ]
+    estimate = MAP(n0=1.0, solver=ESTIMATORS[name].solver).fit(prior, measured, 1e6)
+    assert estimate.project(["a"]) == pytest.approx(np.array([0.3, 0.7, 0.0]), abs=1e-6)
+    assert estimate.project(["b"]) == pytest.approx(np.array([0.45, 0.55]), abs=1e-6)
+    # a quasi-Newton method may run out of digits on a curvature of 1e16, and says so
+    allowed = (Status.CONVERGED, Status.STALLED) if name == "map-lbfgs" else (Status.CONVERGED,)
+    assert estimate.status in allowed
+
+
+def test_exact_answers_that_cannot_hold_are_refuted():
+    prior = far_prior()
+    measured = [Measurement(Marginal.of(FAR, ["a"]), [30, 30, 0], 0.0)]
+    for name in ("map-newton", "map-block", "map-lbfgs"):
+        estimate = ESTIMATORS[name].fit(prior, measured, 100)
+        assert estimate.status is Status.UNREACHABLE
+        assert "TwoStage" in estimate.status.advice
+
+
+@pytest.mark.parametrize("order", ["random", "cyclic"])
+def test_ide_says_that_it_goes_in_circles(order):
+    prior = far_prior()
+    part = Marginal.of(FAR, ["a"])
+    measured = [Measurement(part, [20, 80, 0], 1.0), Measurement(part, [60, 40, 0], 1.0)]
+    estimate = IDE(steps=60, order=order).fit(prior, measured, 100)
+    assert estimate.status is Status.CYCLING
+    assert "contradict" in estimate.status.advice
+
+
+# ------------------------------------------------------------------ the full domain, where IDE may go anywhere
+
+
+@pytest.mark.parametrize("order", ["random", "cyclic"])
+def test_ide_on_the_full_domain_reaches_empty_cells(order):
+    prior = Prior.from_table(FAR, {"a": [0, 0, 1], "b": [0, 1, 1]}).on_full_domain()
+    measured = [Measurement(Marginal.of(FAR, ["a"]), [0, 0, 100], 1.0)]
+    estimate = IDE(steps=3, order=order).fit(prior, measured, 100)
+    assert estimate.project(["a", "b"]) == pytest.approx(np.array([[0, 0], [0, 0], [0.5, 0.5]]), abs=1e-15)
+    assert estimate.status is Status.CONVERGED
+    assert estimate.report.unreachable == 0.0
+    with pytest.raises(EstimationError, match="collapse=False"):
+        IDE().fit(prior, measured, 100, layout=Layout(prior, Workload(FAR, [measured[0].part])))
+
+
+def test_a_cell_that_no_value_leads_to_is_unreachable_even_on_the_full_domain():
+    prior = Prior.uniform(FAR)
+    measured = [Measurement(Cells(["a"], [0, 0, 1], 3), [30, 30, 40], 1.0)]
+    assert IDE().fit(prior, measured, 100).report.unreachable == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", ["two-stage", "map-newton", "map-block", "map-lbfgs", "map-squared", "map-auto"])
+def test_the_others_stay_where_the_prior_has_mass_on_the_full_domain_too(name):
+    support = Prior.from_table(FAR, {"a": [0, 0, 1, 1, 1], "b": [0, 1, 0, 1, 1]})
+    counts = {"a": [60, 30, 10], "b": [50, 50]}
+    measured = [Measurement(Marginal.of(FAR, [name]), values, 2.0) for name, values in counts.items()]
+    here = ESTIMATORS[name].fit(support, measured, 100)
+    there = ESTIMATORS[name].fit(support.on_full_domain(), measured, 100)
+    assert there.project(["a", "b"]) == pytest.approx(here.project(["a", "b"]), abs=1e-9)
+    assert there.report.unreachable == pytest.approx(0.1)
+    assert there.status is here.status

@@ -1,0 +1,19 @@
+"""What all tests share: reproducible property tests, and the folder of real tables where there is one."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
+settings.register_profile("prade", derandomize=True, deadline=None)
+settings.load_profile("prade")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real public tables beside the project; tests that need it are skipped where it is absent."""
+    folder = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the folder ../shared/data is absent: real tables are not part of the project")
+    return folder

@@ -1,0 +1,246 @@
+"""Algorithm 1 step by step against its definition, and by hand."""
+
+import numpy as np
+import pytest
+from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
+from scipy.optimize import linprog
+
+import prade.layout
+from prade import IDE, Layout, Measurement, Prior, Schema, Workload
+from prade.estimate import Status
+from prade.query import parse
+from prade.workload import Cells, Marginal, Predicate
+
+SEEDS = range(60)
+
+
+@pytest.fixture(params=[2048, 1], ids=["bundled", "apart"])
+def bundles(request, monkeypatch):
+    """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
+    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", request.param)
+    return request.param
+
+
+def noisy_case(seed, complete):
+    rng = np.random.default_rng([seed, complete])
+    case = random_case(rng, complete=complete)
+    # from nearly consistent answers to mostly noise: sums far over and under 1, negative answers
+    add_noise(rng, case, case.total * rng.choice([0.0, 0.01, 0.1, 0.3]))
+    return case, [int(k) for k in rng.integers(0, len(case.parts), size=9)]
+
+
+@pytest.mark.usefixtures("bundles")
+@pytest.mark.parametrize("complete", [True, False], ids=["full domain", "support"])
+@pytest.mark.parametrize("projection", ["least-kl", "euclidean"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_step_is_that_of_the_definition(seed, projection, complete):
+    case, order = noisy_case(seed, complete)
+    for steps in (1, 2, 3, 9):
+        got = IDE(steps=steps, order=order, projection=projection).fit(case.prior, case.measurements(), case.total)
+        want = algorithm_1(case, order, steps, projection, complete=complete)
+        np.testing.assert_allclose(got.weights, want, rtol=1e-10, atol=1e-13)
+        assert got.report.settings["steps"] == steps
+
+
+def test_the_random_problems_have_all_four_cases():
+    # the comparison above is worth something only if every case occurs in it with an effect
+    seen = np.zeros(4, int)
+    for seed in SEEDS:
+        case, order = noisy_case(seed, True)
+        for k in set(order):
+            matrix, q, answer = case.matrices[k], case.p, case.counts[k]
+            covered, s = matrix.sum(axis=0) > 0, matrix @ q
+            seen[0] += bool((s > 0).any())
+            seen[1] += bool(((s == 0) & (matrix.sum(axis=1) > 0) & (answer > 0)).any())
+            seen[2] += q[~covered].sum() > 0
+            seen[3] += bool((~covered).any() and q[~covered].sum() == 0)
+    assert (seen >= 2).all(), seen
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random"])
+@pytest.mark.parametrize("seed", range(10))
+def test_named_orders_are_those_of_visits(seed, order, bundles):
+    case, _ = noisy_case(seed, False)
+    ide = IDE(steps=7, order=order, seed=seed)
+    layout = Layout(case.prior, Workload(case.schema, case.parts))
+    visits = ide.visits(layout)
+    assert len(visits) == 7
+    assert len(layout.bundles) == (len(case.parts) if bundles == 1 else 1)
+    if order == "cyclic":
+        assert sorted(visits[: len(case.parts)]) == list(range(len(case.parts)))[:7]
+    want = algorithm_1(case, visits, 7, "least-kl", complete=False)
+    np.testing.assert_allclose(ide.fit(case.prior, case.measurements(), case.total).weights, want, atol=1e-13)
+
+
+def test_no_step_is_the_prior():
+    case, _ = noisy_case(3, False)
+    got = IDE(steps=0).fit(case.prior, case.measurements(), case.total)
+    np.testing.assert_allclose(got.weights, case.p, atol=1e-15)
+
+
+# ------------------------------------------------------------------ numbers worked by hand
+
+SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
+# rows (a, b) = 00 01 02 10 11 12
+
+
+def full(weights):
+    codes = grid((2, 3))
+    return Prior(SCHEMA, {"a": codes[:, 0], "b": codes[:, 1]}, np.array(weights), complete=True)
+
+
+def one_step(prior, part, shares, **settings):
+    return IDE(steps=1, order=[0], **settings).fit(prior, [Measurement(part, 100 * np.array(shares), 1.0)], 100.0)
+
+
+def test_case_1_a_cell_with_mass_is_scaled():
+    got = one_step(full([0.1, 0.2, 0.1, 0.3, 0.3, 0.0]), Marginal.of(SCHEMA, ["a"]), [0.8, 0.2])
+    np.testing.assert_allclose(got.weights, [0.2, 0.4, 0.2, 0.1, 0.1, 0.0], atol=1e-15)
+
+
+def test_case_2_a_cell_without_mass_is_filled_evenly():
+    got = one_step(full([0.5, 0.25, 0.25, 0, 0, 0]), Marginal.of(SCHEMA, ["a"]), [0.4, 0.6])
+    np.testing.assert_allclose(got.weights, [0.2, 0.1, 0.1, 0.2, 0.2, 0.2], atol=1e-15)
+    assert got.report.kl == np.inf  # mass where the prior had none
+    assert got.status is Status.CONVERGED
+    assert got.report.unreachable == 0.0  # on a full domain every cell can be reached
+
+
+def test_case_2_everything_moves_to_a_cell_without_mass():
+    got = one_step(full([0.5, 0.25, 0.25, 0, 0, 0]), Marginal.of(SCHEMA, ["a"]), [0.0, 1.0])
+    np.testing.assert_allclose(got.weights, [0, 0, 0, 1 / 3, 1 / 3, 1 / 3], atol=1e-15)
+    assert got.status is Status.CONVERGED
+
+
+def test_case_3_the_uncovered_rest_is_scaled():
+    part = Predicate(parse("a == 0 and b <= 1", SCHEMA))  # rows 00 and 01
+    got = one_step(full([0.1, 0.3, 0.2, 0.1, 0.1, 0.2]), part, [0.7])
+    np.testing.assert_allclose(got.weights, [0.175, 0.525, 0.1, 0.05, 0.05, 0.1], atol=1e-15)
+
+
+def test_case_4_an_uncovered_rest_without_mass_is_filled_evenly():
+    part = Cells(["b"], [0, 1, 2], 2)  # b = 2 is in no cell: rows 02 and 12
+    got = one_step(full([0.2, 0.3, 0, 0.1, 0.4, 0]), part, [0.6, 0.2])
+    np.testing.assert_allclose(got.weights, [0.4, 0.6 / 7, 0.1, 0.2, 0.8 / 7, 0.1], atol=1e-15)
+
+
+def test_cases_2_and_4_at_once():
+    part = Cells(["b"], [0, 1, 2], 2)
+    got = one_step(full([0.5, 0, 0, 0.5, 0, 0]), part, [0.2, 0.5])
+    np.testing.assert_allclose(got.weights, [0.1, 0.25, 0.15, 0.1, 0.25, 0.15], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("prior", "projection", "expected"),
+    [
+        ([0.9, 0.1], "least-kl", [0.7, 0.3]),  # min(0.7, c 0.9) is capped, the rest follows
+        ([0.1, 0.9], "least-kl", [0.3, 0.7]),
+        ([0.6, 0.4], "least-kl", [0.6, 0.4]),  # the current masses are themselves among the nearest
+        ([0.9, 0.1], "euclidean", [0.5, 0.5]),
+        ([0.1, 0.9], "euclidean", [0.5, 0.5]),
+    ],
+)
+def test_the_nearest_distribution_is_not_unique(prior, projection, expected):
+    schema = Schema.from_mbi({"a": 2})
+    public = Prior(schema, {"a": np.arange(2)}, np.array(prior))
+    answer = Measurement(Marginal.of(schema, ["a"]), [70, 70], 1.0)
+    got = IDE(steps=1, order=[0], projection=projection).fit(public, [answer], 100.0)
+    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        # too little: max(y, c r) with r = (0.5, 0.3, 0.2); c = 0.7 / 0.7 raises the first and the last
+        ([0.1, 0.3, 0.1], [0.5, 0.3, 0.2]),
+        # 0.6 stays above c r; the others share 0.4 as 0.5 : 0.2
+        ([0.1, 0.6, 0.0], [0.4 * 5 / 7, 0.6, 0.4 * 2 / 7]),
+        # a negative answer counts as none: (0, 1.2, 0.3) over 1; min with c r at c = 7/3
+        ([-0.4, 1.2, 0.3], [0.0, 0.7, 0.3]),
+    ],
+)
+def test_least_kl_projection_by_hand(shares, expected):
+    schema = Schema.from_mbi({"a": 3})
+    public = Prior(schema, {"a": np.arange(3)}, np.array([0.5, 0.3, 0.2]))
+    answer = Measurement(Marginal.of(schema, ["a"]), 1000 * np.array(shares), 1.0)
+    got = IDE(steps=1, order=[0]).fit(public, [answer], 1000.0)
+    np.testing.assert_allclose(got.weights, expected, atol=1e-14)
+
+
+# ------------------------------------------------------------------ the projection is a nearest one, and the KL-least
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("projection", list(PROJECTIONS))
+def test_the_projected_answer_is_nearest_in_l1(seed, projection):
+    rng = np.random.default_rng([7, seed])
+    n = int(rng.integers(2, 6))
+    schema = Schema.from_mbi({"a": n})
+    covers = bool(rng.random() < 0.5)
+    part = Marginal.of(schema, ["a"]) if covers else Cells(["a"], np.arange(n), n - 1)
+    public = Prior(schema, {"a": np.arange(n)}, rng.dirichlet(np.ones(n)))
+    y = np.rint(100 * rng.normal(0.3, 0.4, size=part.n_cells)) / 100
+    got = IDE(steps=1, order=[0], projection=projection).fit(public, [Measurement(part, 100 * y, 1.0)], 100.0)
+    z = got.weights[: part.n_cells]
+    m = part.n_cells
+    bound = {"A_eq": np.r_[np.ones(m), np.zeros(m)][None], "b_eq": [1.0]} if covers else {}
+    cap = [] if covers else [np.r_[np.ones(m), np.zeros(m)]]
+    best = linprog(
+        np.r_[np.zeros(m), np.ones(m)],
+        A_ub=np.vstack([np.hstack([np.eye(m), -np.eye(m)]), np.hstack([-np.eye(m), -np.eye(m)]), *cap]),
+        b_ub=np.r_[y, -y, np.ones(len(cap))],
+        bounds=[(0, None)] * m + [(None, None)] * m,
+        **bound,
+    )
+    assert np.abs(z - y).sum() == pytest.approx(best.fun, abs=1e-9)
+
+
+# ------------------------------------------------------------------ on a support
+
+
+def test_unreachable_mass_is_reported_and_shared_out():
+    # rows 00 01 10: b = 2 has no row
+    public = Prior(SCHEMA, {"a": np.array([0, 0, 1]), "b": np.array([0, 1, 0])}, np.array([0.2, 0.5, 0.3]))
+    answers = [
+        Measurement(Marginal.of(SCHEMA, ["b"]), [30, 20, 50], 1.0),
+        Measurement(Marginal.of(SCHEMA, ["a"]), [60, 40], 1.0),
+    ]
+    got = IDE(steps=1, order=[0]).fit(public, answers, 100.0)
+    # reachable: y = (0.3, 0.2), r = (0.5, 0.5): both raised to c r = 0.5
+    np.testing.assert_allclose(got.project("b"), [0.5, 0.5, 0.0], atol=1e-15)
+    assert [fit.unreachable for fit in got.report.parts] == pytest.approx([0.5, 0.0])
+    assert got.report.unreachable == pytest.approx(0.5)
+    euclidean = IDE(steps=1, order=[0], projection="euclidean").fit(public, answers, 100.0)
+    np.testing.assert_allclose(euclidean.project("b"), [0.55, 0.45, 0.0], atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_unreachable_share_of_random_supports(seed):
+    case, order = noisy_case(seed, False)
+    got = IDE(steps=4, order=order).fit(case.prior, case.measurements(), case.total)
+    for fit, matrix, counts in zip(got.report.parts, case.matrices, case.counts, strict=True):
+        lost = np.maximum(counts, 0)[matrix.sum(axis=1) == 0].sum() / case.total
+        assert fit.unreachable == pytest.approx(min(lost, 1.0), abs=1e-12)
+        assert fit.residual == pytest.approx(
+            np.abs(case.total * matrix @ got.weights - counts).sum(), rel=1e-9, abs=1e-7
+        )
+    assert got.report.kl == pytest.approx(kl(got.weights, case.p), abs=1e-12)
+
+
+def test_contradicting_answers_are_called_cycling():
+    schema = Schema.from_mbi({"a": 2})
+    part = Marginal.of(schema, ["a"])
+    answers = [Measurement(part, [90, 10], 1.0), Measurement(part, [10, 90], 1.0)]
+    got = IDE(steps=40, order=[0, 1]).fit(Prior.uniform(schema), answers, 100.0)
+    assert got.status is Status.CYCLING
+    np.testing.assert_allclose(got.weights, [0.1, 0.9], atol=1e-14)  # whoever came last is right
+
+
+def test_the_reference_keeps_the_sum():
+    # guards the guard: each of the four cases must hand out exactly what it takes
+    for seed in SEEDS:
+        case, order = noisy_case(seed, True)
+        matrix = case.matrices[order[0]]
+        possible = matrix.sum(axis=1) > 0
+        goal = np.where(possible, 1.0, 0.0) / (possible.sum() + bool((matrix.sum(axis=0) == 0).any()))
+        assert definition_1(case.p, matrix, goal).sum() == pytest.approx(1.0, abs=1e-12)

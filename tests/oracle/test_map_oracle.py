@@ -1,0 +1,206 @@
+"""MAP's objective against an interior-point method, and whether its certificates tell the truth."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from reference import add_noise, costs, map_objective, oracle_map, random_case
+
+import prade.layout
+from prade import MAP, Measurement, Prior, Schema
+from prade.estimate import Status
+from prade.workload import Marginal
+
+KINDS = ("laplace", "gaussian", "mixed", "exact", "squared")
+
+
+@cache
+def problem(kind, seed, stiff):
+    """A random problem, its n0, its loss, and the oracle's optimum.
+
+    `stiff`: the answers may outweigh the prior by any factor. Otherwise n0 is raised until no multiplier needs to be
+    large, which is where first-order methods can be held to the last digit too.
+    """
+    rng = np.random.default_rng([31, KINDS.index(kind), seed])
+    case = random_case(rng, complete=bool(rng.random() < 0.3))
+    noise = case.total * rng.choice([0.003, 0.03, 0.1, 0.3])
+    add_noise(rng, case, noise)
+    laws = {"laplace": ["laplace"], "gaussian": ["gaussian"], "squared": ["laplace"]}.get(kind, ["laplace", "gaussian"])
+    case.laws = [str(rng.choice(laws)) for _ in case.parts]
+    case.scales = [
+        noise * np.exp(rng.normal(size=part.n_cells)) if rng.random() < 0.5 else noise for part in case.parts
+    ]
+    if kind == "exact" or (kind == "squared" and seed % 3 == 0):
+        # exact answers of one distribution on the support, so that they can hold together; half the time with zeros
+        z = rng.dirichlet(np.full(len(case.p), 0.7)) * (case.p > 0)
+        if rng.random() < 0.5:
+            z = z * (rng.random(len(z)) < 0.6)
+        z = case.p if z.sum() == 0 else z / z.sum()
+        for k in range(len(case.parts)):
+            if k == 0 or rng.random() < 0.5:
+                case.scales[k], case.counts[k] = 0.0, case.total * case.matrices[k] @ z
+    n0 = float(np.exp(rng.uniform(np.log(0.5), np.log(500))))
+    loss = "squared" if kind == "squared" else "noise"
+    if not stiff:
+        linear, square = costs(case, n0, loss)
+        n0 *= max(1.0, linear[np.isfinite(linear)].max(initial=0.0) / 10, 2 * square.max() / 10)
+    best, q = oracle_map(case, n0, loss)
+    # rows that exact answers of several parts empty together, though no answer is zero: multipliers go to infinity
+    rigid = np.isinf(costs(case, n0, loss)[0])
+    emptied = case.W[rigid & (case.y == 0)].sum(axis=0) > 0
+    case.hidden_zeros = bool(((q == 0) & (case.p > 0) & ~emptied).any())
+    return case, n0, loss, best
+
+
+@pytest.fixture(params=[2048, 1], ids=["bundled", "apart"], autouse=True)
+def _bundles(request, monkeypatch):
+    """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
+    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", request.param)
+
+
+def fit(solver, case, n0, loss, max_steps=500):
+    return MAP(n0=n0, loss=loss, solver=solver, tolerance=1e-8, max_steps=max_steps).fit(
+        case.prior, case.measurements(), case.total
+    )
+
+
+def check_certificate(got, case, n0, loss, best):
+    """Whatever a solver stops at: the report is about the weights, and the bounds are bounds."""
+    q, report = got.weights, got.report
+    rigid = np.isinf(costs(case, n0, loss)[0])
+    miss = np.abs(case.W @ q - case.y)[rigid].sum()
+    # the oracle is good to about 1e-10 in units of KL, that is n0 times as much in units of the objective
+    slack = 1e-6 * best + 3e-9 * n0
+    assert q.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (q[case.p == 0] == 0).all()
+    assert report.certificate["dual"] <= best + slack
+    assert report.certificate["misfit"] == pytest.approx(miss, rel=1e-6, abs=1e-9)
+    if miss <= 1e-9:
+        assert map_objective(case, q, n0, loss) - best <= report.gap + slack
+        assert report.objective == pytest.approx(map_objective(case, q, n0, loss), rel=1e-6, abs=3e-9 * n0)
+
+
+def check_optimum(got, case, n0, loss, best, misfit=1e-8):
+    rigid = np.isinf(costs(case, n0, loss)[0])
+    assert np.abs(case.W @ got.weights - case.y)[rigid].sum() <= misfit
+    assert map_objective(case, got.weights, n0, loss) == pytest.approx(best, rel=1e-6, abs=3e-9 * n0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", KINDS)
+def test_newton_is_optimal_however_stiff(kind, seed):
+    case, n0, loss, best = problem(kind, seed, True)
+    got = fit("newton", case, n0, loss)
+    assert got.status in (Status.CONVERGED, Status.HOPELESS)
+    check_certificate(got, case, n0, loss, best)
+    check_optimum(got, case, n0, loss, best)
+
+
+@pytest.mark.parametrize("solver", ["newton", "block", "lbfgs"])
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_solver_is_optimal_where_no_multiplier_is_large(kind, seed, solver):
+    case, n0, loss, best = problem(kind, seed, False)
+    # block ascent is of first order: many cheap sweeps
+    got = fit(solver, case, n0, loss, max_steps=2000 if solver == "block" else 500)
+    check_certificate(got, case, n0, loss, best)
+    if solver == "block" and case.hidden_zeros and got.status is Status.EXHAUSTED:
+        return  # a zero at infinity is approached as 1 / steps: enough that the certificate says so
+    if solver == "lbfgs" and got.status is Status.STALLED:
+        # its line search compares values, which tells slopes apart only to the root of double precision
+        check_optimum(got, case, n0, loss, best, misfit=1e-6)
+        return
+    assert got.status in (Status.CONVERGED, Status.HOPELESS)
+    check_optimum(got, case, n0, loss, best)
+
+
+@pytest.mark.parametrize("solver", ["block", "lbfgs"])
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificates_hold_when_a_solver_gives_up(kind, seed, solver):
+    case, n0, loss, best = problem(kind, seed, True)
+    got = fit(solver, case, n0, loss, max_steps=20)
+    check_certificate(got, case, n0, loss, best)
+    if got.status is Status.CONVERGED:
+        check_optimum(got, case, n0, loss, best)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", KINDS)
+def test_block_ascent_never_descends(kind, seed):
+    """Each block step is an exact maximum, so the dual value can only rise: also where a cell's mass underflows."""
+    case, n0, loss, _ = problem(kind, seed, True)
+    got = fit("block", case, n0, loss, max_steps=20)
+    dual = np.array([look.objective - look.gap for look in got.report.trace])
+    size = np.array([1.0 + look.objective + look.gap for look in got.report.trace])
+    assert (np.diff(dual) >= -1e-12 * size[1:]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_default_tolerance_is_kept(kind):
+    for seed in range(10):
+        case, n0, loss, best = problem(kind, seed, False)
+        got = MAP(n0=n0, loss=loss).fit(case.prior, case.measurements(), case.total)
+        if got.report.certificate["misfit"] <= 1e-9:
+            value = map_objective(case, got.weights, n0, loss)
+            assert value - best <= 1e-4 * value + 3e-9 * n0
+
+
+# ------------------------------------------------------------------ by hand
+
+
+@pytest.mark.parametrize(
+    ("solver", "n0", "expected"),
+    [
+        *(
+            (solver, n0, q)
+            for solver in ("newton", "block", "lbfgs")
+            for n0, q in ((1.0, 0.9), (100.0, 0.9), (1e6, 0.5))
+        ),
+        # a sweep of block ascent moves multipliers by 2 log 9 here: it would take 20,000 to get to 100,000
+        *((solver, 0.01, 0.9) for solver in ("newton", "lbfgs")),
+    ],
+)
+def test_of_two_contradicting_laplace_answers_the_surer_one_is_obeyed(solver, n0, expected):
+    """|q - 0.9| costs 1000 (b = 1), |q - 0.1| costs 500 (b = 2): the optimum is 0.9 unless the prior outweighs both."""
+    schema = Schema.from_mbi({"a": 2})
+    part = Marginal.of(schema, ["a"])
+    answers = [Measurement(part, [900, 100], 1.0), Measurement(part, [100, 900], 2.0)]
+    got = MAP(n0=n0, solver=solver, tolerance=1e-8).fit(Prior.uniform(schema), answers, 1000.0)
+    assert got.project("a")[0] == pytest.approx(expected, abs=1e-3)
+    assert got.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("n0", [1e-3, 1.0])
+def test_two_contradicting_gaussian_answers_are_averaged_by_precision(solver, n0):
+    """Weights 1 and 1/4: (0.9 + 0.1 / 4) / (5 / 4) = 0.74, but for the prior's pull, which is 1e-6 of theirs."""
+    schema = Schema.from_mbi({"a": 2})
+    part = Marginal.of(schema, ["a"])
+    answers = [Measurement(part, [900, 100], 1.0, "gaussian"), Measurement(part, [100, 900], 2.0, "gaussian")]
+    got = MAP(n0=n0, solver=solver, tolerance=1e-8).fit(Prior.uniform(schema), answers, 1000.0)
+    assert got.project("a")[0] == pytest.approx(0.74, abs=1e-4)
+    assert got.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("solver", "law"),
+    [("newton", "laplace"), ("newton", "gaussian"), ("block", "laplace"), ("lbfgs", "laplace")],
+)
+def test_an_exact_answer_wins_over_any_noisy_one(solver, law):
+    schema = Schema.from_mbi({"a": 2})
+    part = Marginal.of(schema, ["a"])
+    answers = [Measurement(part, [900, 100], 0.0), Measurement(part, [100, 900], 1.0, law)]
+    got = MAP(n0=1.0, solver=solver, tolerance=1e-8).fit(Prior.uniform(schema), answers, 1000.0)
+    assert got.project("a")[0] == pytest.approx(0.9, abs=1e-9)
+    assert got.status is Status.CONVERGED
+
+
+def test_one_laplace_answer_by_hand():
+    """min n0 KL + C (|q - y|_1), p = 1/2: log odds are 2 C / n0 until q reaches the answer."""
+    schema = Schema.from_mbi({"a": 2})
+    answer = Measurement(Marginal.of(schema, ["a"]), [90, 10], 50.0)
+    got = MAP(n0=4.0, tolerance=1e-10).fit(Prior.uniform(schema), [answer], 100.0)
+    # total / (b n0) = 0.5 on each cell: odds e^(2 * 0.5), short of 9
+    assert got.weights[0] / got.weights[1] == pytest.approx(np.e, rel=1e-9)
+    assert got.report.gap <= 1e-9

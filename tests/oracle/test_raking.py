@@ -1,0 +1,189 @@
+"""Exact answers: the I-projection when they can hold, a proof when they cannot."""
+
+import numpy as np
+import pytest
+from reference import kl, oracle_map, random_case
+
+from prade import MAP, Measurement, Prior, Schema
+from prade.estimate import Status
+from prade.query import parse
+from prade.workload import Cells, Marginal, Predicate
+
+SOLVERS = ["newton", "block", "lbfgs"]
+MOST_STEPS = 60  # looks at the problem: a handful settles each of these, hundreds would be looping
+
+
+def raked(prior, answers, solver="newton", total=1000.0, **settings):
+    return MAP(n0=1.0, solver=solver, tolerance=1e-8, **settings).fit(prior, answers, total)
+
+
+@pytest.mark.parametrize("zeros", [False, True], ids=["positive", "zeros"])
+@pytest.mark.parametrize("seed", range(50))
+def test_consistent_answers_are_matched_with_the_least_kl(seed, zeros):
+    rng = np.random.default_rng([41, seed, zeros])
+    case = random_case(rng)
+    z = rng.dirichlet(np.full(len(case.p), 0.8))
+    if zeros:
+        z = np.where(rng.random(len(z)) < 0.5, 0.0, z)
+        z = np.eye(len(z))[0] if z.sum() == 0 else z / z.sum()
+    case.counts = [case.total * matrix @ z for matrix in case.matrices]
+    case.scales, case.laws = [0.0] * len(case.parts), ["laplace"] * len(case.parts)
+    got = raked(case.prior, case.measurements(), total=case.total)
+    least, _ = oracle_map(case, 1.0)
+    assert got.status is Status.CONVERGED
+    assert np.abs(case.W @ got.weights - case.y).max() <= 1e-9
+    assert kl(got.weights, case.p) == pytest.approx(least, abs=1e-6)
+    assert got.report.kl == pytest.approx(kl(got.weights, case.p), abs=1e-8)
+    assert kl(got.weights, case.p) <= kl(z, case.p) + 1e-8
+
+
+# ------------------------------------------------------------------ zeros that no single answer shows
+
+SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
+UNIFORM = Prior.uniform(SCHEMA)
+A, B, C = (Marginal.of(SCHEMA, [name]) for name in "abc")
+
+
+def exact(part, *counts):
+    return Measurement(part, list(counts), 0.0)
+
+
+def predicate(text):
+    return Predicate(parse(text, SCHEMA))
+
+
+FORCED = {
+    # (1, 1) has all that a = 1 has: (1, 0) must be empty
+    "subset": ([exact(A, 700, 300), exact(predicate("a == 1 and b == 1"), 300)], "a == 1 and b == 0"),
+    # everything lies on a = b: uncovered mass of a partial part must be empty
+    "diagonal": ([exact(A, 600, 400), exact(Cells(["a", "b"], [0, 2, 2, 1], 2), 600, 400)], "a != 0 and b == 0"),
+    # a = 1 and b = 1 take up everything and do not overlap: (0, 0) and (1, 1) are empty
+    "exclusive": (
+        [exact(A, 400, 600), exact(B, 600, 400), exact(predicate("a == 1 and b == 1"), 0)],
+        "a == 0 and b == 0",
+    ),
+    # the largest possible overlap of two events: b = 1 without a = 1 is empty
+    "extreme": (
+        [exact(A, 400, 600), exact(B, 700, 300), exact(predicate("a == 1 and b == 1"), 300)],
+        "a == 0 and b == 1",
+    ),
+    # three two-way tables in a ring: a = b, b = c and therefore a = c
+    "ring": (
+        [
+            exact(Marginal.of(SCHEMA, ["a", "b"]), 500, 0, 0, 500),
+            exact(Marginal.of(SCHEMA, ["b", "c"]), 500, 0, 0, 500),
+        ],
+        "a == 0 and c == 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("name", FORCED)
+def test_zeros_that_follow_from_several_parts(name, solver):
+    answers, empty = FORCED[name]
+    got = raked(UNIFORM, answers, solver)
+    for answer in answers:
+        cells = answer.part.cells(SCHEMA, UNIFORM.codes)
+        masses = np.bincount(cells, weights=got.weights, minlength=answer.part.n_cells + 1)[: answer.part.n_cells]
+        # L-BFGS-B compares values, which tells slopes apart only to the root of double precision
+        np.testing.assert_allclose(masses, answer.counts / 1000, atol=1e-9 if solver == "newton" else 1e-6)
+    assert got.expect(empty) <= (1e-9 if solver == "newton" else 1e-6)
+    assert got.status is Status.CONVERGED or (solver == "lbfgs" and got.status is Status.STALLED)
+
+
+def test_least_kl_with_forced_zeros_by_hand():
+    answers, _ = FORCED["extreme"]
+    got = raked(UNIFORM, answers)
+    # (a, b): 00 0.4, 01 0, 10 0.3, 11 0.3, each shared evenly over c
+    np.testing.assert_allclose(got.project(["a", "b"]).ravel(), [0.4, 0.0, 0.3, 0.3], atol=1e-9)
+    entropy = -(0.4 * np.log(0.4) + 0.6 * np.log(0.3))
+    assert got.report.kl == pytest.approx(np.log(4) - entropy, abs=1e-7)
+
+
+def test_zeros_by_block_ascent_have_honest_certificates():
+    # block ascent approaches a forced zero at the speed 1/steps: it need not finish, but must say so
+    for answers, _ in FORCED.values():
+        got = raked(UNIFORM, answers, "block", max_steps=200)
+        misses = []
+        for answer in answers:
+            cells = answer.part.cells(SCHEMA, UNIFORM.codes)
+            masses = np.bincount(cells, weights=got.weights, minlength=answer.part.n_cells + 1)
+            misses.append(np.abs(masses[: answer.part.n_cells] - answer.counts / 1000).sum())
+        assert got.report.certificate["misfit"] == pytest.approx(sum(misses), abs=1e-9)
+        assert (got.status is Status.CONVERGED) == (sum(misses) <= 1e-9)
+        assert got.status is not Status.UNREACHABLE
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("rows", [2, 7, 40])
+def test_a_single_row_can_be_all_there_is(solver, rows):
+    """The largest KL there can be, log(1 / p), is not a proof of impossibility."""
+    schema = Schema.from_mbi({"a": rows})
+    weights = np.arange(1.0, rows + 1)
+    public = Prior(schema, {"a": np.arange(rows)}, weights)
+    counts = np.zeros(rows)
+    counts[0] = 1000
+    got = raked(public, [Measurement(Marginal.of(schema, ["a"]), counts, 0.0)], solver)
+    assert got.status is Status.CONVERGED
+    assert got.weights[0] == pytest.approx(1.0, abs=1e-12)
+    assert got.report.kl == pytest.approx(np.log(weights.sum()), abs=1e-9)
+
+
+# ------------------------------------------------------------------ what cannot be
+
+
+def impossible(by):
+    """Exact answers that no distribution has, by a share `by` of the total."""
+    x = 1000 * by
+    partial = Cells(["a", "b"], [0, 1, 1, 2], 2)
+    return {
+        "sum over one": [exact(A, 500, 500 + x)],
+        "sum under one": [exact(A, 500, 500 - x)],
+        "negative": [exact(A, 1000 + x, -x)],
+        "partial over one": [exact(partial, 600, 400 + x)],
+        "the same part twice": [exact(A, 500, 500), exact(A, 500 + x, 500 - x)],
+        "inner and outer": [exact(A, 700, 300), exact(predicate("a == 1 and b == 1"), 300 + x)],
+        "three events": [exact(A, 500, 500), exact(B, 500, 500), exact(predicate("a == 0 or b == 0"), 500 - x)],
+        "beside noise": [exact(A, 500, 500 + x), Measurement(B, [300.0, 700.0], 20.0)],
+    }
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+@pytest.mark.parametrize("by", [0.3, 0.02, 1e-3, 1e-5])
+@pytest.mark.parametrize("name", impossible(0.1))
+def test_impossible_exact_answers_are_proved_so(name, by, solver):
+    got = raked(UNIFORM, impossible(by)[name], solver)
+    assert got.status is Status.UNREACHABLE
+    assert len(got.report.trace) <= MOST_STEPS
+
+
+@pytest.mark.parametrize("name", impossible(0.1))
+def test_block_ascent_proves_it_too(name):
+    got = raked(UNIFORM, impossible(0.02)[name], "block")
+    assert got.status is Status.UNREACHABLE
+    assert len(got.report.trace) <= MOST_STEPS
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("by", [0.5, 1e-3, 1e-5])
+def test_an_exact_answer_in_a_cell_without_rows(by, solver):
+    public = Prior(SCHEMA, {name: np.array([0, 0, 0]) for name in "ab"} | {"c": np.array([0, 1, 1])}, np.ones(3))
+    got = raked(public, [exact(A, 1000 * (1 - by), 1000 * by), exact(C, 400, 600)], solver)
+    assert got.status is Status.UNREACHABLE
+    assert len(got.report.trace) <= MOST_STEPS
+    assert got.report.unreachable == pytest.approx(by)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_possible_answers_are_never_called_impossible(seed):
+    rng = np.random.default_rng([43, seed])
+    case = random_case(rng)
+    # a corner of the simplex, or next to one: where the proof has the least room
+    z = np.eye(len(case.p))[int(np.argmin(case.p))] * (1 - 10.0 ** -int(rng.integers(3, 16)))
+    z = z + (1 - z.sum()) * case.p
+    case.counts = [case.total * matrix @ z for matrix in case.matrices]
+    case.scales = [0.0] * len(case.parts)
+    for solver in SOLVERS:
+        got = raked(case.prior, case.measurements(), solver, total=case.total)
+        assert got.status is not Status.UNREACHABLE

@@ -1,0 +1,125 @@
+"""The paper's exact problem against linear programming and an interior-point method."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from reference import add_noise, kl, oracle_two_stage, random_case
+
+import prade.estimators.two_stage as two_stage
+import prade.layout
+from prade import Measurement, Prior, Schema, TwoStage
+from prade.estimate import Status
+from prade.workload import Marginal
+
+
+@cache
+def problem(seed):
+    rng = np.random.default_rng([21, seed])
+    case = random_case(rng, complete=bool(seed % 2))
+    if seed % 5 == 0:
+        # consistent, with exact zeros: the radius is zero and the face may be a small one
+        z = np.where(rng.random(len(case.p)) < 0.5, 0.0, rng.dirichlet(np.ones(len(case.p)))) * (case.p > 0)
+        z = case.p if z.sum() == 0 else z / z.sum()
+        case.counts = [case.total * matrix @ z for matrix in case.matrices]
+    else:
+        add_noise(rng, case, case.total * rng.choice([0.01, 0.1, 0.3]))
+    return case, *oracle_two_stage(case)
+
+
+def agrees(got, case, radius, least):
+    q, report = got.weights, got.report
+    assert got.status in (Status.CONVERGED, Status.HOPELESS)
+    assert q.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (q >= 0).all()
+    assert (q[case.p == 0] == 0).all()
+    assert np.abs(case.W @ q - case.y).sum() <= radius + 1e-7
+    assert kl(q, case.p) == pytest.approx(least, abs=1e-6)
+    assert report.objective == pytest.approx(least, abs=1e-6)
+    assert report.kl == pytest.approx(kl(q, case.p), abs=1e-8)
+    assert report.certificate["radius_lower"] <= radius + 1e-9
+    assert report.certificate["radius"] >= radius - 1e-9
+    assert report.certificate["radius"] - report.certificate["radius_lower"] <= 1e-8
+    assert 0 <= report.gap <= 1e-6
+    assert report.certificate["dual"] <= least + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_two_stage_is_the_oracles_optimum(seed):
+    case, radius, least, _ = problem(seed)
+    agrees(TwoStage().fit(case.prior, case.measurements(), case.total), case, radius, least)
+
+
+def test_the_random_problems_are_not_all_of_one_kind():
+    radii = [problem(seed)[1] for seed in range(120)]
+    cases = [problem(seed)[0] for seed in range(120)]
+    assert sum(r < 1e-9 for r in radii) >= 10
+    assert sum(r > 0.05 for r in radii) >= 30
+    assert sum((np.concatenate(c.counts) < 0).any() for c in cases) >= 20
+    assert sum((c.W[:, c.p > 0].sum(axis=1) == 0).any() for c in cases) >= 10
+    assert sum(len(set(c.parts)) < len(c.parts) for c in cases) >= 20
+    assert sum(any((m.sum(axis=0) == 0).any() for m in c.matrices) for c in cases) >= 30
+
+
+# ------------------------------------------------------------------ several nearest answers
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [([0.9, 0.1], [0.7, 0.3]), ([0.1, 0.9], [0.3, 0.7]), ([0.6, 0.4], [0.6, 0.4]), ([0.5, 0.5], [0.5, 0.5])],
+)
+def test_only_the_radius_is_fixed_by_stage_1(prior, expected):
+    """y = (0.7, 0.7): everything from (0.3, 0.7) to (0.7, 0.3) is nearest; stage 2 must choose among all of it."""
+    schema = Schema.from_mbi({"a": 2})
+    public = Prior(schema, {"a": np.arange(2)}, np.array(prior))
+    got = TwoStage().fit(public, [Measurement(Marginal.of(schema, ["a"]), [70, 70], 1.0)], 100.0)
+    np.testing.assert_allclose(got.weights, expected, atol=1e-6)
+    assert got.report.certificate["radius"] == pytest.approx(0.4, abs=1e-9)
+    # with Wq = y* for another of the optimal y*, as the paper writes it, the KL is strictly larger
+    for fixed in ([0.3, 0.7], [0.7, 0.3], [0.4, 0.6]):
+        assert np.abs(np.array(fixed) - 0.7).sum() == pytest.approx(0.4)
+        if np.abs(np.array(fixed) - expected).max() > 0.01:
+            assert kl(np.array(fixed), public.weights) > got.report.kl + 1e-3
+
+
+def test_the_trap_with_two_parts():
+    """Two marginals that contradict each other: everything between them is at the same distance."""
+    schema = Schema.from_mbi({"a": 2, "b": 2})
+    codes = {"a": np.array([0, 0, 1, 1]), "b": np.array([0, 1, 0, 1])}
+    public = Prior(schema, codes, np.array([0.4, 0.15, 0.25, 0.2]))
+    part = Marginal.of(schema, ["a"])
+    answers = [Measurement(part, [20, 80], 1.0), Measurement(part, [60, 40], 1.0)]
+    got = TwoStage().fit(public, answers, 100.0)
+    # distance |q0 - 0.2| + |q0 - 0.6| (twice, once a cell) is 0.8 for every q0 in between, and p itself has q0 = 0.55
+    assert got.report.certificate["radius"] == pytest.approx(0.8, abs=1e-9)
+    np.testing.assert_allclose(got.weights, public.weights, atol=1e-6)
+    for end in (0.2, 0.6):
+        scaled = public.weights * np.array([end / 0.55, end / 0.55, (1 - end) / 0.45, (1 - end) / 0.45])
+        assert kl(scaled, public.weights) > got.report.kl + 1e-3
+
+
+# ------------------------------------------------------------------ column generation
+
+
+def generate_columns(monkeypatch, at_once, a_round):
+    monkeypatch.setattr(two_stage, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(two_stage, "ROWS_PER_ROUND", a_round)
+    # the first rows are one for every bundle cell: with all parts in one bundle nothing would be left to generate
+    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", 1)
+
+
+@pytest.mark.parametrize(("at_once", "a_round"), [(1, 1), (3, 2), (1, 5)])
+@pytest.mark.parametrize("seed", range(120))
+def test_column_generation_gives_the_same_optimum(seed, at_once, a_round, monkeypatch):
+    case, radius, least, _ = problem(seed)
+    generate_columns(monkeypatch, at_once, a_round)
+    agrees(TwoStage().fit(case.prior, case.measurements(), case.total), case, radius, least)
+
+
+def test_column_generation_takes_rounds(monkeypatch):
+    generate_columns(monkeypatch, 1, 1)
+    rounds = []
+    for seed in range(20):
+        case = problem(seed)[0]
+        rounds.append(TwoStage().fit(case.prior, case.measurements(), case.total).report.certificate["rounds"])
+    assert max(rounds) >= 3

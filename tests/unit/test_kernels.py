@@ -1,0 +1,244 @@
+"""The compiled inner loops against scipy and plain numpy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, brentq, minimize
+from scipy.special import lambertw, wrightomega
+
+from prade import kernels
+from prade.estimators.solvers import maximise_in_box
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+# ------------------------------------------------------------------ the Wright omega function
+
+
+@pytest.mark.parametrize(
+    "z", [*np.linspace(-60, 60, 241), -700.0, -41.0, -40.0, 1e3, 1e6, 1e12, 1.0, np.nextafter(1, 0)]
+)
+def test_wright_omega_against_scipy(z):
+    assert kernels.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
+
+
+@pytest.mark.parametrize("z", np.linspace(-20, 20, 41))
+def test_wright_omega_is_lambert_w_of_the_exponential(z):
+    assert kernels.wright_omega(z) == pytest.approx(float(lambertw(np.exp(z)).real), rel=1e-13)
+
+
+# ------------------------------------------------------------------ one cell
+
+
+def best_by_root_finding(level, mass, y, variance, old, low, high):
+    """The zero of  y - variance x - mass e^(x - old) / level, which falls in x: no closed form involved."""
+
+    def slope(x):
+        return y - variance * x - mass * np.exp(x - old) / level
+
+    if slope(low) <= 0:
+        return low
+    if slope(high) >= 0:
+        return high
+    return brentq(slope, low, high, xtol=1e-13, rtol=1e-15)
+
+
+@pytest.mark.parametrize("variance", [1e3, 1.0, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15, 1e-18, 0.0])
+def test_cell_multiplier_is_the_best_for_every_variance(variance):
+    # a state of a million rows with Gaussian noise of scale 1 and n0 = 1 has variance 1e-12: not an exotic number
+    generator = np.random.default_rng(5)
+    for _ in range(40):
+        y, mass, old = generator.uniform(0.01, 1), generator.uniform(0.01, 1), generator.normal()
+        level = generator.uniform(0.5, 2)
+        found = kernels.cell_multiplier(level, mass, y, variance, old, -300.0, 300.0)
+        assert found == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("mass", "y", "variance", "expected"),
+    [
+        (0.0, 0.3, 0.0, 4.0),  # nobody lives here, and somebody is missing
+        (0.0, -0.3, 0.0, -4.0),
+        (0.0, 0.0, 0.0, 0.5),  # nothing to decide: stays
+        (0.5, 0.0, 0.0, -4.0),  # an answer of zero empties its cell as far as allowed
+        (0.5, -1.0, 0.0, -4.0),
+        (0.0, 0.3, 0.1, 3.0),  # the Gaussian term alone: y / variance
+        (0.0, 3.0, 0.1, 4.0),
+    ],
+)
+def test_cell_multiplier_edge_cases(mass, y, variance, expected):
+    assert kernels.cell_multiplier(1.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
+
+
+# ------------------------------------------------------------------ one block
+
+
+def block_problem(seed):
+    """Masses, answers and bounds of one part: Laplace, Gaussian and exact cells mixed, empty cells, partial parts."""
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(1, 7))
+    shares = generator.dirichlet(np.full(n + 1, 0.7))
+    uncovered = float(shares[-1]) if generator.random() < 0.5 else 0.0
+    mass = shares[:-1] if uncovered else shares[:-1] / shares[:-1].sum()
+    mass = np.where(generator.random(n) < 0.15, 0.0, mass)
+    if mass.sum() + uncovered == 0:
+        mass[0] = 1.0
+    whole = mass.sum() + uncovered
+    mass, uncovered = mass / whole, uncovered / whole
+    y = generator.dirichlet(np.ones(n)) * generator.uniform(0.6, 1.4) - 0.05
+    variance = np.where(generator.random(n) < 0.5, 10.0 ** generator.uniform(-4, 1, n), 0.0)
+    bound = np.where(variance > 0, 300.0, 10.0 ** generator.uniform(-2, 1, n))
+    old = np.clip(generator.normal(size=n), -bound, bound)
+    return uncovered, mass, y, variance, old, -bound, bound
+
+
+def block_value(x, uncovered, mass, y, variance, old):
+    return float(x @ y - 0.5 * variance @ x**2 - np.log(uncovered + mass @ np.exp(x - old)))
+
+
+def block_slope(x, uncovered, mass, y, variance, old):
+    tilted = mass * np.exp(x - old)
+    return y - variance * x - tilted / (uncovered + tilted.sum())
+
+
+@settings(max_examples=70)
+@given(seeds)
+def test_block_multipliers_are_the_true_maximum(seed):
+    uncovered, mass, y, variance, old, low, high = block_problem(seed)
+    new = np.empty(len(y))
+    kernels.block_multipliers(uncovered, mass, y, variance, old, low, high, new)
+    assert (new >= low).all()
+    assert (new <= high).all()
+    rest = (uncovered, mass, y, variance, old)
+    # the dual is concave, so a projected slope of zero is a proof
+    slope = block_slope(new, *rest)
+    blocked = ((new >= high) & (slope > 0)) | ((new <= low) & (slope < 0))
+    assert np.abs(np.where(blocked, 0.0, slope)).max() <= 1e-9
+    found = minimize(
+        lambda x: (-block_value(x, *rest), -block_slope(x, *rest)),
+        np.clip(np.zeros(len(y)), low, high),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(low, high),
+        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10},
+    )
+    assert block_value(new, *rest) >= -found.fun - 1e-9
+
+
+@pytest.mark.parametrize("uncovered", [0.0, 0.25])
+def test_exact_answers_are_met_in_one_step(uncovered):
+    mass = np.array([0.5, 0.3, 0.2]) * (1 - uncovered)
+    y = np.array([0.1, 0.3, 0.6]) * (1 - uncovered)
+    wide = np.full(3, 300.0)
+    new = np.empty(3)
+    kernels.block_multipliers(uncovered, mass, y, np.zeros(3), np.zeros(3), -wide, wide, new)
+    tilted = mass * np.exp(new)
+    assert tilted / (uncovered + tilted.sum()) == pytest.approx(y, rel=1e-12)
+
+
+def test_block_without_any_mass_stays_where_it_is():
+    old = np.array([0.3, -0.2])
+    new = np.full(2, np.nan)
+    bound = np.ones(2)
+    kernels.block_multipliers(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound, new)
+    assert new.tolist() == old.tolist()
+
+
+# ------------------------------------------------------------------ the quadratic in a box
+
+
+def quadratic_problem(seed, *, singular):
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(1, 12))
+    factor = generator.normal(size=(n, max(1, n - 2) if singular else n + 2))
+    curvature = factor @ factor.T / n + (0.0 if singular else 0.05) * np.eye(n)
+    low, high = -generator.exponential(size=n), generator.exponential(size=n)
+    fixed = generator.random(n) < 0.1
+    low[fixed], high[fixed] = 0.0, 0.0
+    return curvature, generator.normal(size=n), low, high
+
+
+def quadratic(x, curvature, slope):
+    return float(slope @ x - 0.5 * x @ curvature @ x)
+
+
+def best_quadratic(curvature, slope, low, high):
+    found = minimize(
+        lambda x: (-quadratic(x, curvature, slope), curvature @ x - slope),
+        np.zeros(len(slope)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(low, high),
+        options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-12},
+    )
+    return -found.fun
+
+
+@settings(max_examples=40)
+@given(seeds)
+def test_coordinate_sweeps_reach_the_maximum(seed):
+    curvature, slope, low, high = quadratic_problem(seed, singular=False)
+    x, left = np.zeros(len(slope)), slope.copy()
+    kernels.coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
+    assert (x >= low).all()
+    assert (x <= high).all()
+    assert left == pytest.approx(slope - curvature @ x, abs=1e-9)
+    assert quadratic(x, curvature, slope) >= best_quadratic(curvature, slope, low, high) - 1e-9
+
+
+@settings(max_examples=50)
+@given(seeds, st.booleans())
+def test_maximise_in_box_is_good_enough_for_a_newton_step(seed, singular):
+    curvature, slope, low, high = quadratic_problem(seed, singular=singular)
+    x = maximise_in_box(curvature, slope, low, high)
+    assert (x >= low).all()
+    assert (x <= high).all()
+    best = best_quadratic(curvature, slope, low, high)
+    # it stops when the projected slope is 1e-4 of the slope's sum
+    assert quadratic(x, curvature, slope) >= best - 1e-3 * (abs(best) + 1e-12)
+
+
+# ------------------------------------------------------------------ passes over the rows
+
+
+def test_counting_and_scaling_passes():
+    generator = np.random.default_rng(2)
+    code, following = generator.integers(0, 4, 100).astype(np.uint8), generator.integers(0, 3, 100).astype(np.uint8)
+    weights, ratio, extra = generator.random(100), generator.random(4), generator.random(4)
+    hist = np.zeros(4)
+    kernels.count(code, weights, 10, 90, hist)
+    assert hist == pytest.approx(np.bincount(code[10:90], weights=weights[10:90], minlength=4))
+    scaled, hist = weights.copy(), np.zeros(3)
+    kernels.scale_and_count(code, ratio, following, scaled, 10, 90, hist)
+    expected = weights.copy()
+    expected[10:90] *= ratio[code[10:90]]
+    assert scaled == pytest.approx(expected)
+    assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
+    added, hist = weights.copy(), np.zeros(3)
+    kernels.scale_add_and_count(code, ratio, extra, following, added, 10, 90, hist)
+    expected[10:90] += extra[code[10:90]]
+    assert added == pytest.approx(expected)
+    assert hist == pytest.approx(np.bincount(following[10:90], weights=expected[10:90], minlength=3))
+
+
+def test_systematic_sample_takes_rows_in_proportion():
+    generator = np.random.default_rng(4)
+    rows, number = 3000, 500
+    code = generator.integers(0, 5, rows).astype(np.uint8)[None, :]
+    scores = np.array([1.0, 2.0, 0.5, 4.0, 1.0])
+    weights = generator.random(rows)
+    shifts = np.array([0.0, -1.0, 2.0])
+    q = weights * np.exp(np.repeat(shifts, kernels.TILE)[:rows] - 2.0)
+    chance = q * scores[code[0]]
+    taken, share = np.empty(number + 1, np.int64), np.empty(number + 1)
+    found = kernels.systematic(code, np.array([0, 5]), scores, weights, shifts, 2.0, number, 0.5, taken, share)
+    taken, share = taken[:found], share[:found]
+    assert (np.diff(taken) > 0).all()
+    hits = share * scores[code[0, taken]]  # times taken, from the share (times / score)
+    assert hits == pytest.approx(np.rint(hits), abs=1e-9)
+    assert hits.sum() == pytest.approx(number)
+    wanted = number * chance / chance.sum()
+    times = np.zeros(rows)
+    times[taken] = hits
+    assert np.abs(times - wanted).max() < 1.0
