@@ -119,7 +119,12 @@ def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float
         raise DataError(f"{rows} rows need {rows} weights, got an array of shape {found.shape}")
     if not np.isfinite(found).all() or (found < 0).any():
         raise DataError(f"{name} must be finite and not negative; remove such rows or set their weight to 0")
-    total = found.sum()
-    if rows and not total > 0:
-        raise DataError(f"{name} are all zero; at least one row needs a weight above 0")
-    return np.ascontiguousarray(found / total) if rows else found
+    if rows == 0:
+        return found
+    with np.errstate(over="ignore"):
+        total = found.sum()
+    if total == 0:
+        raise DataError(f"{name} are all zero, so there is no mass; at least one row needs a weight above 0")
+    if np.isinf(total):
+        return _normalised(found / found.max(), rows, name)
+    return np.ascontiguousarray(found / total)

@@ -174,20 +174,25 @@ class Estimate(Joint):
         from prade.tables import read_table
 
         table = read_table(path)
-        header = json.loads((table.schema.metadata or {}).get(b"prade", b"null"))
-        if header is None or WEIGHT_FIELD not in table.column_names:
-            raise DataError(f"{path} is not a saved estimate: expected a file written by Estimate.save")
-        if header["format"] > FILE_FORMAT:
-            raise DataError(
-                f"{path} has file format {header['format']}, this version reads up to {FILE_FORMAT}: update prade"
+        try:
+            header = json.loads((table.schema.metadata or {})[b"prade"])
+            if header["format"] > FILE_FORMAT:
+                raise DataError(
+                    f"{path} has file format {header['format']}, this version reads up to {FILE_FORMAT}: update prade"
+                )
+            names = [name for name in table.column_names if name != WEIGHT_FIELD]
+            return cls(
+                Schema.from_toml(header["schema"]),
+                {name: table[name].to_numpy() for name in names},
+                _report_from(header["report"]),
+                weights=table[WEIGHT_FIELD].to_numpy(),
             )
-        codes = {name: table[name].to_numpy() for name in table.column_names if name != WEIGHT_FIELD}
-        return cls(
-            Schema.from_toml(header["schema"]),
-            codes,
-            _report_from(header["report"]),
-            weights=table[WEIGHT_FIELD].to_numpy(),
-        )
+        except (KeyError, TypeError, AttributeError, ValueError) as damage:
+            if isinstance(damage, DataError):
+                raise
+            raise DataError(
+                f"{path} is not a saved estimate, or is damaged: expected a file written by Estimate.save"
+            ) from damage
 
 
 def _plain(value: Any) -> Any:

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Codes = NDArray[Any]  # unsigned integers of any width
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 TILE = 1024  # rows handled together: logits of a tile stay in the first-level cache between the two inner loops
-LARGEST_MULTIPLIER = 300.0  # stands for "unbounded": e^-300 is no mass, and e^(2 * 300) is still a number
+LARGEST_MULTIPLIER = 300.0  # of an answer that must hold exactly: e^-300 is no mass
+SMALLEST_MASS = 1e-300
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -197,14 +199,19 @@ def wright_omega(z: float) -> float:
 
 
 @compiled
-def cell_multiplier(level: float, mass: float, y: float, variance: float, old: float, low: float, high: float) -> float:
-    """argmax over x in [low, high] of  x y - variance x^2 / 2 - mass e^(x - old) / level."""
+def cell_multiplier(
+    log_level: float, mass: float, y: float, variance: float, old: float, low: float, high: float
+) -> float:
+    """argmax over x in [low, high] of  x y - variance x^2 / 2 - mass e^(x - old - log_level)."""
     if variance > 0.0:
         best = y / variance
         if mass > 0.0:
-            best -= wright_omega(np.log(mass / (level * variance)) - old + y / variance)
+            offset = np.log(mass) - log_level - old
+            w = wright_omega(offset - np.log(variance) + best)
+            # the same number two ways: the difference cancels when the variance is small, the logarithm when w is
+            best = np.log(w) + np.log(variance) - offset if w > 1.0 else best - w
     elif mass > 0.0:
-        best = old + np.log(y * level / mass) if y > 0.0 else low
+        best = old + np.log(y) + log_level - np.log(mass) if y > 0.0 else low
     elif y != 0.0:
         best = high if y > 0.0 else low  # nobody lives here: the multiplier costs nothing
     else:
@@ -214,7 +221,7 @@ def cell_multiplier(level: float, mass: float, y: float, variance: float, old: f
 
 @compiled
 def block_excess(
-    level: float,
+    log_level: float,
     uncovered: float,
     mass: Floats,
     y: Floats,
@@ -224,48 +231,56 @@ def block_excess(
     high: Floats,
     new: Floats,
 ) -> float:
-    """uncovered + sum_i mass_i e^(new_i - old_i) - level, with every `new_i` optimal for that level."""
-    total = uncovered
+    """log(uncovered + sum_i mass_i e^(new_i - old_i)) - log_level, with every `new_i` optimal for that level."""
+    top = 0.0 if uncovered > 0.0 else -np.inf
     for i in range(len(y)):
-        new[i] = cell_multiplier(level, mass[i], y[i], variance[i], old[i], low[i], high[i])
+        new[i] = cell_multiplier(log_level, mass[i], y[i], variance[i], old[i], low[i], high[i])
         if mass[i] > 0.0:
-            total += mass[i] * np.exp(new[i] - old[i])
-    return total - level
+            top = max(top, new[i] - old[i])
+    total = uncovered * np.exp(-top) if uncovered > 0.0 else 0.0
+    for i in range(len(y)):
+        if mass[i] > 0.0:
+            total += mass[i] * np.exp(new[i] - old[i] - top)
+    return float(np.log(total) + top - log_level) if total > 0.0 else -np.inf
 
 
 @compiled
 def block_multipliers(
-    uncovered: float, mass: Floats, y: Floats, variance: Floats, old: Floats, low: Floats, high: Floats, new: Floats
+    uncovered: float,
+    mass: Floats,
+    y: Floats,
+    variance: Floats,
+    old: Floats,
+    low: Floats,
+    high: Floats,
+    new: Floats,
 ) -> None:
-    """The exact maximum of the dual over one part's multipliers: one unknown, the normaliser Z (`level`).
+    """The exact maximum of the dual over one part's multipliers: one unknown, the logarithm of the normaliser Z.
 
-    Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), found by bracketing from the current total and bisecting in
-    log Z. Any root is the optimum, because the dual is concave. The total mass before the step is 1.
+    Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), bracketed from the current total and bisected. Any root is the
+    optimum, because the dual is concave.
     """
-    level = uncovered + mass.sum()
-    if level <= 0.0:
+    total = uncovered + mass.sum()
+    if total <= 0.0:
         new[:] = old
         return
-    excess = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
-    if abs(excess) <= 1e-14 * level:
+    near = np.log(total)
+    excess = block_excess(near, uncovered, mass, y, variance, old, low, high, new)
+    # as exact as the exponents allow; beyond, a part whose exact answers leave Z free would be driven off by rounding
+    if abs(excess) <= 1e-14 + 1e-15 * np.abs(new - old).max() + 1e-15 * np.abs(old).max():
         return
     upward = excess > 0.0
-    near = level
-    far = level
-    factor = 1.5
+    far, stride = near, 0.5
     for _ in range(60):
-        far = near * factor if upward else near / factor
-        excess = block_excess(far, uncovered, mass, y, variance, old, low, high, new)
-        if (excess > 0.0) != upward:
+        far = near + stride if upward else near - stride
+        if (block_excess(far, uncovered, mass, y, variance, old, low, high, new) > 0.0) != upward:
             break
         near = far
-        factor = factor * factor if factor < 1e20 else factor
+        stride *= 2.0
     for _ in range(200):
-        middle = np.sqrt(near) * np.sqrt(far)
-        if middle in (near, far):
-            break
+        middle = 0.5 * (near + far)
         excess = block_excess(middle, uncovered, mass, y, variance, old, low, high, new)
-        if abs(excess) <= 1e-15 * middle:
+        if abs(excess) <= 1e-15 or middle in (near, far):
             break
         if (excess > 0.0) == upward:
             near = middle
@@ -282,6 +297,7 @@ def ascend_bundle(
     cells: Ints,
     parts: Ints,
     part_start: Ints,
+    occupied: Flags,
     y: Floats,
     variance: Floats,
     low: Floats,
@@ -292,13 +308,23 @@ def ascend_bundle(
     """Exact block steps for the parts of one bundle, one after the other, inside the bundle's small table.
 
     `hist` are the masses of the bundle's cells (sum 1). `lam` is updated; `ratio` receives, per bundle cell, what its
-    rows' weights are to be multiplied with. Same as visiting the parts one by one over all rows.
+    rows' weights are to be multiplied with. Same as visiting the parts one by one over all rows. Ratios are kept as
+    logarithms on the way: one part may all but empty a cell that the next one fills again.
     """
     size = stop - start
     cell_of = np.empty(size, np.int64)
-    ratio[:size] = 1.0
+    change = np.zeros(size)
     for member in range(len(parts)):
         a, b = part_start[parts[member]], part_start[parts[member] + 1]
+        top = -np.inf
+        for g in range(size):
+            if hist[g] > 0.0:
+                top = max(top, change[g])
+        total = 0.0
+        for g in range(size):
+            if hist[g] > 0.0:
+                total += hist[g] * np.exp(change[g] - top)
+        # weights may underflow, but the rows are there: with a trace of mass instead the step is at worst too small
         mass = np.zeros(b - a)
         uncovered = 0.0
         for g in range(size):
@@ -306,25 +332,25 @@ def ascend_bundle(
             for position in range(indptr[start + g], indptr[start + g + 1]):
                 if a <= cells[position] < b:
                     cell_of[g] = cells[position] - a
+            share = hist[g] * np.exp(min(change[g] - top, 0.0)) / total
+            if occupied[start + g]:
+                share = max(share, SMALLEST_MASS)
             if cell_of[g] >= 0:
-                mass[cell_of[g]] += hist[g]
+                mass[cell_of[g]] += share
             else:
-                uncovered += hist[g]
+                uncovered += share
         new = np.empty(b - a)
         block_multipliers(uncovered, mass, y[a:b], variance[a:b], lam[a:b], low[a:b], high[a:b], new)
-        total = 0.0
         for g in range(size):
             if cell_of[g] >= 0:
-                i = cell_of[g]
-                factor = np.exp(new[i] - lam[a + i])
-                hist[g] *= factor
-                ratio[g] *= factor
-            total += hist[g]
+                change[g] += new[cell_of[g]] - lam[a + cell_of[g]]
         lam[a:b] = new
-        # unit mass again; the common factor leaves the distribution as it is
-        for g in range(size):
-            hist[g] /= total
-            ratio[g] /= total
+    top = -np.inf
+    for g in range(size):
+        if hist[g] > 0.0:
+            top = max(top, change[g])
+    for g in range(size):
+        ratio[g] = np.exp(min(change[g] - top, 0.0))
 
 
 @compiled

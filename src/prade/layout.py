@@ -92,6 +92,8 @@ class Layout:
     def __init__(self, prior: Joint, workload: Workload, *, threads: int = 1, collapse: bool = True) -> None:
         if len(prior) == 0:
             raise EstimationError("the prior has no rows: give a public table with at least one row")
+        if threads < 1:
+            raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
         if len(workload) == 0:
             raise EstimationError("the workload has no parts: name at least one marginal or query to estimate from")
         self.prior = prior
@@ -125,16 +127,13 @@ class Layout:
         self.start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.codes = np.stack([code.astype(smallest_unsigned(max(counts))) for code in codes])
         # for each bundle cell, the cells of the parts that it lies in (a partial part may leave it out)
-        indptr = [0]
-        flat: list[int] = []
-        for members, table in zip(groups, tables, strict=True):
-            for combination in table:
-                flat.extend(
-                    int(self.part_start[k]) + int(c) for k, c in zip(members, combination, strict=True) if c < sizes[k]
-                )
-                indptr.append(len(flat))
-        self.indptr = np.array(indptr, np.int64)
-        self.cells = np.array(flat, np.int64)
+        flat, counted = [], [np.zeros(1, np.int64)]
+        for members, combinations in zip(groups, tables, strict=True):
+            inside = combinations < np.array([sizes[k] for k in members])
+            flat.append((combinations + self.part_start[members])[inside])
+            counted.append(inside.sum(axis=1))
+        self.indptr = np.cumsum(np.concatenate(counted))
+        self.cells = np.concatenate(flat)
         self.bundles = [np.array(members, np.int64) for members in groups]
 
     @cached_property
@@ -165,9 +164,17 @@ class Layout:
         return self.evaluate(np.zeros(self.n_cells)).masses
 
     @cached_property
+    def occupied(self) -> NDArray[np.bool_]:
+        """Which bundle cells have prior mass."""
+        found = np.zeros(int(self.start[-1]), np.bool_)
+        for b, code in enumerate(self.codes):
+            found[self.start[b] + code[self.base > 0].astype(np.int64)] = True
+        return found
+
+    @cached_property
     def reachable(self) -> NDArray[np.bool_]:
-        """Which cells have prior mass: the others cannot be reached by any estimate on this support."""
-        return self.prior_masses > 0.0
+        """Which part cells have prior mass: the others cannot be reached by any estimate on this support."""
+        return self.cell_masses(self.occupied.astype(np.float64)) > 0.0
 
     def part(self, k: int) -> slice:
         """Where part k's cells are in a vector of all cells."""
@@ -204,7 +211,7 @@ class Layout:
         """The same layout with the prior's mass taken away from the other collapsed rows (not renormalised)."""
         narrow = copy(self)
         narrow.base = np.where(allowed, self.base, 0.0)
-        for cached in ("prior_masses", "reachable"):
+        for cached in ("prior_masses", "occupied", "reachable"):
             narrow.__dict__.pop(cached, None)
         return narrow
 

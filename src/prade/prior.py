@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.codec import Coded, encode
 from prade.errors import DataError
 from prade.joint import Codes, Joint, mass_per_cell, smallest_unsigned
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 LARGEST_FULL_DOMAIN = 2**22
 
 
-class Prior(Joint):
+class Prior(Coded):
     """A distribution p on distinct coded rows, the support.
 
     Made from a public table, from several with mixing weights, from an earlier estimate, or uniform on a small full
@@ -32,17 +33,9 @@ class Prior(Joint):
     """
 
     def __init__(self, schema: Schema, codes: Codes, weights: NDArray[np.float64], *, complete: bool = False) -> None:
-        weights = np.ascontiguousarray(weights, np.float64)
-        if not np.isfinite(weights).all() or (weights < 0).any():
-            raise DataError("weights must be finite and not negative: check the weight column of the public table")
-        total = float(weights.sum())
-        if total <= 0:
-            raise DataError(
-                "the prior has no mass: the table is empty or all weights are zero; give public rows with weight"
-            )
-        self.schema = schema
-        self.codes = dict(codes)
-        self.weights = weights / total
+        super().__init__(schema, codes, weights)
+        if len(self) == 0:
+            raise DataError("the prior has no rows: give a public table with at least one row")
         self.complete = complete
 
     def __repr__(self) -> str:
@@ -81,14 +74,12 @@ class Prior(Joint):
         cls, schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None
     ) -> Prior:
         """From a public table or file; `weight` names a column of survey weights."""
-        from prade.codec import encode
-
         return cls.from_joint(encode(schema, table, columns=columns, weight=weight))
 
     @classmethod
-    def uniform(cls, schema: Schema, columns: Sequence[str] | None = None) -> Prior:
+    def uniform(cls, schema: Schema, columns: str | Sequence[str] | None = None) -> Prior:
         """Every cell of a small domain alike: no knowledge at all."""
-        names = tuple(schema.coded if columns is None else columns)
+        names = schema.coded if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
         shape = schema.shape(names)
         size = schema.domain_size(names)
         if size > LARGEST_FULL_DOMAIN:

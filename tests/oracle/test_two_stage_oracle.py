@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference import add_noise, kl, oracle_two_stage, random_case
 
-import prade.estimators.two_stage as two_stage
+import prade.estimators.radius as radius_module
 import prade.layout
 from prade import Measurement, Prior, Schema, TwoStage
 from prade.estimate import Status
@@ -102,8 +102,8 @@ def test_the_trap_with_two_parts():
 
 
 def generate_columns(monkeypatch, at_once, a_round):
-    monkeypatch.setattr(two_stage, "ROWS_AT_ONCE", at_once)
-    monkeypatch.setattr(two_stage, "ROWS_PER_ROUND", a_round)
+    monkeypatch.setattr(radius_module, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(radius_module, "ROWS_PER_ROUND", a_round)
     # the first rows are one for every bundle cell: with all parts in one bundle nothing would be left to generate
     monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", 1)
 

@@ -51,7 +51,7 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
     for _ in range(40):
         y, mass, old = generator.uniform(0.01, 1), generator.uniform(0.01, 1), generator.normal()
         level = generator.uniform(0.5, 2)
-        found = kernels.cell_multiplier(level, mass, y, variance, old, -300.0, 300.0)
+        found = kernels.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
         assert found == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
 
 
@@ -68,7 +68,7 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
     ],
 )
 def test_cell_multiplier_edge_cases(mass, y, variance, expected):
-    assert kernels.cell_multiplier(1.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
+    assert kernels.cell_multiplier(0.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
 
 
 # ------------------------------------------------------------------ one block

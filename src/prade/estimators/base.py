@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
@@ -15,13 +15,18 @@ from prade.blas import single_threaded_blas
 from prade.errors import EstimationError
 from prade.estimate import Estimate, PartFit, Report, Status, TraceRow
 from prade.estimators.dual import Dual
-from prade.estimators.solvers import Solver, State, Tolerance, climb
+from prade.estimators.radius import smallest_radius
+from prade.estimators.solvers import Solver, State, Tolerance, climb, state_at
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
 from prade.workload import Workload
 
 Floats = NDArray[np.float64]
+
+PATIENCE = 25  # steps after which answers that must hold, and do not, are put to the linear programme
+
+STIFF = 1e3  # bounds on multipliers beyond which a climb may get caught in a corner
 
 _REASON = {
     "converged": Status.CONVERGED,
@@ -106,6 +111,40 @@ def check(
     return Answers(layout, tuple(measurements), float(total), y, layout.reachable)
 
 
+def check_limits(tolerance: float, max_steps: int) -> None:
+    """Refuse stopping rules that cannot be."""
+    if not tolerance >= 0:
+        raise EstimationError(f"tolerance is {tolerance!r}: give a number, 0 or more")
+    if not isinstance(max_steps, (int, np.integer)) or max_steps < 0:
+        raise EstimationError(f"max_steps is {max_steps!r}: give a whole number, 0 or more")
+
+
+def impossible(dual: Dual) -> bool:
+    """Whether the linear programme proves that the answers that must hold exactly cannot hold together."""
+    short, over = dual.rigid
+    both = short & over
+    return bool(both.any()) and smallest_radius(dual.layout, dual.y, both.astype(np.float64)).lower > 1e-9
+
+
+def corner(dual: Dual, passes: float) -> State:
+    """Where the multipliers go when misfits are so dear that KL hardly counts: the prices of a linear programme.
+
+    With next to no noise the dual is all but piecewise linear, which neither Newton's method nor block ascent was made
+    for; a simplex method was.
+    """
+    _, cost = dual.box
+    largest = float(cost.max())
+    return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
+
+
+def hopeless(answers: Answers, name: str) -> Estimate:
+    """The prior, with a report that says why."""
+    layout, masses = answers.layout, answers.layout.prior_masses
+    report = Report(name, Status.HOPELESS, answers.total, kl=0.0, objective=0.0, gap=0.0, parts=answers.fits(masses),
+                    trace=(TraceRow(0, 0.0, 0.0, 0.0, 0.0),))  # fmt: skip
+    return Estimate(layout.prior.schema, layout.prior.codes, report, weights=layout.prior.weights)
+
+
 def solve(
     answers: Answers,
     dual: Dual,
@@ -117,21 +156,28 @@ def solve(
     max_steps: int,
     settings: dict[str, float | str],
     certificate: dict[str, float] | None = None,
-    start: Floats | None = None,
 ) -> Estimate:
     """Climb a dual and report. `scale` turns its objective (in units of KL) into the estimator's own."""
     trace: list[TraceRow] = []
 
-    def watch(step: int, state: State) -> None:
+    def watch(state: State) -> None:
         c = state.certificate
-        trace.append(TraceRow(step, state.passes, scale * c.objective, scale * c.gap, c.kl))
+        trace.append(TraceRow(len(trace), state.passes, scale * c.objective, scale * c.gap, c.kl))
 
     with single_threaded_blas():
-        state, reason = climb(dual, solver, tolerance, max_steps=max_steps, start=start, watch=watch)
+        state, reason = climb(dual, solver, tolerance, max_steps=min(max_steps, PATIENCE), watch=watch)
+        if state.certificate.misfit > tolerance.misfit and impossible(dual):
+            reason = "unreachable"
+        elif reason in ("exhausted", "stalled") and max_steps > PATIENCE:
+            low, high = dual.box
+            if not dual.variance.any() and np.array_equal(-low, high) and high.max() > STIFF:
+                state = max(state, corner(dual, state.passes), key=lambda s: s.certificate.value)
+            state = replace(state, stuck=False)
+            state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
     found = state.certificate
     report = Report(
         estimator=name,
-        status=Status.HOPELESS if answers.hopeless else _REASON[reason],
+        status=_REASON[reason],
         total=answers.total,
         kl=found.kl,
         objective=scale * found.objective,

@@ -17,6 +17,7 @@ phi_i is what a misfit r in cell i costs, phi_i* its conjugate, both given by th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +53,28 @@ class Dual:
     low: Floats
     high: Floats
 
-    @property
+    @cached_property
+    def rigid(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Cells whose answer must not be fallen short of, and must not be exceeded: no bound on the multiplier."""
+        exact = self.variance == 0
+        return exact & np.isinf(self.high), exact & np.isinf(self.low)
+
+    @cached_property
     def box(self) -> tuple[Floats, Floats]:
-        """The bounds as numbers that can be calculated with."""
-        return np.maximum(self.low, -LARGEST_MULTIPLIER), np.minimum(self.high, LARGEST_MULTIPLIER)
+        """Finite bounds that lose nothing.
+
+        A Gaussian multiplier is (y - m) / variance at the optimum, with a mass m between 0 and 1. An answer that must
+        hold exactly gets a number large enough to empty a cell and to outbid all noisy parts together. In a cell that
+        nobody can reach it has no best multiplier: it is left alone, and shows as misfit.
+        """
+        with np.errstate(divide="ignore"):
+            most = np.where(self.variance > 0, (np.abs(self.y) + 1.0) / self.variance, np.inf)
+        soft = np.minimum(most, np.maximum(np.abs(self.low), np.abs(self.high)))
+        soft = np.where(np.isinf(soft), 0.0, soft)
+        large = LARGEST_MULTIPLIER + float(np.maximum.reduceat(soft, self.layout.part_start[:-1]).sum())
+        limit = np.where(self.variance > 0, most, np.where(self.layout.reachable, large, 0.0))
+        below, above = (np.where(np.isinf(bound), limit, np.abs(bound)) for bound in (self.low, self.high))
+        return -below, above
 
     def start(self) -> Floats:
         """Multipliers of the prior, except where the best one is plain from the start.
@@ -64,10 +83,10 @@ class Dual:
         the lower bound (an exact zero empties its cell). A cell that nobody can reach is decided by its answer alone.
         """
         low, high = self.box
-        plain = self.variance == 0
+        exact = self.variance == 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            alone = np.where(plain, np.where(np.isinf(self.high), 0.0, high), self.y / self.variance)
-        guess = np.where(plain & (self.y <= 0), low, np.where(self.layout.reachable, 0.0, alone))
+            alone = np.where(exact, high, self.y / self.variance)
+        guess = np.where(exact & (self.y <= 0), low, np.where(self.layout.reachable, 0.0, alone))
         return np.clip(guess, low, high)
 
     def value(self, multipliers: Floats, tilted: Tilted) -> float:
@@ -87,7 +106,8 @@ class Dual:
         r = self.y - tilted.masses
         noisy = self.variance > 0
         bound = np.where(r > 0, self.high, self.low)
-        rigid = ~noisy & np.isinf(bound) & (r != 0)
+        short, over = self.rigid
+        rigid = (short & (r > 0)) | (over & (r < 0))
         with np.errstate(divide="ignore", invalid="ignore"):
             gaussian = (r - self.variance * multipliers) ** 2 / (2 * self.variance)
             laplace = (bound - multipliers) * r
@@ -100,17 +120,16 @@ class Dual:
     def refuted(self, multipliers: Floats, tilted: Tilted) -> bool:
         """Whether these multipliers prove that the exact answers cannot all hold on this support (Farkas).
 
-        Every distribution q on the support has lam . Wq <= max_j (W' lam)_j. If lam . y exceeds that by more than the
-        other terms can ever cost, no q has Wq = y. Only multipliers without bounds may grow, so only they count.
+        Let f be the multipliers of the answers that must hold, 0 elsewhere. Every distribution q on the support has
+        f . Wq <= max_j (W'f)_j, so f . y above that leaves no q with Wq = y.
         """
-        free = (self.variance == 0) & np.where(multipliers > 0, np.isinf(self.high), np.isinf(self.low))
-        if not free.any():
+        short, over = self.rigid
+        held = np.where((short & (multipliers > 0)) | (over & (multipliers < 0)), multipliers, 0.0)
+        largest = float(np.abs(held).max())
+        if largest == 0.0:
             return False
-        # KL(q || p) <= log(1 / smallest p) for every q: a dual value above the largest possible primal is a proof
-        smallest = float(np.log(self.layout.base[self.layout.base > 0].min()))
-        r = np.abs(self.y) + 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noisy = np.where(self.variance > 0, r**2 / (2 * self.variance), 0.0)
-            bounded = np.where(free | (self.variance > 0), 0.0, np.maximum(np.abs(self.low), np.abs(self.high)) * r)
-        largest = -smallest + float(noisy.sum()) + float(np.where(np.isinf(bounded), 0.0, bounded).sum())
-        return self.value(multipliers, tilted) > largest
+        if np.array_equal(held, multipliers):
+            top = tilted.top
+        else:
+            top = float(self.layout.row_logits(held)[self.layout.base > 0].max())
+        return float(held @ self.y) - top > 1e-9 * largest

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.errors import EstimationError
 from prade.estimate import Estimate, Report, Status, TraceRow
-from prade.estimators.base import Answers, check
+from prade.estimators.base import Answers, check, hopeless
 from prade.estimators.projection import nearest_l1, nearest_l2
 from prade.joint import mass_per_cell
 from prade.layout import Layout
@@ -48,8 +48,9 @@ class IDE:
     tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
-        if self.steps is not None and self.steps < 0:
-            raise EstimationError(f"steps is {self.steps}: T must be a whole number, 0 or more")
+        whole = isinstance(self.steps, (int, np.integer)) and not isinstance(self.steps, bool)
+        if self.steps is not None and not (whole and self.steps >= 0):
+            raise EstimationError(f"steps is {self.steps!r}: T must be a whole number, 0 or more")
         if isinstance(self.order, str) and self.order not in ("random", "cyclic"):
             raise EstimationError(f"order is {self.order!r}, expected 'random', 'cyclic' or a list of part numbers")
         if self.projection not in ("least-kl", "euclidean"):
@@ -66,7 +67,10 @@ class IDE:
                 "on a full domain IDE needs a layout that keeps all rows: Layout(..., collapse=False)"
             )
         if prior.complete:
-            answers = replace(answers, reachable=np.ones(layout.n_cells, np.bool_))  # by cases 2 and 4
+            # by cases 2 and 4, wherever the domain has a row
+            answers = replace(answers, reachable=layout.masses_of(np.ones(layout.rows)) > 0)
+        if answers.hopeless:
+            return hopeless(answers, "IDE")
         visits = self.visits(layout)
         run = _Run(answers, self._projector(), prior.complete)
         parts = len(measurements)
@@ -109,7 +113,7 @@ class IDE:
             sequence = [int(k) for members in layout.bundles for k in members]
         else:
             sequence = list(self.order)
-            if not sequence or not all(0 <= k < parts for k in sequence):
+            if not sequence or not all(isinstance(k, (int, np.integer)) and 0 <= k < parts for k in sequence):
                 raise EstimationError(f"order is {self.order!r}: give part numbers from 0 to {parts - 1}")
         return [sequence[i % len(sequence)] for i in range(steps)]
 
@@ -117,13 +121,12 @@ class IDE:
         return nearest_l1 if self.projection == "least-kl" else nearest_l2
 
     def _status(self, answers: Answers, masses: Floats, residuals: Sequence[float]) -> Status:
-        if answers.hopeless:
-            return Status.HOPELESS
         wanted = np.where(answers.reachable, answers.y, 0.0)
         if float(np.abs(masses - wanted).max()) <= self.tolerance:
             return Status.CONVERGED
-        half = len(residuals) // 2
-        if half >= 2 and min(residuals[half:]) > 0.9 * min(residuals[:half]) > self.tolerance:
+        # the largest misses of the last third against the third before: a run that settles leaves less and less
+        third = len(residuals) // 3
+        if third >= 2 and max(residuals[-third:]) > 0.9 * max(residuals[-2 * third : -third]) > self.tolerance:
             return Status.CYCLING
         return Status.EXHAUSTED
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prade.errors import EstimationError
 from prade.estimate import Estimate
-from prade.estimators.base import Answers, check, solve
+from prade.estimators.base import Answers, check, check_limits, hopeless, solve
 from prade.estimators.dual import Dual
 from prade.estimators.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
 from prade.estimators.worth import prior_worth
@@ -46,7 +46,10 @@ class MAP:
     max_steps: int = 500
 
     def __post_init__(self) -> None:
-        if self.n0 != "auto" and not (isinstance(self.n0, (int, float)) and 0 < self.n0 < np.inf):
+        check_limits(self.tolerance, self.max_steps)
+        given: object = self.n0
+        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and bool(0 < given < np.inf)
+        if given != "auto" and not number:
             raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows, or 'auto'")
         if self.loss not in ("noise", "squared"):
             raise EstimationError(f"loss is {self.loss!r}, expected 'noise' or 'squared'")
@@ -58,6 +61,8 @@ class MAP:
     ) -> Estimate:
         """The posterior mode."""
         answers = check(prior, measurements, total, layout)
+        if answers.hopeless:
+            return hopeless(answers, "MAP")
         n0 = prior_worth(answers) if self.n0 == "auto" else float(self.n0)
         dual = self.problem(answers, n0)
         solvers: dict[str, Solver] = {"newton": Newton(), "block": BlockAscent(), "lbfgs": LBFGSB()}

@@ -53,7 +53,9 @@ def _capped(z: Floats, reference: Floats) -> Floats:
     above = np.cumsum(mass[order][::-1])[::-1]
     c = (1.0 - below) / above
     # the first cell whose own threshold z/r is beyond the c that it would give
-    chosen = c[np.argmax(c * mass[order] <= level[order] * (1 + 1e-15))]
+    fits = c * mass[order] <= level[order]
+    fits[-1] = True  # by construction, whatever rounding says
+    chosen = c[np.argmax(fits)]
     return np.asarray(np.where(held, np.minimum(z, chosen * reference), 0.0))
 
 
@@ -68,5 +70,5 @@ def _raised(z: Floats, reference: Floats) -> Floats:
     outside = z.sum() - np.cumsum(level[order])
     c = (1.0 - outside) / inside
     following = np.concatenate([(level / mass)[order][1:], [np.inf]])
-    chosen = c[np.argmax(c <= following * (1 + 1e-15))]
+    chosen = c[np.argmax(c <= following)]
     return np.asarray(np.maximum(z, chosen * reference))

@@ -72,18 +72,18 @@ def climb(
     tolerance: Tolerance,
     *,
     max_steps: int,
-    start: Floats | None = None,
-    watch: Callable[[int, State], None] = lambda step, state: None,
+    start: State | None = None,
+    watch: Callable[[State], None] = lambda state: None,
 ) -> tuple[State, str]:
     """Step until the certificate is good enough; returns the last state and why it stopped.
 
     "converged", "unreachable" (proved: exact answers contradict each other or the support), "stalled" (no progress
     left in double precision) or "exhausted" (`max_steps`).
     """
-    low, high = dual.box
-    state = state_at(dual, dual.start() if start is None else np.clip(start, low, high), 1.0)
+    state = state_at(dual, dual.start(), 1.0) if start is None else start
     for step in range(max_steps + 1):
-        watch(step, state)
+        if step > 0 or start is None:
+            watch(state)
         if tolerance.met(state.certificate):
             return state, "converged"
         if dual.refuted(state.multipliers, state.tilted):
@@ -123,7 +123,7 @@ class BlockAscent:
             mass /= mass.sum()
             kernels.ascend_bundle(
                 mass, start, stop, layout.indptr, layout.cells, layout.bundles[now], layout.part_start,
-                dual.y, dual.variance, low, high, lam, ratio,
+                layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
             layout.scale_and_count(now, ratio, then, weights, hist)
         new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
@@ -169,8 +169,11 @@ class Newton:
             limited = bool(np.abs(direction).max() >= reach)
             return replace(trial, sample=sample if good or limited else 2 * sample, reach=2.0 * reach, stuck=settled)
         swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
-        stuck = swept.stuck and sample == largest
-        return replace(swept, sample=2 * sample, reach=reach / 2.0, stuck=stuck)
+        if swept.certificate.value < before.value - noise:
+            swept = replace(state, passes=swept.passes)
+        # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
+        stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
+        return replace(swept, sample=2 * sample, reach=reach / 4.0, stuck=stuck)
 
 
 def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
@@ -248,7 +251,9 @@ class LBFGSB:
             options={"maxiter": self.iterations, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxls": 50},
         )
         new = state_at(dual, np.clip(found.x, low, high), state.passes + evaluations + 1.0)
-        return replace(new, stuck=found.nit < self.iterations)
+        gained = new.certificate.value - state.certificate.value
+        # a line search that failed is started afresh by the next step; without any gain there is none to come
+        return replace(new, stuck=gained <= 1e-15 * abs(state.certificate.value))
 
 
 def best_solver(dual: Dual) -> Solver:

@@ -8,33 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.errors import EstimationError
 from prade.estimate import Estimate
-from prade.estimators.base import Answers, check, solve
+from prade.estimators.base import check, check_limits, hopeless, solve
 from prade.estimators.dual import Dual
+from prade.estimators.radius import smallest_radius
 from prade.estimators.solvers import Tolerance, best_solver
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
 
 Floats = NDArray[np.float64]
-
-ROWS_AT_ONCE = 20_000  # a linear programme with more columns is solved by column generation
-ROWS_PER_ROUND = 2_000
-
-
-@dataclass(frozen=True)
-class Radius:
-    """Stage 1: r* = min over distributions z of |Wz - y|_1, with its proof.
-
-    For any prices |lam_i| <= 1 and any z,  |Wz - y|_1 >= lam . y - max_j (W' lam)_j; `lower` is that bound.
-    """
-
-    upper: float
-    lower: float
-    prices: Floats
-    reduced: Floats  # max_j (W' prices)_j - (W' prices)_j >= 0, per row
-    rounds: int
 
 
 @dataclass(frozen=True)
@@ -56,12 +39,17 @@ class TwoStage:
     tolerance: float = 1e-8
     max_steps: int = 500
 
+    def __post_init__(self) -> None:
+        check_limits(self.tolerance, self.max_steps)
+
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
         """The paper's optimum. Scales of the measurements are not used."""
         answers = check(prior, measurements, total, layout)
-        radius = smallest_radius(answers)
+        if answers.hopeless:
+            return hopeless(answers, "TwoStage")
+        radius = smallest_radius(answers.layout, answers.y, np.ones(answers.layout.n_cells))
         face = answers.layout.restricted(radius.reduced <= 1e-7)
         slack = 1e-7
         high = np.where(radius.prices >= 1 - slack, 0.0, np.inf)
@@ -85,55 +73,3 @@ class TwoStage:
                 "rows_kept": float(np.count_nonzero(face.base)),
             },
         )
-
-
-def smallest_radius(answers: Answers) -> Radius:
-    """Stage 1 by HiGHS; on large supports by column generation, where pricing is one pass over all rows."""
-    layout = answers.layout
-    rows = np.flatnonzero(layout.base > 0)
-    if len(rows) > ROWS_AT_ONCE:
-        rows = _first_rows(layout)
-    for rounds in range(1, 1000):
-        upper, prices = _master(layout, rows, answers.y)
-        potential = layout.row_logits(prices)
-        potential[layout.base <= 0] = -np.inf
-        reduced = potential.max() - potential
-        lower = float(prices @ answers.y - potential.max())
-        if upper - lower <= 1e-9 * max(1.0, upper):
-            return Radius(upper, lower, prices, reduced, rounds)
-        # the rows that promise most, and a wide choice of them
-        candidates = np.setdiff1d(np.argsort(reduced, kind="stable")[: 4 * ROWS_PER_ROUND], rows)[:ROWS_PER_ROUND]
-        if len(candidates) == 0:
-            return Radius(upper, lower, prices, reduced, rounds)
-        rows = np.union1d(rows, candidates)
-    raise EstimationError("stage 1 did not finish in 1000 rounds of column generation; use MAP on this problem")
-
-
-def _first_rows(layout: Layout) -> NDArray[np.int64]:
-    """A row for every cell of every bundle (hence of every part), and the heaviest rows."""
-    somebody = [np.unique(code, return_index=True)[1] for code in layout.codes]
-    heaviest = np.argsort(-layout.base, kind="stable")[: 2 * ROWS_PER_ROUND]
-    chosen: NDArray[np.int64] = np.unique(np.concatenate([*somebody, heaviest]))
-    return np.asarray(chosen[layout.base[chosen] > 0])
-
-
-def _master(layout: Layout, rows: NDArray[np.int64], y: Floats) -> tuple[float, Floats]:
-    """min sum(above + below)  with  W z + below - above = y, sum z = 1, all >= 0, on some rows; prices |lam| <= 1."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack, vstack
-
-    cells = layout.n_cells
-    identity = eye_array(cells, format="csr")
-    answers = hstack([layout.cells_of(rows).T, identity, -identity], format="csr")
-    one = np.concatenate([np.ones(len(rows)), np.zeros(2 * cells)])
-    result = linprog(
-        np.concatenate([np.zeros(len(rows)), np.ones(2 * cells)]),
-        A_eq=vstack([answers, csr_array(one[None, :])], format="csr"),
-        b_eq=np.append(y, 1.0),
-        bounds=(0, None),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if result.status != 0:
-        raise EstimationError(f"stage 1: the linear programme solver stopped with: {result.message}")
-    return float(result.fun), np.clip(np.asarray(result.eqlin.marginals[:-1]), -1.0, 1.0)

@@ -41,7 +41,8 @@ def prior_worth(answers: Answers) -> float:
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 231)  # steps of ten percent
     likelihoods = np.array([log_likelihood(g) for g in grid])
-    return float(np.exp(grid[np.flatnonzero(likelihoods >= likelihoods.max() - DOUBT)[-1]]))
+    careful = grid[np.flatnonzero(likelihoods >= likelihoods.max() - DOUBT)[-1]]
+    return min(float(np.exp(careful)), LARGEST)
 
 
 def _log_laplace_plus_laplace(x: Floats, a: Floats, b: Floats) -> Floats:
