@@ -134,13 +134,13 @@ class BlockAscent:
 class Newton:
     """Projected Newton with block ascent to fall back on: the dual's quadratic model is maximised in the box.
 
-    The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a systematic sample of
-    rows drawn in proportion to q, doubled whenever a step gains less than hoped: a wrong curvature costs steps, never
+    The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
+    `Layout.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
     dropped for a sweep of block ascent, which always climbs and brings q to where the model is good.
     """
 
-    sample: int = 8192
+    sample: int = 4096
     reach: float = 3.0  # how far the first step may move a multiplier: the model is one of exponentials
     shrink: float = 0.5  # a step that leaves more than this share of the gap asks for a better curvature
 
@@ -149,7 +149,7 @@ class Newton:
         layout = dual.layout
         lam = state.multipliers
         # in units of the cells: some sixteen rows a cell give a fair curvature, two hundred a very good one
-        largest = min(layout.rows, max(8 * self.sample, 200 * layout.n_cells))
+        largest = min(layout.rows, max(16 * self.sample, 200 * layout.n_cells))
         sample = min(state.sample or max(self.sample, 16 * layout.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
@@ -158,6 +158,8 @@ class Newton:
         reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
         direction = maximise_in_box(curvature, slope, near, far)
+        # a long step disappoints because exponentials are no parabola; only a short one may blame the sample
+        finer = 2 * sample if float(np.abs(direction).max()) <= 1.0 else sample
         before = state.certificate
         # beyond this no comparison of dual values means anything in double precision
         noise = 1e-14 * (1.0 + abs(before.value) + float(np.abs(lam) @ np.abs(dual.y)))
@@ -166,14 +168,13 @@ class Newton:
             after = trial.certificate
             good = after.gap + after.misfit <= self.shrink * (before.gap + before.misfit)
             settled = np.array_equal(trial.multipliers, lam) and sample == largest
-            limited = bool(np.abs(direction).max() >= reach)
-            return replace(trial, sample=sample if good or limited else 2 * sample, reach=2.0 * reach, stuck=settled)
+            return replace(trial, sample=sample if good else finer, reach=2.0 * reach, stuck=settled)
         swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
         if swept.certificate.value < before.value - noise:
             swept = replace(state, passes=swept.passes)
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
-        return replace(swept, sample=2 * sample, reach=reach / 4.0, stuck=stuck)
+        return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
 
 
 def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
