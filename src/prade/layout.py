@@ -117,24 +117,19 @@ class Layout:
         self._chunk = max(64, -(-chunk // kernels.TILE)) * kernels.TILE
 
     def _bundle(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
-        groups = choose_bundles(cells, sizes)
-        codes, tables = [], []
-        for members in groups:
-            key, combinations = combine([cells[k] for k in members], [sizes[k] + 1 for k in members])
-            codes.append(key)
-            tables.append(combinations)
-        counts = [len(table) for table in tables]
+        bundles = choose_bundles(cells, sizes)
+        counts = [len(bundle.combinations) for bundle in bundles]
         self.start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.codes = np.stack([code.astype(smallest_unsigned(max(counts))) for code in codes])
+        self.codes = np.stack([bundle.code.astype(smallest_unsigned(max(counts))) for bundle in bundles])
+        self.bundles = [bundle.parts for bundle in bundles]
         # for each bundle cell, the cells of the parts that it lies in (a partial part may leave it out)
         flat, counted = [], [np.zeros(1, np.int64)]
-        for members, combinations in zip(groups, tables, strict=True):
-            inside = combinations < np.array([sizes[k] for k in members])
-            flat.append((combinations + self.part_start[members])[inside])
+        for bundle in bundles:
+            inside = bundle.combinations < np.array([sizes[k] for k in bundle.parts])
+            flat.append((bundle.combinations + self.part_start[bundle.parts])[inside])
             counted.append(inside.sum(axis=1))
         self.indptr = np.cumsum(np.concatenate(counted))
         self.cells = np.concatenate(flat)
-        self.bundles = [np.array(members, np.int64) for members in groups]
 
     @cached_property
     def membership(self) -> csr_array:
@@ -292,47 +287,47 @@ class Layout:
         return np.asarray(self.prior.weights * ratio[self.kind])
 
 
-def combine(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """One code per row for the combinations of several codes that occur, and the table of those combinations."""
-    if len(codes) == 1:
-        return codes[0], np.arange(sizes[0])[:, None]
-    key = codes[0].astype(np.int64)
-    table = np.arange(sizes[0])[:, None]
-    for code, size in zip(codes[1:], sizes[1:], strict=True):
-        key = key * size + code
-        present = np.flatnonzero(np.bincount(key, minlength=len(table) * size))
-        rank = np.empty(len(table) * size, np.int64)
+@dataclass(frozen=True)
+class Bundle:
+    """Parts stored together: one code per row for the combination of their cells."""
+
+    parts: Ints
+    code: NDArray[Any]
+    combinations: Ints  # combinations x parts: the cell in each part
+
+    def with_part(self, part: int, cells: NDArray[Any], size: int) -> Bundle:
+        """This bundle and one more part: only the combinations that occur get a code."""
+        pairs = self.code.astype(np.int64) * size + cells
+        present = np.flatnonzero(np.bincount(pairs, minlength=len(self.combinations) * size))
+        rank = np.empty(len(self.combinations) * size, np.int64)
         rank[present] = np.arange(len(present))
-        key = rank[key]
-        table = np.column_stack([table[present // size], present % size])
-    return key, table
+        combinations = np.column_stack([self.combinations[present // size], present % size])
+        return Bundle(np.append(self.parts, part), rank[pairs], combinations)
 
 
-def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[list[int]]:
+def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[Bundle]:
     """Group parts greedily so that each group's cells occur in at most LARGEST_BUNDLE combinations.
 
     Each part joins the bundle that it multiplies least. Combinations are counted on a sample of rows first (most
     candidates fail there), and on all rows before a part is admitted.
     """
-    rows = len(cells[0])
-    sample = slice(None, None, max(1, rows // SAMPLE_FOR_BUNDLING))
-    # a bundle: its parts, the code of each row, the code of each sampled row, the number of combinations
-    bundles: list[tuple[list[int], NDArray[Any], NDArray[Any], int]] = []
+    sample = slice(None, None, max(1, len(cells[0]) // SAMPLE_FOR_BUNDLING))
+    bundles: list[Bundle] = []
     for k in sorted(range(len(cells)), key=lambda k: -sizes[k]):
-        size = sizes[k] + 1
-        mine, seen = cells[k], cells[k][sample].astype(np.int64)
+        size = sizes[k] + 1  # one more for "in no cell"
+        seen = cells[k][sample]
         growths = []
-        for index, (_, _, sampled, number) in enumerate(bundles):
+        for index, bundle in enumerate(bundles):
+            number = len(bundle.combinations)
             if number * size <= 64 * LARGEST_BUNDLE:
-                occurring = np.count_nonzero(np.bincount(sampled * size + seen, minlength=1))
+                occurring = np.count_nonzero(np.bincount(bundle.code[sample].astype(np.int64) * size + seen))
                 if occurring <= LARGEST_BUNDLE:
                     growths.append((occurring / number, index))
         for _, index in sorted(growths):
-            members, code, _, number = bundles[index]
-            joint, table = combine([code, mine], [number, size])
-            if len(table) <= LARGEST_BUNDLE:
-                bundles[index] = ([*members, k], joint, joint[sample], len(table))
+            wider = bundles[index].with_part(k, cells[k], size)
+            if len(wider.combinations) <= LARGEST_BUNDLE:
+                bundles[index] = wider
                 break
         else:
-            bundles.append(([k], mine, seen, sizes[k] + 1))
-    return [sorted(members) for members, _, _, _ in bundles]
+            bundles.append(Bundle(np.array([k]), cells[k], np.arange(size)[:, None]))
+    return bundles

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import prade.layout
 from prade import Coded, EstimationError, Layout, Prior, Schema, Workload
-from prade.layout import choose_bundles, combine, distinct_rows
+from prade.layout import choose_bundles, distinct_rows
 from prade.workload import Cells, Marginal, RowCells
 
 seeds = st.integers(0, 2**32 - 1)
@@ -103,29 +103,28 @@ def test_distinct_rows_of_one_row_and_of_none():
 
 
 @settings(max_examples=40)
-@given(seeds)
-def test_combined_codes_lead_back_to_their_members(seed):
+@given(seeds, st.sampled_from([1, 6, 20, 2048]))
+def test_bundled_codes_lead_back_to_their_parts(seed, largest):
     generator = np.random.default_rng(seed)
-    sizes = [int(n) for n in generator.integers(1, 6, int(generator.integers(1, 4)))]
-    codes = [generator.integers(0, n, 30).astype(np.uint8) for n in sizes]
-    key, table = combine(codes, sizes)
-    for k, code in enumerate(codes):
-        assert table[key, k].tolist() == code.tolist()
-    if len(codes) > 1:
-        assert sorted(set(key.tolist())) == list(range(len(table)))
+    sizes = [int(n) for n in generator.integers(1, 6, int(generator.integers(1, 7)))]
+    cells = [generator.integers(0, n + 1, 30).astype(np.uint8) for n in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prade.layout, "LARGEST_BUNDLE", largest)
+        bundles = choose_bundles(cells, sizes)
+    assert sorted(k for bundle in bundles for k in bundle.parts.tolist()) == list(range(len(sizes)))
+    for bundle in bundles:
+        for position, k in enumerate(bundle.parts):
+            assert bundle.combinations[bundle.code, position].tolist() == cells[k].tolist()
+        if len(bundle.parts) > 1:  # a part on its own keeps all its cells, seen or not
+            assert sorted(set(bundle.code.tolist())) == list(range(len(bundle.combinations)))
+            assert len(bundle.combinations) <= largest
 
 
-def test_bundles_hold_every_part_once_and_stay_small(monkeypatch):
-    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", 20)
+def test_parts_are_bundled_where_it_pays():
     generator = np.random.default_rng(1)
     sizes = [3, 4, 2, 5, 9, 2]
     cells = [generator.integers(0, n, 500).astype(np.uint8) for n in sizes]
-    bundles = choose_bundles(cells, sizes)
-    assert sorted(k for members in bundles for k in members) == list(range(6))
-    assert len(bundles) < 6
-    for members in bundles:
-        _, table = combine([cells[k] for k in members], [sizes[k] + 1 for k in members])
-        assert len(table) <= 20
+    assert len(choose_bundles(cells, sizes)) < 3
 
 
 # ------------------------------------------------------------------ collapse and expand
