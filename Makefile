@@ -40,8 +40,9 @@ $(BENCH_READY): $(READY)
 	$(BIN)/pip install -qq -c requirements-dev.lock -e '.[bench]'
 	touch $(BENCH_READY)
 
-# Choose the newest versions again; needs pip-tools.
-lock:
+# Choose the newest versions again.
+lock: $(READY)
+	$(BIN)/pip install -qq pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --extra dev --strip-extras \
 		--no-emit-options --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements-dev.lock pyproject.toml

@@ -24,7 +24,8 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.names or NAMES:
         print(f"\n== {name}", flush=True)
-        subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True, cwd=HERE)
+        # a script that lacks its data says so and fails; the others still run
+        subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=False, cwd=HERE)
     pages = [(title, OUT / f"{name}.md") for name, title in NAMES.items()]
     body = "\n".join(
         f"## {title}\n\n`python benchmarks/{path.stem}.py`\n\n{path.read_text()}"

@@ -44,7 +44,7 @@ class Status(enum.Enum):
 
 
 _ADVICE = {
-    Status.CONVERGED: "The estimate is optimal to the tolerance asked for.",
+    Status.CONVERGED: "Nothing to do: optimal to the tolerance asked for (IDE: all answers are met).",
     Status.EXHAUSTED: "The step limit came first; look at the gap, and raise the limit if it matters to you.",
     Status.STALLED: "Double precision allows no further progress; the gap says how near to optimal this is.",
     Status.CYCLING: "The noisy parts contradict each other, so Algorithm 1 goes round in circles: the answer depends "
@@ -72,7 +72,7 @@ class TraceRow:
 
     step: int
     passes: float
-    objective: float
+    objective: float  # IDE has none: the largest miss that the sweep met
     gap: float
     kl: float
 
@@ -147,8 +147,9 @@ class Estimate(Joint):
         """n rows drawn systematically: each row's number is within one of n times its mass. In random order."""
         from prade.codec import Coded
 
-        if n < 0:
-            raise EstimationError(f"cannot draw {n} rows: give a number of rows, 0 or more")
+        for name, value in (("n", n), ("seed", seed)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
+                raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
         generator = np.random.default_rng(seed)
         edges = np.cumsum(self.weights)
         marks = (np.arange(n) + generator.random()) * (edges[-1] / max(n, 1))
@@ -162,6 +163,10 @@ class Estimate(Joint):
 
         from prade.tables import write_table
 
+        if WEIGHT_FIELD in self.codes:
+            raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
+        if not str(path).endswith(".parquet"):
+            raise DataError(f"an estimate is kept in a parquet file, {path} is none: give a name that ends in .parquet")
         report = {**asdict(self.report), "status": self.status.value}
         header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
@@ -170,6 +175,7 @@ class Estimate(Joint):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
+        from prade.codec import Coded
         from prade.schema import Schema
         from prade.tables import read_table
 
@@ -181,12 +187,11 @@ class Estimate(Joint):
                     f"{path} has file format {header['format']}, this version reads up to {FILE_FORMAT}: update prade"
                 )
             names = [name for name in table.column_names if name != WEIGHT_FIELD]
-            return cls(
-                Schema.from_toml(header["schema"]),
-                {name: table[name].to_numpy() for name in names},
-                _report_from(header["report"]),
-                weights=table[WEIGHT_FIELD].to_numpy(),
+            weights = table[WEIGHT_FIELD].to_numpy()
+            checked = Coded(
+                Schema.from_toml(header["schema"]), {name: table[name].to_numpy() for name in names}, weights
             )
+            return cls(checked.schema, checked.codes, _report_from(header["report"]), weights=weights)
         except (KeyError, TypeError, AttributeError, ValueError) as damage:
             if isinstance(damage, DataError):
                 raise

@@ -62,6 +62,7 @@ class Joint:
     schema: Schema
     codes: Codes
     weights: NDArray[np.float64]
+    complete: bool = False  # whether the rows are the whole domain, each cell once
 
     def __len__(self) -> int:
         return len(self.weights)

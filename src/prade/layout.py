@@ -6,7 +6,7 @@ Two exact savings, made once for a support and a workload and shared by every gr
   are merged, their prior masses added, and the estimate is handed back in the prior's proportions.
 * *Bundles.* Parts whose cells occur in few combinations are stored as one code (the combination). A pass over the rows
   then looks up one logit and adds to one mass a bundle instead of one a part. On census columns 36 one-way parts make
-  about 9 bundles.
+  about 8 bundles.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ class Measurement:
     law: Law = "laplace"
 
     def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: Law = "laplace") -> None:
+        if not hasattr(part, "n_cells"):
+            raise EstimationError(f"a measurement is of a Part, got a {type(part).__name__}: take it from a Workload")
         values = np.array(counts, np.float64)
         scales = np.array(scale, np.float64)
         if values.shape != (part.n_cells,):

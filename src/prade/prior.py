@@ -1,4 +1,4 @@
-"""What is public: the distinct rows that may occur (`Support`) and how likely each was before (`Prior`)."""
+"""What is public: the distinct rows that may occur (the support) and how likely each was before."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_sample_of_nothing_and_of_less(estimate):
     empty = estimate.sample(0, seed=0)
     assert len(empty) == 0
     assert empty.columns == estimate.columns
-    with pytest.raises(EstimationError, match="cannot draw -1 rows"):
+    with pytest.raises(EstimationError, match="n is -1"):
         estimate.sample(-1, seed=0)
 
 

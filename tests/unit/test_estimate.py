@@ -34,7 +34,7 @@ REPORT = Report(
 
 @pytest.fixture
 def estimate() -> Estimate:
-    codes = {"AGE": np.array([0, 1, 3], np.uint8), 'it\'s "odd"': np.array([1, 0, 1], np.uint16)}
+    codes = {"AGE": np.array([0, 1, 3], np.uint8), 'it\'s "odd"': np.array([1, 0, 1], np.uint8)}
     return Estimate(SCHEMA, codes, REPORT, weights=np.array([0.1, 0.2, 0.7]))
 
 
@@ -191,3 +191,22 @@ def test_many_small_weights_add_up():
     codes = {"AGE": np.zeros(200_000, np.uint8)}
     large = Estimate(SCHEMA, codes, REPORT, weights=weights / weights.sum())
     assert len(large.sample(300_000, seed=1)) == 300_000
+
+
+def test_only_parquet_can_keep_an_estimate(estimate, tmp_path):
+    with pytest.raises(DataError, match=r"ends in \.parquet"):
+        estimate.save(tmp_path / "e.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_codes_or_weights_that_cannot_be_is_refused(estimate, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "e.parquet"
+    estimate.save(path)
+    table = pq.read_table(path)
+    for name, values in (("AGE", [0, 1, 99]), ("prade:weight", [9.0, -9.0, 1.0])):
+        at = table.column_names.index(name)
+        pq.write_table(table.set_column(at, table.schema.field(name), [values]), path)
+        with pytest.raises(DataError, match=r"outside|negative"):
+            Estimate.load(path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,10 @@ def check(
     """Refuse what no estimator can work with, before any work."""
     if not measurements:
         raise EstimationError("no measurements: give at least one noisy answer, or use the prior as it is")
-    if not np.isfinite(total) or total <= 0:
+    for measurement in measurements:
+        if not isinstance(measurement, Measurement):
+            raise EstimationError(f"expected a Measurement(part, counts, scale), got a {type(measurement).__name__}")
+    if not isinstance(total, (int, float, np.number)) or not np.isfinite(total) or total <= 0:
         raise EstimationError(
             f"total is {total!r}: a group's number of rows must be a positive number; "
             "a noisy total that is not positive should be raised to 1 first"
@@ -111,11 +114,22 @@ def check(
     return Answers(layout, tuple(measurements), float(total), y, layout.reachable)
 
 
-def check_limits(tolerance: float, max_steps: int) -> None:
+def settings_of(estimator: Any, **found: float | str) -> dict[str, float | str]:
+    """The estimator's settings for the report, with what was found out on the way."""
+    given = {name: value for name, value in asdict(estimator).items() if value is not None}
+    plain: dict[str, float | str] = {}
+    for name, value in given.items():
+        number = value.item() if isinstance(value, np.generic) else value
+        plain[name] = number if isinstance(number, (int, float, str)) else " ".join(map(str, value))
+    return {**plain, **found}
+
+
+def check_limits(max_steps: int, **tolerances: float) -> None:
     """Refuse stopping rules that cannot be."""
-    if not tolerance >= 0:
-        raise EstimationError(f"tolerance is {tolerance!r}: give a number, 0 or more")
-    if not isinstance(max_steps, (int, np.integer)) or max_steps < 0:
+    for name, value in tolerances.items():
+        if not value >= 0:
+            raise EstimationError(f"{name} is {value!r}: give a number, 0 or more")
+    if not isinstance(max_steps, (int, np.integer)) or isinstance(max_steps, bool) or max_steps < 0:
         raise EstimationError(f"max_steps is {max_steps!r}: give a whole number, 0 or more")
 
 
@@ -137,11 +151,20 @@ def corner(dual: Dual, passes: float) -> State:
     return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
 
 
-def hopeless(answers: Answers, name: str) -> Estimate:
+def hopeless(answers: Answers, name: str, settings: dict[str, float | str]) -> Estimate:
     """The prior, with a report that says why."""
-    layout, masses = answers.layout, answers.layout.prior_masses
-    report = Report(name, Status.HOPELESS, answers.total, kl=0.0, objective=0.0, gap=0.0, parts=answers.fits(masses),
-                    trace=(TraceRow(0, 0.0, 0.0, 0.0, 0.0),))  # fmt: skip
+    layout = answers.layout
+    report = Report(
+        estimator=name,
+        status=Status.HOPELESS,
+        total=answers.total,
+        kl=0.0,
+        objective=0.0,
+        gap=0.0,
+        parts=answers.fits(layout.prior_masses),
+        trace=(TraceRow(0, 0.0, 0.0, 0.0, 0.0),),
+        settings=settings,
+    )
     return Estimate(layout.prior.schema, layout.prior.codes, report, weights=layout.prior.weights)
 
 
@@ -166,9 +189,10 @@ def solve(
 
     with single_threaded_blas():
         state, reason = climb(dual, solver, tolerance, max_steps=min(max_steps, PATIENCE), watch=watch)
-        if state.certificate.misfit > tolerance.misfit and impossible(dual):
+        unsettled = reason in ("exhausted", "stalled")
+        if unsettled and state.certificate.misfit > tolerance.misfit and impossible(dual):
             reason = "unreachable"
-        elif reason in ("exhausted", "stalled") and max_steps > PATIENCE:
+        elif unsettled and max_steps > PATIENCE:
             low, high = dual.box
             if not dual.variance.any() and np.array_equal(-low, high) and high.max() > STIFF:
                 state = max(state, corner(dual, state.passes), key=lambda s: s.certificate.value)
@@ -204,6 +228,8 @@ def fit_many(
     Hands each estimate on as soon as its turn has come and never works more than a few ahead, so memory does not grow
     with the number of groups: use an estimate, then let go of it.
     """
+    if threads < 1:
+        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(groups)
     with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.errors import EstimationError
 from prade.estimate import Estimate, Report, Status, TraceRow
-from prade.estimators.base import Answers, check, hopeless
+from prade.estimators.base import Answers, check, check_limits, hopeless, settings_of
 from prade.estimators.projection import nearest_l1, nearest_l2
 from prade.joint import mass_per_cell
 from prade.layout import Layout
@@ -20,6 +20,8 @@ from prade.measurement import Measurement
 from prade.prior import Prior
 
 Floats = NDArray[np.float64]
+
+ENOUGH_SWEEPS = 6  # to tell going round in circles from not being there yet
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,8 @@ class IDE:
     tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.steps, (int, np.integer)) and not isinstance(self.steps, bool)
-        if self.steps is not None and not (whole and self.steps >= 0):
-            raise EstimationError(f"steps is {self.steps!r}: T must be a whole number, 0 or more")
+        if self.steps is not None:
+            check_limits(self.steps, tolerance=self.tolerance)
         if isinstance(self.order, str) and self.order not in ("random", "cyclic"):
             raise EstimationError(f"order is {self.order!r}, expected 'random', 'cyclic' or a list of part numbers")
         if self.projection not in ("least-kl", "euclidean"):
@@ -70,36 +71,27 @@ class IDE:
             # by cases 2 and 4, wherever the domain has a row
             answers = replace(answers, reachable=layout.masses_of(np.ones(layout.rows)) > 0)
         if answers.hopeless:
-            return hopeless(answers, "IDE")
+            return hopeless(answers, "IDE", settings_of(self))
         visits = self.visits(layout)
         run = _Run(answers, self._projector(), prior.complete)
-        parts = len(measurements)
-        residuals: list[float] = []  # after each sweep's worth of visits
         trace: list[TraceRow] = []
-        sweeps = [visits[i : i + parts] for i in range(0, len(visits), parts)]
-        for number, sweep in enumerate(sweeps):
-            following = sweeps[number + 1][0] if number + 1 < len(sweeps) else sweep[0]
-            run.sweep(sweep, following)
-            residuals.append(run.largest_miss)
-            trace.append(TraceRow(number + 1, number + 1.0, run.largest_miss, np.nan, np.nan))
+        for sweep in batched(visits, len(measurements)):
+            miss = run.sweep(sweep)
+            trace.append(TraceRow(len(trace) + 1, len(trace) + 1.0, miss, np.nan, np.nan))
         q = run.weights / run.weights.sum()
         masses = layout.masses_of(q)
         with np.errstate(divide="ignore", invalid="ignore"):
             kl = float(np.sum(np.where(q > 0, q * np.log(q / layout.base), 0.0)))
         report = Report(
             estimator="IDE",
-            status=self._status(answers, masses, residuals),
+            status=self._status(answers, masses, run, sweeps=len(trace)),
             total=answers.total,
             kl=max(kl, 0.0),
             objective=float(np.abs(masses - answers.y).sum()),
             gap=np.nan,  # Algorithm 1 optimises no objective: there is no gap to speak of
             parts=answers.fits(masses),
             trace=tuple(trace),
-            settings={
-                "steps": float(len(visits)),
-                "order": self.order if isinstance(self.order, str) else "given",
-                "projection": self.projection,
-            },
+            settings=settings_of(self, steps=len(visits)),
         )
         return Estimate(prior.schema, prior.codes, report, weights=layout.expand(q))
 
@@ -120,15 +112,17 @@ class IDE:
     def _projector(self) -> Callable[..., Floats]:
         return nearest_l1 if self.projection == "least-kl" else nearest_l2
 
-    def _status(self, answers: Answers, masses: Floats, residuals: Sequence[float]) -> Status:
+    def _status(self, answers: Answers, masses: Floats, run: _Run, sweeps: int) -> Status:
         wanted = np.where(answers.reachable, answers.y, 0.0)
         if float(np.abs(masses - wanted).max()) <= self.tolerance:
             return Status.CONVERGED
-        # the largest misses of the last third against the third before: a run that settles leaves less and less
-        third = len(residuals) // 3
-        if third >= 2 and max(residuals[-third:]) > 0.9 * max(residuals[-2 * third : -third]) > self.tolerance:
-            return Status.CYCLING
-        return Status.EXHAUSTED
+        if sweeps < ENOUGH_SWEEPS:
+            return Status.EXHAUSTED
+        # Three more sweeps, for the status alone: answers that go together are missed less each time, answers that
+        # contradict each other by the same amount for ever.
+        every = [int(k) for members in answers.layout.bundles for k in members]
+        _, before, after = (run.sweep(every) for _ in range(3))
+        return Status.CYCLING if after > max(0.99 * before, self.tolerance) else Status.EXHAUSTED
 
 
 class _Run:
@@ -157,13 +151,14 @@ class _Run:
             sizes = np.diff(layout.start)
             self._rows_in = [mass_per_cell(code, everybody, n) for code, n in zip(layout.codes, sizes, strict=True)]
 
-    def sweep(self, visits: Sequence[int], following: int) -> None:
-        """Visit parts in order; consecutive ones of a bundle are handled inside its table."""
+    def sweep(self, visits: Sequence[int]) -> float:
+        """Visit parts in order, consecutive ones of a bundle inside its table; returns the largest miss met."""
         self.largest_miss = 0.0
         runs = [(b, list(ks)) for b, ks in groupby(visits, key=self.bundle_of.__getitem__)]
         for position, (bundle, parts) in enumerate(runs):
-            then = runs[position + 1][0] if position + 1 < len(runs) else self.bundle_of[following]
-            self._visit(bundle, parts, then)
+            # after the last one the first comes again in a cyclic order; in a random one its masses may be wasted
+            self._visit(bundle, parts, then=runs[(position + 1) % len(runs)][0])
+        return self.largest_miss
 
     def _visit(self, bundle: int, parts: Sequence[int], then: int) -> None:
         layout = self.layout
@@ -204,3 +199,10 @@ class _Run:
         scale = np.divide(goal, masses, out=np.zeros(number + 1), where=held)  # cases 1 and 3
         added = np.where(held | ~possible, 0.0, goal / np.maximum(counts, 1.0))  # cases 2 and 4
         return scale[cell], added[cell]
+
+
+def batched(items: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Consecutive stretches of `size` items; the last may be shorter."""
+    rest = iter(items)
+    while stretch := list(islice(rest, size)):
+        yield stretch

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prade.errors import EstimationError
 from prade.estimate import Estimate
-from prade.estimators.base import Answers, check, check_limits, hopeless, solve
+from prade.estimators.base import Answers, check, check_limits, hopeless, settings_of, solve
 from prade.estimators.dual import Dual
 from prade.estimators.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
 from prade.estimators.worth import prior_worth
@@ -33,9 +33,9 @@ class MAP:
     (empirical Bayes, see `worth.py`). `loss="squared"` uses the second form with the noise's variance for Laplace
     answers too. Answers of scale 0 are met exactly.
 
-    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to a few thousand cells, block ascent
-    beyond. All climb the same dual and stop when the duality gap is below `tolerance` times the objective and
-    exact answers are met to `misfit` (L1, as a share of the total).
+    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All
+    climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
+    met to `misfit` (L1, as a share of the total).
     """
 
     n0: float | Literal["auto"] = "auto"
@@ -46,7 +46,7 @@ class MAP:
     max_steps: int = 500
 
     def __post_init__(self) -> None:
-        check_limits(self.tolerance, self.max_steps)
+        check_limits(self.max_steps, tolerance=self.tolerance, misfit=self.misfit)
         given: object = self.n0
         number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and bool(0 < given < np.inf)
         if given != "auto" and not number:
@@ -62,7 +62,7 @@ class MAP:
         """The posterior mode."""
         answers = check(prior, measurements, total, layout)
         if answers.hopeless:
-            return hopeless(answers, "MAP")
+            return hopeless(answers, "MAP", settings_of(self))
         n0 = prior_worth(answers) if self.n0 == "auto" else float(self.n0)
         dual = self.problem(answers, n0)
         solvers: dict[str, Solver] = {"newton": Newton(), "block": BlockAscent(), "lbfgs": LBFGSB()}
@@ -75,7 +75,7 @@ class MAP:
             name="MAP",
             scale=n0,
             max_steps=self.max_steps,
-            settings={"n0": n0, "loss": self.loss, "solver": type(solver).__name__},
+            settings=settings_of(self, n0=n0, solver=type(solver).__name__),
         )
 
     def problem(self, answers: Answers, n0: float) -> Dual:

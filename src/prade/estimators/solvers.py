@@ -1,4 +1,4 @@
-"""Three ways to climb the dual, each a frozen value with `init` and `step`; `climb` is the loop that they share.
+"""Three ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share.
 
 * `Newton`: all multipliers at once, curvature from a sample of rows, the box by a small quadratic programme. A handful
   of passes over the rows; needs (number of cells)^2 memory.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.estimate import Estimate
-from prade.estimators.base import check, check_limits, hopeless, solve
+from prade.estimators.base import check, check_limits, hopeless, settings_of, solve
 from prade.estimators.dual import Dual
 from prade.estimators.radius import smallest_radius
 from prade.estimators.solvers import Tolerance, best_solver
@@ -40,7 +40,7 @@ class TwoStage:
     max_steps: int = 500
 
     def __post_init__(self) -> None:
-        check_limits(self.tolerance, self.max_steps)
+        check_limits(self.max_steps, tolerance=self.tolerance)
 
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
@@ -48,7 +48,7 @@ class TwoStage:
         """The paper's optimum. Scales of the measurements are not used."""
         answers = check(prior, measurements, total, layout)
         if answers.hopeless:
-            return hopeless(answers, "TwoStage")
+            return hopeless(answers, "TwoStage", settings_of(self))
         radius = smallest_radius(answers.layout, answers.y, np.ones(answers.layout.n_cells))
         face = answers.layout.restricted(radius.reduced <= 1e-7)
         slack = 1e-7
@@ -57,15 +57,16 @@ class TwoStage:
         # nobody can be in an unreachable cell: it adds a constant to the distance, and nothing to decide
         low, high = (np.where(face.reachable, bound, 0.0) for bound in (low, high))
         dual = Dual(face, answers.y, np.zeros(face.n_cells), low, high)
+        solver = best_solver(dual)
         return solve(
             answers,
             dual,
-            best_solver(dual),
+            solver,
             Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8),
             name="TwoStage",
             scale=1.0,
             max_steps=self.max_steps,
-            settings={"solver": type(best_solver(dual)).__name__},
+            settings=settings_of(self, solver=type(solver).__name__),
             certificate={
                 "radius": radius.upper,
                 "radius_lower": radius.lower,
