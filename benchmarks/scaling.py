@@ -60,7 +60,8 @@ def main() -> None:
     text = (
         "Cost against rows (20 parts) and against parts (100,000 rows), one thread; row exponents from 100,000 on:\n\n"
         + table(["rows", "parts", *names], lines)
-        + "\n\n![cost against rows and parts](scaling.svg)"
+        + "\n\nA pass is linear in rows and parts. A Newton estimate is linear in rows, but its curvature counts pairs "
+        "of cells, so it grows faster with the parts.\n\n![cost against rows and parts](scaling.svg)"
     )
     report("scaling", text, {"in_rows": in_rows, "in_parts": in_parts})
 

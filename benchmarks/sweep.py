@@ -21,11 +21,12 @@ def main() -> None:
     measurements = [Measurement(p, goal * ROWS, 0.0) for p, goal in zip(workload, goals, strict=True)]
     columns = list(prior.codes.values())
 
-    def numpy_sweep() -> None:
+    def numpy_sweep(order: list[int] | None = None) -> np.ndarray:
         weights = prior.weights.copy()
-        for column, goal in zip(columns, goals, strict=True):
-            mass = np.bincount(column, weights=weights, minlength=len(goal))
-            weights *= (goal / mass)[column]
+        for k in range(PARTS) if order is None else order:
+            mass = np.bincount(columns[k], weights=weights, minlength=sizes[k])
+            weights *= (goals[k] / mass)[columns[k]]
+        return weights
 
     def ours(layout: Layout) -> float:
         """Seconds a sweep: eleven sweeps less one, so that what is done once does not count."""
@@ -41,6 +42,9 @@ def main() -> None:
         prade.layout.LARGEST_BUNDLE = largest if bundled else 1
         layout = layout_of(prior, workload, threads)
         once = ours(layout)
+        sweep = IDE(PARTS, order="cyclic")
+        same = sweep.fit(prior, measurements, ROWS, layout=layout).weights
+        assert np.allclose(same, numpy_sweep(sweep.visits(layout)), rtol=1e-9, atol=0.0), "not the same weights"
         # a fused step reads and writes a weight and reads two codes
         moved = layout.rows * len(layout.bundles) * (16 + 2 * layout.codes.itemsize)
         rate = moved / once / 1e9

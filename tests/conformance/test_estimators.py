@@ -573,3 +573,38 @@ def test_the_others_stay_where_the_prior_has_mass_on_the_full_domain_too(name):
     assert there.project(["a", "b"]) == pytest.approx(here.project(["a", "b"]), abs=1e-9)
     assert there.report.unreachable == pytest.approx(0.1)
     assert there.status is here.status
+
+
+def test_what_the_climb_has_proved_impossible_is_not_put_to_the_linear_programme(monkeypatch):
+    """On a census the linear programme takes seconds where the proof takes a pass."""
+
+    def refuse(*_):
+        raise AssertionError("asked again")
+
+    monkeypatch.setattr("prade.estimators.base.smallest_radius", refuse)
+    schema = Schema.from_mbi({"a": 2, "b": 2})
+    prior = Prior.from_table(schema, {"a": [0, 1], "b": [0, 1]})
+    answers = [
+        Measurement(Marginal.of(schema, ["a"]), [90, 10], 0.0),
+        Measurement(Marginal.of(schema, ["b"]), [10, 90], 0.0),
+    ]
+    assert MAP(n0=1.0).fit(prior, answers, 100).status is Status.UNREACHABLE
+
+
+@pytest.mark.parametrize("order", ["random", "cyclic"])
+def test_answers_that_go_together_are_not_called_contradictory(order):
+    """Random consistent problems, slow ones among them: not there yet is not going round in circles."""
+    generator = np.random.default_rng(11)
+    schema = Schema.from_mbi({"a": 3, "b": 3, "c": 3})
+    for _ in range(40):
+        everybody = Prior.uniform(schema)
+        rows = generator.choice(len(everybody), 12, replace=False)
+        codes = {name: code[rows] for name, code in everybody.codes.items()}
+        prior = Prior(schema, codes, generator.dirichlet(np.ones(12)))
+        target = Prior(schema, codes, generator.dirichlet(np.ones(12)))
+        workload = Workload.all_marginals(schema, 2)
+        answers = [
+            Measurement(part, 1000 * share, 0.0) for part, share in zip(workload, workload.answer(target), strict=True)
+        ]
+        status = IDE(order=order, steps=30, seed=int(generator.integers(1000))).fit(prior, answers, 1000).status
+        assert status is not Status.CYCLING

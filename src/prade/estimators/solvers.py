@@ -148,9 +148,9 @@ class Newton:
         """One Newton step, or two sweeps."""
         layout = dual.layout
         lam = state.multipliers
-        # in units of the cells: some sixteen rows a cell give a fair curvature, two hundred a very good one
+        # in units of the cells: some eight rows a cell give a fair curvature, two hundred a very good one
         largest = min(layout.rows, max(16 * self.sample, 200 * layout.n_cells))
-        sample = min(state.sample or max(self.sample, 16 * layout.n_cells), largest)
+        sample = min(state.sample or max(self.sample, 8 * layout.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
         curvature = layout.covariance(state.tilted, sample, offset=0.5)
