@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from prade.codec import encode as encode
     from prade.codec import outside as outside
     from prade.decode import Decoder as Decoder
+    from prade.errors import BudgetError as BudgetError
     from prade.errors import DataError as DataError
     from prade.errors import EstimationError as EstimationError
     from prade.errors import PradeError as PradeError
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from prade.estimators.map_ import MAP as MAP
     from prade.estimators.two_stage import TwoStage as TwoStage
     from prade.layout import Layout as Layout
+    from prade.ledger import Ledger as Ledger
     from prade.measurement import Measurement as Measurement
     from prade.prior import Prior as Prior
+    from prade.privacy import Budget as Budget
     from prade.privacy import Unit as Unit
     from prade.query import Query as Query
     from prade.schema import Column as Column
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used: importing the package costs milliseconds, whatever the parts need.
 _HOME = {
+    "Budget": "privacy",
+    "BudgetError": "errors",
     "Coded": "codec",
     "Column": "schema",
     "DataError": "errors",
@@ -45,6 +50,7 @@ _HOME = {
     "EstimationError": "errors",
     "IDE": "estimators.ide",
     "Layout": "layout",
+    "Ledger": "ledger",
     "MAP": "estimators.map_",
     "Measurement": "measurement",
     "Part": "workload",

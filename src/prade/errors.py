@@ -5,6 +5,13 @@ row: code that may see private rows raises only errors that depend on the schema
 column names.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prade.privacy import Budget
+
 
 class PradeError(ValueError):
     """Base of every error that prade raises on purpose."""
@@ -24,3 +31,18 @@ class WorkloadError(PradeError):
 
 class EstimationError(PradeError):
     """Answers, scales, weights or settings that no estimator can work with."""
+
+
+class BudgetError(PradeError):
+    """More privacy budget was asked for than remains, or a second time for what is paid already; nothing was spent.
+
+    `remaining` and `asked` are values of `prade.privacy.Budget`.
+    """
+
+    def __init__(self, message: str, remaining: Budget, asked: Budget) -> None:
+        super().__init__(message, remaining, asked)
+        self.remaining = remaining
+        self.asked = asked
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.colouring import colour_intervals, colour_queries, colour_sets
+from prade.column import names_of
 from prade.errors import WorkloadError
 from prade.joint import mass_per_cell
 from prade.parts import Cells, Marginal, Part, Predicate, RowCells
@@ -69,9 +70,9 @@ class Workload(Sequence[Part]):
         return cls(schema, parts)
 
     @classmethod
-    def all_marginals(cls, schema: Schema, k: int, columns: Sequence[str] | None = None) -> Workload:
+    def all_marginals(cls, schema: Schema, k: int, columns: str | Sequence[str] | None = None) -> Workload:
         """All marginals of k different columns, of `columns` or of every coded column of the schema."""
-        names = tuple(schema.coded if columns is None else columns)
+        names = names_of(schema.coded if columns is None else columns)
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(names):
             raise WorkloadError(f"k is {k!r}; expected a number of columns from 1 to {len(names)}")
         return cls.marginals(schema, itertools.combinations(names, k))
@@ -295,18 +296,18 @@ class Workload(Sequence[Part]):
         return together if self._places is None else together[self._places]
 
     def sensitivity(self, unit: Unit, norm: Literal[1, 2] = 1) -> float:
-        """How far one person can move the counts: max_rows * m in L1, max_rows * sqrt(m) in L2.
+        """How far one person can move the counts: unit.rows * m in L1, unit.rows * sqrt(m) in L2.
 
         m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones to the counts, of L1 norm at most m and
-        L2 norm at most sqrt(m); a person adds at most max_rows such vectors, and norms of sums are at most sums
-        of norms. Equality when all of a person's rows are alike and satisfy m queries.
+        L2 norm at most sqrt(m); neighbours differ by at most unit.rows such vectors, and norms of sums are at most
+        sums of norms. Equality when a person is added whose rows are all alike and satisfy m queries.
         """
         if not isinstance(unit, Unit):
             raise WorkloadError(f"expected a Unit such as Unit(max_rows=1), got {unit!r}")
         if norm not in (1, 2):
             raise WorkloadError(f"norm is {norm!r}; use 1 for Laplace noise, 2 for Gaussian noise")
         most = self.per_row
-        return unit.max_rows * most if norm == 1 else unit.max_rows * math.sqrt(most)
+        return unit.rows * most if norm == 1 else unit.rows * math.sqrt(most)
 
     @property
     def per_row(self) -> int:

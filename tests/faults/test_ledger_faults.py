@@ -1,0 +1,573 @@
+"""What the ledger does when things break: kills, races, full disks, read-only files, damage.
+
+Nothing overspent, nothing half-written, a clear message, and a rerun that finishes. Where processes must die, a driver
+runs in an interpreter of its own, forks them and looks at what they left; its assertions are the test.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from prade.errors import BudgetError, DataError, PradeError
+from prade.ledger import Ledger
+from prade.privacy import Budget, Unit
+
+UNIT = Unit(max_rows=2)
+
+PRELUDE = """
+import os, random, resource, signal, sys, time
+from pathlib import Path
+from prade.errors import BudgetError, DataError, PradeError
+from prade.ledger import Ledger
+from prade.privacy import Budget, Unit
+
+UNIT = Unit(max_rows=2)
+here = Path(sys.argv[1])
+
+def forked(act):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+
+def drive(code: str, folder: Path, *wrapper: str) -> list[int]:
+    """Run a driver; the numbers that it prints."""
+    command = [*wrapper, sys.executable, "-c", PRELUDE + code, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return [int(number) for number in done.stdout.split()]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "budget.ledger", patience=0.1)
+    ledger.open_dataset("d", UNIT, Budget.pure(1))
+    ledger.commit(ledger.reserve("d", "p1", Budget.pure("1/3"), "first").id, "h1")
+    ledger.reserve("d", "p2", Budget.pure("1/4"), "second")
+    return ledger
+
+
+# ---------------------------------------------------------------- kills
+
+
+def test_killed_at_every_step(tmp_path: Path) -> None:
+    """SIGKILL at each named step: before COMMIT nothing is there, after it everything, and a rerun finishes."""
+    (kills,) = drive(
+        """
+def killed_at(step, act):
+    def listen(event, values):
+        if event == "prade.step" and values[0] == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def run():
+        sys.addaudithook(listen)
+        act()
+    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
+
+kills = 0
+for round in range(9):
+    for step in ("opened", "begun", "recorded", "durable"):
+        done = step == "durable"
+        ledger = Ledger(here / f"{round}-{step}")
+        enter = lambda: ledger.open_dataset("d", UNIT, Budget.pure(1))
+        killed_at(f"ledger.open_dataset.{step}", enter)
+        try:
+            found = [dataset.name for dataset in ledger.datasets()]
+        except DataError:  # no file, or an empty one
+            found = []
+        assert found == ["d"] * done, (step, found)
+        enter()
+        other = lambda: ledger.open_dataset("e", UNIT, Budget.zcdp(1))
+        killed_at(f"ledger.open_dataset.{step}", other)
+        assert [dataset.name for dataset in ledger.datasets()] == ["d", "e"][: 1 + done], step
+        other()
+
+        reserve = lambda: ledger.reserve("d", "plan", Budget.pure("2/3"), "asked")
+        killed_at(f"ledger.reserve.{step}", reserve)
+        entry = ledger.find("d", "plan")
+        assert (entry is not None) == done, step
+        assert ledger.remaining("d") == Budget.pure("1/3" if done else 1), step
+        if entry is None:
+            entry = reserve()
+        assert ledger.remaining("d") == Budget.pure("1/3")
+
+        killed_at(f"ledger.commit.{step}", lambda: ledger.commit(entry.id, "hash"))
+        assert ledger.find("d", "plan").state == ("committed" if done else "reserved"), step
+        assert ledger.commit(entry.id, "hash").state == "committed"
+        assert ledger.remaining("d") == Budget.pure("1/3")
+        kills += 4
+print(kills)
+""",
+        tmp_path,
+    )
+    assert kills >= 100
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """SIGKILL at moments that nobody chose, mostly in the middle of COMMIT: what was acknowledged is there."""
+    kills, in_the_middle = drive(
+        """
+ledger = Ledger(here / "budget.ledger")
+ledger.open_dataset("d", UNIT, Budget.pure(1000))
+moments = random.Random(3)
+acknowledged, kills, in_the_middle = set(), 0, 0
+for round in range(60):
+    reading, writing = os.pipe()
+    def work():
+        for number in range(10**6):
+            entry = ledger.reserve("d", f"{round}-{number}", Budget.pure("1/7"), "n" * 200)
+            os.write(writing, entry.id.to_bytes(4, "big"))
+            ledger.commit(entry.id, "hash")
+    child = forked(work)
+    os.close(writing)
+    told = os.read(reading, 4)
+    time.sleep(moments.uniform(0, 0.012))
+    os.kill(child, signal.SIGKILL)
+    assert ended(child) == -signal.SIGKILL
+    kills += 1
+    while more := os.read(reading, 4096):
+        told += more
+    os.close(reading)
+    acknowledged |= {int.from_bytes(told[at : at + 4], "big") for at in range(0, len(told), 4)}
+    in_the_middle += (here / "budget.ledger-journal").exists()
+    entries = ledger.entries("d")
+    recorded = {entry.id for entry in entries}
+    assert acknowledged <= recorded, "an acknowledged reservation is lost"
+    assert len(recorded - acknowledged) <= kills, "more entries than attempts"
+    assert sum(entry.state == "reserved" for entry in entries) <= kills
+    assert ledger.remaining("d") == Budget.pure(1000) - Budget.pure("1/7") * len(entries)
+print(kills, in_the_middle)
+""",
+        tmp_path,
+    )
+    assert kills == 60
+    assert in_the_middle > 0, "no kill hit a transaction: the test shows nothing"
+
+
+def test_a_transaction_cut_off_in_mid_write_is_undone(ledger: Ledger, tmp_path: Path) -> None:
+    """The file and its journal as a kill during COMMIT leaves them: some pages new, some old."""
+    before = ledger.account("d")
+    with half_written(ledger) as copy:
+        assert copy.path.read_bytes() != ledger.path.read_bytes()
+        assert copy.account("d") == before
+        copy.reserve("d", "p3", Budget.pure("1/12"))
+        assert copy.remaining("d") == Budget.pure("1/3")
+
+
+@contextmanager
+def half_written(ledger: Ledger) -> Iterator[Ledger]:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        writer = sqlite3.connect(ledger.path, isolation_level=None)
+        writer.execute("PRAGMA cache_size = 1")  # so small that pages are written before the end
+        writer.execute("BEGIN IMMEDIATE")
+        for number in range(3, 60):
+            writer.execute(
+                "INSERT INTO entry SELECT ?, dataset, plan_hash, cost, note || ?, created, state, measurements_hash, "
+                "committed, seal FROM entry WHERE id = 1",
+                (number, "n" * 999),
+            )
+        for end in ("", "-journal"):
+            shutil.copy(f"{ledger.path}{end}", folder / f"copy{end}")
+        writer.execute("ROLLBACK")
+        writer.close()
+        yield Ledger(folder / "copy", patience=0.1)
+    finally:
+        shutil.rmtree(folder)
+
+
+# ---------------------------------------------------------------- races
+
+RACE = """
+def race(*acts):
+    "Fork a process for each act and let all go at once; what each of them printed as its number."
+    gate, opener = os.pipe()
+    results, writing = os.pipe()
+    def runner(act):
+        def run():
+            os.close(opener)
+            os.read(gate, 1)  # ends when the parent closes the other side
+            os.write(writing, bytes([act()]))
+        return run
+    children = [forked(runner(act)) for act in acts]
+    os.close(opener)
+    os.close(writing)
+    codes = [ended(child) for child in children]
+    numbers = list(os.read(results, 4096))
+    os.close(gate)
+    os.close(results)
+    assert codes == [0] * len(acts), codes
+    return numbers
+"""
+
+
+def test_processes_race_for_the_last_of_the_budget(tmp_path: Path) -> None:
+    """Eight processes make the file together and ask for 80 twentieths: 20 are given, exactly."""
+    given = drive(
+        RACE
+        + """
+for round in range(4):
+    ledger = Ledger(here / str(round))
+    def ask(who):
+        def act():
+            ledger.open_dataset("d", UNIT, Budget.pure(1))
+            given = 0
+            for number in range(10):
+                try:
+                    ledger.reserve("d", f"{who}-{number}", Budget.pure("1/20"))
+                    given += 1
+                except BudgetError as refused:
+                    assert refused.remaining == Budget.pure(0)
+            return given
+        return act
+    given = race(*map(ask, range(8)))
+    assert ledger.remaining("d") == Budget.pure(0)
+    assert len(ledger.entries("d")) == 20
+    print(sum(given))
+""",
+        tmp_path,
+    )
+    assert given == [20] * 4
+
+
+def test_processes_race_for_one_plan_and_one_commit(tmp_path: Path) -> None:
+    """One of eight runs of a plan pays; one of eight sets of measurements is taken."""
+    winners = drive(
+        RACE
+        + """
+ledger = Ledger(here / "budget.ledger")
+ledger.open_dataset("d", UNIT, Budget.pure(1))
+def won(act):
+    def run():
+        try:
+            act()
+        except PradeError:
+            return 0
+        return 1
+    return run
+print(sum(race(*[won(lambda: ledger.reserve("d", "plan", Budget.pure("1/20")))] * 8)))
+assert ledger.remaining("d") == Budget.pure("19/20")
+print(sum(race(*[won(lambda n=n: ledger.commit(1, f"hash-{n}")) for n in range(8)])))
+""",
+        tmp_path,
+    )
+    assert winners == [1, 1]
+
+
+def test_a_lock_that_stays_is_reported(ledger: Ledger) -> None:
+    holder = sqlite3.connect(ledger.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(PradeError, match=r"locked by another process for 0\.1 s: nothing was recorded"):
+        ledger.reserve("d", "p3", Budget.pure("0.1"))
+    assert ledger.remaining("d") == Budget.pure("5/12")  # reading goes on
+    holder.execute("ROLLBACK")
+    holder.close()
+    ledger.reserve("d", "p3", Budget.pure("0.1"))
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def test_no_room_at_any_size(tmp_path: Path) -> None:
+    """Files may not grow past a limit, from nothing to plenty: an error and the old state, or success."""
+    failed, succeeded = drive(
+        """
+def limited(size, act):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        return act()
+    except PradeError as failure:
+        assert "could not be read or written" in str(failure), failure
+        return None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+failed = succeeded = 0
+for size in range(0, 64 * 1024, 2048):
+    ledger = Ledger(here / str(size))
+    enter = lambda: ledger.open_dataset("d", UNIT, Budget.pure(1))
+    if limited(size, enter) is None:
+        failed += 1
+        enter()
+    note = "n" * 9000
+    reserve = lambda: ledger.reserve("d", "plan", Budget.pure("1/3"), note)
+    if limited(size, reserve) is None:
+        failed += 1
+        assert ledger.entries("d") == []
+        assert ledger.remaining("d") == Budget.pure(1)
+        reserve()
+    if limited(size, lambda: ledger.commit(1, "hash")) is None:
+        failed += 1
+        assert ledger.find("d", "plan").state == "reserved"
+        ledger.commit(1, "hash")
+    else:
+        succeeded += 1
+    (entry,) = ledger.entries("d")
+    assert (entry.state, entry.note) == ("committed", note)
+    assert ledger.remaining("d") == Budget.pure("2/3")
+print(failed, succeeded)
+""",
+        tmp_path,
+    )
+    assert failed > 20
+    assert succeeded > 10
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A file system of 64 KiB runs full; what was given before stands, and with more room it goes on."""
+    apart = ("unshare", "--map-root-user", "--mount")
+    mount = f"mount -t tmpfs -o size=64k none {tmp_path}"
+    try:
+        subprocess.run([*apart, "sh", "-c", mount], capture_output=True, check=True, timeout=20)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a small file system cannot be mounted here; test_no_room_at_any_size does without")
+    (given,) = drive(
+        f"""
+def shell(command):
+    assert os.system(command) == 0, command
+shell("{mount}")
+ledger = Ledger(here / "budget.ledger")
+ledger.open_dataset("d", UNIT, Budget.pure(1))
+given = 0
+try:
+    for number in range(100):
+        ledger.reserve("d", str(number), Budget.pure("1/100"), "n" * 999)
+        given += 1
+except PradeError as failure:
+    assert "could not be read or written (database or disk is full)" in str(failure), failure
+entries = ledger.entries("d")
+assert [entry.plan_hash for entry in entries] == [str(number) for number in range(given)]
+assert ledger.remaining("d") == Budget.pure(1) - Budget.pure("1/100") * given
+shell("mount -o remount,size=1m {tmp_path}")
+ledger.reserve("d", str(given), Budget.pure("1/100"))
+assert len(ledger.entries("d")) == given + 1
+print(given)
+""",
+        tmp_path,
+        *apart,
+    )
+    assert 0 < given < 100
+
+
+# ---------------------------------------------------------------- what may not be written
+
+
+@contextmanager
+def not_writable(*paths: Path) -> Iterator[None]:
+    """Take away the right to write; from the administrator too, who could ignore it."""
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    administrator = os.geteuid() == 0
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    if administrator:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if administrator:
+            os.seteuid(0)
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_read_only_ledger_can_be_read(ledger: Ledger, open_folder: Path) -> None:
+    copy = Ledger(shutil.copy(ledger.path, open_folder))
+    content, account = copy.path.read_bytes(), ledger.account("d")
+    with not_writable(copy.path, open_folder):
+        assert copy.account("d") == account
+        for write in (
+            lambda: copy.reserve("d", "p3", Budget.pure("0.1")),
+            lambda: copy.commit(2, "h2"),
+            lambda: copy.open_dataset("e", UNIT, Budget.pure(1)),
+        ):
+            with pytest.raises(PradeError, match="may not be written: nothing was recorded; get write access"):
+                write()
+    assert copy.path.read_bytes() == content
+    copy.reserve("d", "p3", Budget.pure("0.1"))
+
+
+def test_a_folder_that_takes_no_journal(ledger: Ledger, open_folder: Path) -> None:
+    copy = Ledger(shutil.copy(ledger.path, open_folder))
+    copy.path.chmod(0o666)
+    with not_writable(open_folder), pytest.raises(PradeError, match="get write access to it and its folder"):
+        copy.reserve("d", "p3", Budget.pure("0.1"))
+    assert copy.remaining("d") == ledger.remaining("d")
+
+
+def test_a_half_written_ledger_that_cannot_be_mended_is_not_believed(ledger: Ledger) -> None:
+    before = ledger.account("d")
+    with half_written(ledger) as copy:
+        copy.path.parent.chmod(0o755)
+        with not_writable(copy.path, copy.path.parent), pytest.raises(PradeError, match="write"):
+            copy.account("d")
+        assert copy.account("d") == before
+
+
+def test_a_ledger_that_may_not_even_be_looked_at(ledger: Ledger, open_folder: Path) -> None:
+    copy = Ledger(shutil.copy(ledger.path, open_folder))
+    open_folder.chmod(0o000)
+    with not_writable(), pytest.raises(PradeError, match="cannot be opened"):
+        copy.account("d")
+    open_folder.chmod(0o755)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(PradeError, match="cannot be opened"):
+        Ledger(tmp_path / "nowhere" / "l").open_dataset("d", UNIT, Budget.pure(1))
+    with pytest.raises(PradeError, match="cannot be opened"):
+        Ledger(tmp_path).open_dataset("d", UNIT, Budget.pure(1))
+
+
+# ---------------------------------------------------------------- damage
+
+
+def refused_everywhere(ledger: Ledger, message: str) -> None:
+    """Every operation refuses the file and leaves it as it is."""
+    content = ledger.path.read_bytes()
+    for attempt in (
+        lambda: ledger.open_dataset("d", UNIT, Budget.pure(1)),
+        lambda: ledger.reserve("d", "p3", Budget.pure("1/12")),
+        lambda: ledger.commit(2, "h2"),
+        lambda: ledger.entries("d"),
+        lambda: ledger.remaining("d"),
+        lambda: ledger.account("d"),
+    ):
+        with pytest.raises(DataError, match=message):
+            attempt()
+    assert ledger.path.read_bytes() == content
+
+
+def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("The budget is in the other file.\n" * 50)
+    refused_everywhere(Ledger(text), "is damaged, or no ledger")
+
+
+def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY)")
+    connection.close()
+    refused_everywhere(Ledger(path), "is a SQLite file but no ledger")
+
+
+def test_a_newer_format(ledger: Ledger) -> None:
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    refused_everywhere(ledger, "ledger format 2, this version reads up to 1: update prade")
+
+
+def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
+    ledger.path.write_bytes(b"")
+    with pytest.raises(DataError, match="is empty: bring it back from a copy"):
+        ledger.remaining("d")
+    with pytest.raises(DataError, match="is empty"):
+        ledger.reserve("d", "p3", Budget.pure("0.1"))
+
+
+def test_a_ledger_that_was_overspent_by_other_means(ledger: Ledger) -> None:
+    """An entry with an unbroken seal that reserve would never have let through: two ledgers' rows in one file."""
+    other = Ledger(ledger.path.with_name("other"))
+    other.open_dataset("d", UNIT, Budget.pure(10))
+    for number in range(3):
+        other.reserve("d", f"q{number}", Budget.pure(3))
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("ATTACH ? AS other", (str(other.path),))
+    connection.execute("INSERT INTO entry SELECT * FROM other.entry WHERE id = 3")
+    connection.commit()
+    connection.close()
+    for attempt in (
+        lambda: ledger.remaining("d"),
+        lambda: ledger.account("d"),
+        lambda: ledger.reserve("d", "p3", Budget.pure("1/12")),
+    ):
+        with pytest.raises(DataError, match="nothing more may be"):
+            attempt()
+
+
+def test_a_lost_entry_is_noticed(ledger: Ledger) -> None:
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("DROP TRIGGER entry_is_kept")
+    connection.execute("DELETE FROM entry WHERE id = 1")
+    connection.commit()
+    connection.close()
+    with pytest.raises(DataError, match="is damaged"):
+        ledger.remaining("d")
+
+
+def test_no_changed_byte_changes_the_account(ledger: Ledger, tmp_path: Path) -> None:
+    """One byte of the file is changed, at a thousand places: the account is refused, or is the same as ever."""
+    sound = ledger.path.read_bytes()
+    account = ledger.account("d")
+    places = [place for place, byte in enumerate(sound) if byte][::2]
+    folder = tmp_path / "changed"
+    refused = 0
+    for number, place in enumerate(places):
+        folder.mkdir()
+        changed = bytearray(sound)
+        changed[place] ^= (0x01, 0x02, 0x04, 0x08, 0x80)[number % 5]
+        copy = Ledger(folder / "copy", patience=0.1)
+        copy.path.write_bytes(changed)
+        try:
+            assert copy.account("d") == account, f"byte {place}"
+        except PradeError:
+            refused += 1
+        shutil.rmtree(folder)
+    assert len(places) > 900
+    assert refused > len(places) // 4
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_truncated_file_is_refused(ledger: Ledger, share: float) -> None:
+    sound = ledger.path.read_bytes()
+    ledger.path.write_bytes(sound[: int(len(sound) * share)])
+    refused_everywhere(ledger, "is damaged, or no ledger")
+
+
+def test_the_file_is_gone_between_two_steps(ledger: Ledger) -> None:
+    entry = ledger.find("d", "p2")
+    assert entry is not None
+    ledger.path.unlink()
+    with pytest.raises(DataError, match="there is no ledger at"):
+        ledger.commit(entry.id, "h2")
+    assert not ledger.path.exists()
+
+
+def test_an_error_inside_a_step_leaves_nothing(ledger: Ledger) -> None:
+    before = ledger.path.read_bytes()
+    with pytest.raises(BudgetError):
+        ledger.reserve("d", "p3", Budget.pure("1/2"))
+    with pytest.raises(PradeError):
+        ledger.open_dataset("d", UNIT, Budget.pure(2))
+    assert ledger.path.read_bytes() == before
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]

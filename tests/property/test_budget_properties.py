@@ -1,0 +1,380 @@
+"""Laws of budgets: nothing is lost or gained by arithmetic, and every rounding errs on the side of privacy.
+
+The claims are compared with three witnesses that share no code with them: the probabilities themselves, OpenDP's
+privacy maps, and the accountants of dp-accounting.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from prade.errors import PradeError
+from prade.privacy import Budget, Unit
+from prade.rounding import float_above, root_above
+from prade.schema import Schema
+from prade.workload import Workload
+
+law = settings(max_examples=200)
+slow_law = settings(max_examples=25)
+
+amounts = st.fractions(min_value=0, max_value=100, max_denominator=10**9)
+positive = st.builds(
+    lambda digits, exponent: Fraction(digits) * Fraction(10) ** exponent, st.integers(1, 999), st.integers(-8, 2)
+)
+deltas = st.builds(lambda digits, e: Fraction(digits) * Fraction(10) ** e, st.integers(1, 9), st.integers(-30, -2))
+sizes = st.integers(1, 10**6)
+
+
+KINDS = {
+    "pure": st.builds(Budget.pure, amounts),
+    "zcdp": st.builds(Budget.zcdp, amounts),
+    "approx": st.builds(Budget.approx, amounts, deltas | st.just(Fraction(0))),
+}
+budgets = st.one_of(*KINDS.values())
+spendable = st.one_of(
+    st.builds(Budget.pure, positive), st.builds(Budget.zcdp, positive), st.builds(Budget.approx, positive, deltas)
+)
+triples = st.sampled_from(sorted(KINDS)).flatmap(lambda kind: st.tuples(*[KINDS[kind]] * 3))
+
+
+# ------------------------------------------------------------------ arithmetic
+
+
+@law
+@given(budgets, st.lists(amounts, min_size=1, max_size=12).filter(any))
+def test_shares_add_up_to_the_whole_exactly(budget, weights):
+    shares = budget.split(weights)
+    assert sum(shares) == budget
+    assert all(share <= budget for share in shares)
+    for (a, x), (b, y) in itertools.pairwise(zip(weights, shares, strict=True)):
+        assert x * b == y * a
+
+
+@law
+@given(triples)
+def test_sums_and_differences_undo_each_other(three):
+    first, second, third = three
+    assert first + second - second == first
+    assert first + second == second + first
+    assert (first + second) + third == first + (second + third)
+    assert first * 3 / 3 == first
+    assert first <= first + second
+    if second <= first:
+        assert (first - second) + second == first
+    else:
+        with pytest.raises(PradeError, match="never negative"):
+            first - second
+
+
+@law
+@given(triples)
+def test_the_order_is_a_partial_one(three):
+    first, second, third = three
+    assert (first <= second and second <= first) == (first == second)
+    assert (first < second) == (second > first) == (first <= second and first != second)
+    assert (first <= second) == (second >= first)
+    if first <= second <= third:
+        assert first <= third
+    if first.kind != "approx":
+        assert first <= second or second <= first
+
+
+@law
+@given(budgets)
+def test_budgets_survive_being_written_down(budget):
+    assert Budget.from_dict(budget.to_dict()) == budget
+    assert all(isinstance(value, str) for value in budget.to_dict().values())
+    assert eval(repr(budget)) == budget
+    assert hash(eval(repr(budget))) == hash(budget)
+
+
+@law
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_a_float_means_what_it_prints(number):
+    assert Budget.pure(number) == Budget.pure(repr(number))
+    assert float(Budget.pure(number).epsilon) == number
+
+
+# ------------------------------------------------------------------ scales and costs
+
+
+@law
+@given(spendable, sizes, sizes)
+def test_the_scale_never_costs_more_than_the_budget_and_hardly_less(budget, l1, l2_squared):
+    scale = budget.noise_scale(l1, l2_squared)
+    assert Fraction(float(scale)) == scale
+    assert budget.cost_of(scale, l1, l2_squared) <= budget
+    if budget.kind == "approx":
+        # twenty digits of the conversion, against sixteen of a float: a few floats of room at most
+        assert not budget.cost_of(scale * (1 - Fraction(1, 10**14)), l1, l2_squared) <= budget
+    else:
+        below = Fraction(math.nextafter(float(scale), 0))
+        assert not budget.cost_of(below, l1, l2_squared) <= budget
+
+
+@law
+@given(spendable, positive, positive, sizes)
+def test_more_noise_costs_less(budget, scale, more, size):
+    assume(more > Fraction(1, 10**6))
+    wide, narrow = budget.cost_of(scale * (1 + more), size, size), budget.cost_of(scale, size, size)
+    assert wide <= narrow
+    assert wide < narrow or narrow.epsilon == 0
+
+
+@law
+@given(positive, deltas)
+def test_rho_and_epsilon_are_inverse_and_on_the_safe_side(epsilon, delta):
+    budget = Budget.approx(epsilon, delta)
+    rho = budget.zcdp_within()
+    assert rho.as_approx(delta).epsilon <= epsilon * (1 + Fraction(1, 10**19))
+    assert not (rho * (1 + Fraction(1, 10**12))).as_approx(delta) <= budget
+
+
+@law
+@given(st.fractions(min_value=Fraction(1, 100), max_value=10), deltas)
+def test_the_scale_is_safe_where_no_rounding_helps(epsilon, delta):
+    budget = Budget.approx(epsilon, delta)
+    l2_squared = 2 * budget.zcdp_within().rho  # a scale of exactly 1 pays for exactly this rho
+    assert budget.cost_of(budget.noise_scale(1, l2_squared), 1, l2_squared) <= budget
+
+
+@law
+@given(positive, positive)
+def test_roots_and_floats_are_never_too_small(value, other):
+    number = value / other
+    root, close = root_above(number), float_above(number)
+    assert number <= root**2 <= number * (1 + Fraction(1, 2**100))
+    assert root_above(number**2) >= number
+    assert number <= close == Fraction(float(close))
+    assert Fraction(math.nextafter(float(close), 0)) < number
+
+
+@slow_law
+@given(positive, deltas)
+def test_epsilon_is_that_of_eighty_digits_rounded_up(rho, delta):
+    with localcontext(Context(prec=80)):
+        slope = Decimal(rho.numerator) / rho.denominator
+        log_inverse = (Decimal(delta.denominator) / delta.numerator).ln()
+        low, high = Decimal(0), 1 / Decimal(delta.numerator) * delta.denominator
+        for _ in range(250):
+            t = (low + high) / 2
+            low, high = (low, t) if slope * t * t + (1 + t).ln() > log_inverse else (t, high)
+        best = max((1 + t) * slope + (log_inverse - (1 + t).ln()) / t - (1 + 1 / t).ln(), Decimal(0))
+    ours = Budget.zcdp(rho).as_approx(delta).epsilon
+    assert Fraction(best) <= ours <= Fraction(best) * (1 + Fraction(2, 10**19))
+
+
+@pytest.mark.parametrize("delta", ["1e-900", "1e-300", "1e-12", "0.5", "0.999999"])
+@pytest.mark.parametrize("epsilon", ["1e-40", "1e-12", "1", "1e9", "1e300"])
+def test_extreme_budgets_are_spent_safely_too(epsilon, delta):
+    budget = Budget.approx(epsilon, delta)
+    assert budget.cost_of(budget.noise_scale(1, 1), 1, 1) <= budget
+
+
+def test_delta_alone_pays_for_noise_unless_it_is_next_to_nothing():
+    budget = Budget.approx(0, 1e-6)
+    assert budget.cost_of(budget.noise_scale(1, 1), 1, 1) <= budget
+    with pytest.raises(PradeError, match="too little for any noise"):
+        Budget.approx(0, "1e-300").noise_scale(1, 1)
+    with pytest.raises(PradeError, match="as good as 0"):
+        (Budget.approx(1, "1e-900") / "1e900" / "1e900").noise_scale(1, 1)
+
+
+# ------------------------------------------------------------------ witness: the probabilities
+
+
+def log_discrete_gaussian(sigma, points):
+    weights = -(points**2) / (2 * sigma**2)
+    return weights - np.logaddexp.reduce(weights)
+
+
+def delta_of_discrete_gaussian(sigma, shift, epsilon):
+    """sum over z of max(0, P(z) - e^epsilon P(z + shift)): the exact delta of one noisy count."""
+    reach = int(40 * sigma + 10 * shift + 40)
+    points = np.arange(-reach, reach + 1, dtype=float)
+    here = log_discrete_gaussian(sigma, points)
+    there = -((points + shift) ** 2) / (2 * sigma**2) - np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
+    return np.exp(here[here > epsilon + there]).sum() - math.exp(epsilon) * np.exp(there[here > epsilon + there]).sum()
+
+
+@pytest.mark.parametrize("shift", [1, 7])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 5])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_gaussian_noise_keeps_epsilon_and_delta(shift, epsilon, delta):
+    scale = float(Budget.approx(epsilon, delta).noise_scale(shift, shift**2))
+    assert delta_of_discrete_gaussian(scale, shift, epsilon) <= delta
+    assert delta_of_discrete_gaussian(scale / 2, shift, epsilon) > delta
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.5])
+@pytest.mark.parametrize("shift", [1, 3])
+def test_gaussian_noise_keeps_rho(rho, shift):
+    scale = float(Budget.zcdp(rho).noise_scale(shift, shift**2))
+
+    def worst(sigma):
+        reach = int(60 * sigma + 40 * shift)
+        points = np.arange(-reach, reach + 1, dtype=float)
+        here = log_discrete_gaussian(sigma, points)
+        there = -((points + shift) ** 2) / (2 * sigma**2) - np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
+        return max(np.logaddexp.reduce(a * here + (1 - a) * there) / (a - 1) / a for a in (1.1, 1.5, 2, 4, 8))
+
+    assert worst(scale) <= rho * (1 + 1e-9)
+    assert worst(scale / 1.01) > rho
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), 1, Fraction(7, 3)])
+@pytest.mark.parametrize("shifts", [(1,), (3, -2), (1, 1, 1, 4)])
+def test_laplace_noise_keeps_epsilon(epsilon, shifts):
+    scale = Budget.pure(epsilon).noise_scale(sum(map(abs, shifts)), sum(shift**2 for shift in shifts))
+    # ln P(z) - ln P(z + shift) = (|z + shift| - |z|) / b, exactly; the counts' worst cases add up
+    points = range(-20, 21)
+    loss = sum(max(Fraction(abs(z + shift) - abs(z)) / scale for z in points) for shift in shifts)
+    assert loss <= epsilon
+    assert loss > epsilon * (1 - Fraction(1, 10**15))
+
+
+# ------------------------------------------------------------------ witness: every pair of neighbours
+
+
+@pytest.mark.parametrize("max_rows", [1, 2])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_no_neighbour_moves_the_counts_further_than_the_unit_says(max_rows, neighbours):
+    schema = Schema.from_mbi({"a": 2, "b": 2})
+    workload = Workload.all_marginals(schema, 1) + Workload.queries(schema, ["a == 1 and b == 1"])
+    unit = Unit(max_rows, neighbours=neighbours)
+    one_row = np.array([[a == 0, a == 1, b == 0, b == 1, a == 1 and b == 1] for a in (0, 1) for b in (0, 1)], dtype=int)
+    people = [
+        sum((one_row[row] for row in rows), np.zeros(5, dtype=int))
+        for n in range(max_rows + 1)
+        for rows in itertools.combinations_with_replacement(range(4), n)
+    ]
+    moves = np.array(people if neighbours == "add-remove" else [x - y for x in people for y in people])
+    furthest, squared = np.abs(moves).sum(axis=1).max(), (moves**2).sum(axis=1).max()
+    assert furthest <= workload.sensitivity(unit) == unit.rows * workload.per_row
+    assert squared <= unit.rows**2 * workload.per_row
+    if neighbours == "add-remove":
+        assert (furthest, squared) == (unit.rows * workload.per_row, unit.rows**2 * workload.per_row)
+    else:
+        assert furthest > Unit(max_rows).rows * workload.per_row  # the doubling is not for nothing
+
+
+# ------------------------------------------------------------------ witness: OpenDP
+
+
+dp.enable_features("contrib")
+
+
+def laplace(scale):
+    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=float(scale))
+
+
+def gaussian(scale):
+    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=float(scale))
+
+
+@law
+@given(positive, sizes)
+def test_opendp_agrees_on_laplace_noise(epsilon, l1):
+    budget = Budget.pure(epsilon)
+    scale = budget.noise_scale(l1, 1)
+    theirs = Fraction(laplace(scale).map(l1))
+    ours = budget.cost_of(scale, l1, 1).epsilon
+    assert ours <= theirs <= ours * (1 + Fraction(1, 10**12))  # theirs is a float, rounded up
+    assert laplace(scale).check(l1, float(epsilon) * (1 + 1e-12))
+    assert not laplace(scale / 2).check(l1, float(epsilon) * (1 + 1e-12))
+
+
+@law
+@given(positive, sizes)
+def test_opendp_agrees_on_gaussian_noise(rho, l2):
+    budget = Budget.zcdp(rho)
+    scale = budget.noise_scale(1, l2**2)
+    theirs = Fraction(gaussian(scale).map(float(l2)))
+    ours = budget.cost_of(scale, 1, l2**2).rho
+    assert ours <= theirs <= ours * (1 + Fraction(1, 10**12))
+    assert not gaussian(scale / 2).check(float(l2), float(rho) * (1 + 1e-12))
+
+
+@slow_law
+@given(st.fractions(min_value=Fraction(1, 20), max_value=20, max_denominator=100), st.integers(-12, -3))
+def test_opendp_agrees_on_epsilon_and_delta(epsilon, exponent):
+    budget = Budget.approx(epsilon, Fraction(10) ** exponent)
+    scale = budget.noise_scale(1, 9)
+    profile = dp.c.make_zCDP_to_approxDP(gaussian(scale)).map(3.0)
+    assert profile.epsilon(float(budget.delta)) == pytest.approx(float(epsilon), rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", [Budget.pure("0.7"), Budget.zcdp("0.07")])
+def test_opendp_composes_the_shares_to_the_whole(budget):
+    make = laplace if budget.kind == "pure" else gaussian
+    scales = [share.noise_scale(4, 16) for share in budget.split([5, 3, 1, 1])]
+    whole = dp.c.make_composition([make(scale) for scale in scales])
+    l1_or_l2 = 4 if budget.kind == "pure" else 4.0
+    assert whole.map(l1_or_l2) == pytest.approx(float(budget.amounts[0]), rel=1e-12)
+
+
+# ------------------------------------------------------------------ witness: dp-accounting
+
+
+@pytest.fixture(scope="module")
+def accounting():
+    return pytest.importorskip("dp_accounting", reason="dp-accounting is absent: its accountants are not asked")
+
+
+ORDERS = 1 + np.geomspace(1e-2, 1e4, 4000)
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.1", "3"])
+@pytest.mark.parametrize("delta", ["1e-5", "1e-10"])
+def test_the_renyi_accountant_agrees_on_compositions(accounting, rho, delta):
+    from dp_accounting.rdp import RdpAccountant
+
+    budget = Budget.zcdp(rho)
+    accountant = RdpAccountant(orders=ORDERS)
+    for share in budget.split([5, 3, 1, 1]):
+        # in units of the L2 sensitivity, which is 4 here
+        accountant.compose(accounting.GaussianDpEvent(float(share.noise_scale(16, 16)) / 4))
+    ours = float(budget.as_approx(delta).epsilon)
+    theirs = accountant.get_epsilon(float(delta))
+    assert ours * (1 - 1e-9) <= theirs <= ours * (1 + 1e-4)  # their orders are a grid, ours is the best one
+
+
+@pytest.mark.parametrize("kind", ["approx", "zcdp", "pure"])
+def test_the_exact_accountant_finds_no_more_loss_than_claimed(accounting, kind):
+    from dp_accounting.pld import PLDAccountant
+
+    delta = 1e-6
+    claim, budget = {
+        "approx": (1.0, Budget.approx(1, delta).zcdp_within()),
+        "zcdp": (float(Budget.zcdp("0.02").as_approx(delta).epsilon), Budget.zcdp("0.02")),
+        "pure": (1.0, Budget.pure(1)),
+    }[kind]
+    event = accounting.LaplaceDpEvent if budget.kind == "pure" else accounting.GaussianDpEvent
+
+    def loss(factor):
+        accountant = PLDAccountant(value_discretization_interval=1e-4)
+        for share in budget.split([3, 1]):
+            accountant.compose(event(factor * float(share.noise_scale(2, 4)) / 2))
+        return accountant.get_epsilon(delta)
+
+    assert loss(1) <= claim + 1e-3
+    assert loss(1) > 0.8 * claim
+    assert loss(0.5) > claim + 1e-3
+
+
+def test_splitting_rho_needs_less_noise_than_splitting_epsilon_and_delta():
+    whole = Budget.approx(1, 1e-9)
+    whole_scale = whole.noise_scale(1, 1)
+    naive = whole.split([1] * 36)[0].noise_scale(1, 1)
+    better = whole.zcdp_within().split([1] * 36)[0].noise_scale(1, 1)
+    assert float(better / whole_scale) == pytest.approx(6, rel=1e-12)
+    assert 30 * whole_scale < naive < 36 * whole_scale
