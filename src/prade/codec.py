@@ -4,11 +4,13 @@ How a cell is matched is decided by the column's value list, never by the cell. 
 as numbers (1, 1.0, "1" and "1.0" are the same); a list of text compares text (whole numbers are written without
 a decimal point, dates as 2020-12-31); a list of true and false takes those words and 1 and 0. Numeric columns
 read cells as numbers, or as dates when their edges are dates. What does not match follows the column's declared
-policy. No error, warning or log depends on a cell, so `encode` may be used on private rows.
+policy. No error, warning or log depends on a cell, and no code on another row's cell, so `encode` may be used on
+private rows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,8 @@ from prade.column import Column
 from prade.decode import Decoder
 from prade.errors import DataError
 from prade.joint import Joint, smallest_unsigned
-from prade.matching import code_cells
-from prade.tables import read_table, write_table
+from prade.matching import code_cells, numbers_of
+from prade.tables import one_piece, plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
     from prade.schema import Schema
@@ -59,8 +61,10 @@ def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, 
     """A table in codes.
 
     `table` is a pandas, polars or pyarrow table, a dict of arrays, or a parquet or CSV file; `columns` are those to
-    code (all but the group columns when None). `weight` names a column of row weights; it is for public tables,
-    because a negative or missing weight is an error.
+    code (all but the group columns when None). A type that the table declares (parquet, Arrow, typed frames) and
+    that cannot be what the schema says is an error; in CSV files and among Python objects each cell is read on its
+    own, and one of the wrong kind is a value outside the domain. `weight` names a column of row weights; it is for
+    public tables, because a negative or missing weight is an error.
 
     >>> from prade.schema import Column, Schema
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
@@ -69,11 +73,11 @@ def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, 
     """
     wanted = list(schema.coded if columns is None else schema.select(columns).names)
     sizes = {name: schema.size(name) for name in wanted}  # a group column without values is refused here
-    found = read_table(table, [*wanted, weight] if weight is not None and weight not in wanted else wanted)
+    found = read_table(table, wanted, guess=False)
     codes = {
         name: code_cells(schema[name], found[name])[0].astype(smallest_unsigned(size)) for name, size in sizes.items()
     }
-    return Coded(schema, codes, None if weight is None else _weights(found[weight], weight))
+    return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
 
 
 def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
@@ -82,17 +86,23 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     It prints values; never use it on private rows. A missing cell is None. Columns that the table does not have, and
     group columns whose values are not known yet, are passed over.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = read_table(table)
+    found = read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
     for column in schema.columns:
         if column.name not in found.column_names or (column.kind == "group" and not column.values):
             continue
         cells = found[column.name]
         fits = code_cells(column, cells)[1]
-        if not fits.all():
-            counts = pc.value_counts(cells.filter(~fits)).to_pylist()
+        if fits.all():
+            continue
+        unfit = plain_cells(cells).filter(~fits)
+        if pa.types.is_union(unfit.type):  # Arrow does not count those
+            report[column.name] = dict(Counter(unfit.to_pylist()))
+        else:
+            counts = pc.value_counts(unfit).to_pylist()
             report[column.name] = {each["values"]: each["counts"] for each in counts}
     return report
 
@@ -107,10 +117,7 @@ def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _weights(column: Any, name: str) -> NDArray[np.float64]:
-    from prade.matching import numbers_of
-
-    cells = column.combine_chunks()
-    return numbers_of(Column(name, "numeric", edges=(0,)), cells)
+    return numbers_of(Column(name, "numeric", edges=(0,)), one_piece(plain_cells(column)))
 
 
 def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:

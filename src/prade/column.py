@@ -32,6 +32,11 @@ def closest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(each) for each in found)}?" if found else ""
 
 
+def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """One column's name, or several, as a tuple; a single name is one column, not a list of letters."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def days(date: datetime.date) -> float:
     """Days since 1970-01-01, the number a date is binned by."""
     return float((date - EPOCH).days)
@@ -183,7 +188,7 @@ class Column:
                 raise self._error(f"the value {quoted(value)} is listed twice; remove one")
             seen.add(value)
         other = plain_value(self.other)
-        if other is not None and (other not in seen or isinstance(other, str) != (self.value_type == "str")):
+        if other is not None and (other not in values or isinstance(other, str) != (self.value_type == "str")):
             raise self._error(
                 f"other is {quoted(other)}, which is not among the values {some_of(values)}; add it there"
             )
@@ -222,12 +227,19 @@ class Column:
         self._set("value_type", "")
         inside = (e for e in edges if (low is None or e > low) and (high is None or e <= high))
         self._set("cuts", tuple(inside))
+        if not self.cuts:
+            given_bounds = (("above min", low), ("not above max", high))
+            wanted = " and ".join(f"{text} {self.number_text(at)}" for text, at in given_bounds if at is not None)
+            raise self._error(f"no edge is {wanted}, so there would be one bin only; write an edge that is")
 
     def _finite(self, key: str, number: Any) -> float:
         if isinstance(number, datetime.date):
             return days(number)
         if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
-            raise self._error(f"{key} must be numbers (or dates), got {number!r}")
+            example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
+            raise self._error(
+                f"{key} must hold numbers or dates, got {number!r}; write e.g. {key} = {example}, without quotes"
+            )
         found = float(number)
         if not math.isfinite(found):
             raise self._error(f"{key} must be finite; the first and last bins are open-ended anyway, remove {found}")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from prade.column import LARGEST_WHOLE
 from prade.errors import DataError
-from prade.matching import PER_DAY, code_cells, is_text, numbers_of
-from prade.tables import read_table
+from prade.matching import PER_DAY, code_cells, numbers_of
+from prade.tables import is_text, plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,8 +162,7 @@ def _menu_of_public(column: Column, cells: Any) -> Menu:
     import pyarrow.compute as pc
 
     kind = cells.type
-    plain = cells.cast(kind.value_type) if pa.types.is_dictionary(kind) else cells
-    counted = pc.value_counts(plain)
+    counted = pc.value_counts(plain_cells(cells))
     values, counts = counted.field("values"), counted.field("counts").to_numpy()
     codes, fits = code_cells(column, values)
     usable = fits & (codes < column.present)

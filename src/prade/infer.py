@@ -6,41 +6,27 @@ to have, but that a private row may have, belongs in the list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.column import LARGEST_NUMBER, Column, closest
+from prade.column import LARGEST_NUMBER, LARGEST_WHOLE, Column, closest
 from prade.errors import SchemaError
-from prade.matching import is_text, numbers_of
-from prade.tables import read_table
+from prade.matching import numbers_of
+from prade.tables import distinct_values, group_cells, is_text, plain_cells, read_table
 
 # A text column is one of numbers when at most this many of its distinct cells are none: "N", "NA", "." and the like.
 MOST_SENTINELS = 1
 
 
 def infer_columns(
-    table: Any,
-    *,
-    groups: Sequence[str] = (),
-    weight: str | None = None,
-    skip: Sequence[str] = (),
-    max_values: int = 64,
-    bins: int = 20,
+    table: Any, groups: tuple[str, ...], weight: str | None, skip: tuple[str, ...], max_values: int, bins: int
 ) -> list[Column]:
-    """Propose a column for each column of a PUBLIC table, in its order, but for `weight` and those in `skip`.
-
-    At most `max_values` distinct text, true/false or whole-number values make a categorical column; more numbers than
-    that make a numeric one of about `bins` bins, with rounded quantiles as edges. Columns in `groups` become group
-    columns with the values seen. Text with more values than `max_values` has no order to bin by: name it in
-    `groups`, in `skip`, or raise `max_values`.
-    """
+    """The columns that `Schema.infer` proposes; its arguments are explained there."""
     if max_values < 2 or bins < 2:
         raise SchemaError(f"max_values is {max_values} and bins is {bins}; both must be 2 or more")
     found = read_table(table)
-    groups, skip = _names(groups), _names(skip)
     for name in (*groups, *skip, *([weight] if weight is not None else [])):
         if name not in found.column_names:
             raise SchemaError(f"the table has no column {name!r}{closest(name, found.column_names)}")
@@ -49,7 +35,8 @@ def infer_columns(
     for name in found.column_names:
         if name == weight or name in skip:
             continue
-        proposed = _propose(name, found[name], name in groups, max_values, bins)
+        cells = group_cells(table, name) if name in groups else found[name]
+        proposed = _propose(name, cells, name in groups, max_values, bins)
         if proposed is None:
             too_many.append(name)
         else:
@@ -62,15 +49,10 @@ def infer_columns(
     return columns
 
 
-def _names(names: Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
 def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> Column | None:
     import pyarrow as pa
 
-    cells = cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
-    counted = cells.value_counts()
+    counted = plain_cells(cells).value_counts()
     values, counts = counted.field("values"), counted.field("counts").to_numpy()
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
     missing = bool(empty.any())
@@ -78,9 +60,9 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
     if len(values) == 0:
         return None
     if group:
-        return Column(name, "group", values=_sorted(values.to_pylist()))
+        return Column(name, "group", values=tuple(sorted(distinct_values(values))))
     if pa.types.is_boolean(values.type):
-        return Column(name, "categorical", values=_sorted(values.to_pylist()), missing=missing)
+        return Column(name, "categorical", values=tuple(sorted(values.to_pylist())), missing=missing)
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         return _dates(name, values, counts, missing, bins)
     numbers = numbers_of(Column(name, "numeric", edges=(0,)), values)
@@ -90,16 +72,11 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
         codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in written)
         if codes or no_number.sum() > MOST_SENTINELS or no_number.all():
             few = len(values) <= max_values
-            return Column(name, "categorical", values=_sorted(written), missing=missing) if few else None
+            return Column(name, "categorical", values=tuple(sorted(written)), missing=missing) if few else None
         missing = missing or bool(no_number.any())
     numbers, counts = numbers[~no_number], counts[~no_number]
     finite = np.abs(numbers) <= LARGEST_NUMBER
     return _numbers(name, numbers[finite], counts[finite], missing, max_values, bins)
-
-
-def _sorted(values: list[Any]) -> tuple[Any, ...]:
-    whole = all(isinstance(value, float) and value.is_integer() for value in values)
-    return tuple(sorted(int(value) for value in values) if whole else sorted(values))
 
 
 def _numbers(
@@ -109,7 +86,7 @@ def _numbers(
         return None
     distinct, place = np.unique(numbers, return_inverse=True)
     seen = np.bincount(place, weights=counts)
-    whole = bool((distinct == np.floor(distinct)).all()) and float(np.abs(distinct).max()) < 2**53
+    whole = bool((distinct == np.floor(distinct)).all()) and float(np.abs(distinct).max()) < LARGEST_WHOLE
     if len(distinct) <= max_values and (whole or len(distinct) <= bins):
         values = tuple(int(value) for value in distinct) if whole else tuple(float(value) for value in distinct)
         return Column(name, "categorical", values=values, missing=missing)
@@ -123,16 +100,9 @@ def _dates(name: str, values: Any, counts: NDArray[Any], missing: bool, bins: in
     distinct, place = np.unique(days, return_inverse=True)
     seen = np.bincount(place, weights=counts)
     edges = _quantiles(distinct, seen, bins) if len(distinct) > bins else distinct[1:]
-    edges = edges if len(edges) else distinct[:1]
-    return Column(
-        name,
-        "numeric",
-        edges=tuple(float(edge) for edge in edges),
-        min=float(distinct[0]),
-        max=float(distinct[-1]),
-        missing=missing,
-        dates=True,
-    )
+    low, high = (float(distinct[0]), float(distinct[-1])) if len(distinct) > 1 else (None, None)
+    edges = edges if len(edges) else distinct[-1:]  # one day only: what comes before it, and the rest
+    return Column(name, "numeric", edges=tuple(map(float, edges)), min=low, max=high, missing=missing, dates=True)
 
 
 def _quantiles(distinct: NDArray[np.float64], seen: NDArray[Any], bins: int) -> NDArray[np.float64]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.column import LARGEST_WHOLE
 from prade.errors import DataError
+from prade.tables import is_text, one_piece, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,20 +18,22 @@ if TYPE_CHECKING:
     from prade.column import Column
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-MIDNIGHT = r"[ T]00:00:00(\.0+)?(Z|\+00:?00)?$"
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 Coding = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def code_cells(column: Column, cells: Any) -> Coding:
-    """The code of each cell, and whether the cell is in the domain (False where a policy had to decide)."""
+    """The code of each cell, and whether the cell is in the domain (False where a policy had to decide).
+
+    A type that does not fit the column is refused where the table declares it. In a union each cell has brought its
+    own type, and those that do not fit are outside the domain.
+    """
     import pyarrow as pa
 
-    if isinstance(cells, pa.ChunkedArray):
-        cells = cells.combine_chunks()
-    if isinstance(cells, pa.ChunkedArray):  # dictionaries that differ from chunk to chunk
-        cells = cells.unify_dictionaries().combine_chunks()
+    cells = one_piece(cells)
+    if pa.types.is_union(cells.type):
+        return _code_union(column, cells)
     if is_text(cells.type):
         # Text repeats; looking at each distinct one once is what makes CSV columns fast.
         cells = cells.cast(pa.large_string()).dictionary_encode()
@@ -37,11 +42,16 @@ def code_cells(column: Column, cells: Any) -> Coding:
     return _code_plain(column, cells)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of the kinds of text."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+def _code_union(column: Column, cells: Any) -> Coding:
+    codes = np.full(len(cells), column.fallback, dtype=np.int64)
+    fits = np.zeros(len(cells), dtype=np.bool_)
+    kinds, offsets = cells.type_codes.to_numpy(), cells.offsets.to_numpy()
+    for kind in np.unique(kinds):
+        child, rows = cells.field(int(kind)), kinds == kind
+        if _misfit(column, child.type) is None:
+            child_codes, child_fits = code_cells(column, child)
+            codes[rows], fits[rows] = child_codes[offsets[rows]], child_fits[offsets[rows]]
+    return codes, fits
 
 
 def _spread(column: Column, cells: Any) -> Coding:
@@ -100,29 +110,40 @@ def _places(column: Column, cells: Any) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    _refuse_misfit(column, cells.type)
     if column.value_type == "str":
-        place = pc.index_in(_texts(column, cells), value_set=pa.array(column.values, pa.large_string()))
+        place = pc.index_in(texts_of(cells), value_set=pa.array(column.values, pa.large_string()))
         return np.asarray(place.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     if column.value_type == "bool" and is_text(cells.type):
         words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
         truth = pc.index_in(words, value_set=pa.array(["false", "true", "0", "1"], pa.large_string()))
         cells = pc.bit_wise_and(truth, 1)
-    signed = pa.types.is_signed_integer(cells.type) and column.value_type == "int"
-    exact = signed and cells.null_count == 0  # 64-bit codes stay exact
-    found: NDArray[Any] = cells.cast(pa.int64()).to_numpy() if exact else numbers_of(column, cells)
-    values = np.asarray(column.values, dtype=np.int64 if exact else np.float64)
-    order = np.argsort(values)
-    near = np.minimum(np.searchsorted(values[order], found), len(values) - 1)
-    return np.where(values[order][near] == found, order[near], -1).astype(np.int64)
+    if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
+        return _exact_places(column, cells)
+    found = numbers_of(column, cells)
+    listed = np.asarray(column.values, dtype=np.float64)
+    order = np.argsort(listed)
+    near = np.minimum(np.searchsorted(listed[order], found), len(listed) - 1)
+    return np.where(listed[order][near] == found, order[near], -1).astype(np.int64)
 
 
-def _texts(column: Column, cells: Any) -> Any:
+def _exact_places(column: Column, cells: Any) -> NDArray[np.int64]:
+    """As `_places`, for whole numbers that floats do not tell apart; Python compares numbers of any type exactly."""
+    place_of: dict[Any, int] = {value: place for place, value in enumerate(column.values)}
+    if is_text(cells.type):
+        found = [None if text is None else Decimal(text) for text in _numerals(cells).to_pylist()]
+    else:
+        found = cells.to_pylist()
+    return np.array([place_of.get(number, -1) for number in found], dtype=np.int64)
+
+
+def _numerals(texts: Any) -> Any:
+    """The text of each cell that is a number, null for the others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    _refuse_unreadable(column, cells.type)
-    texts = cells.cast(pa.large_string())
-    return pc.replace_substring_regex(texts, MIDNIGHT, "") if pa.types.is_timestamp(cells.type) else texts
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, trimmed.type))
 
 
 def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
@@ -131,22 +152,17 @@ def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
     import pyarrow.compute as pc
 
     kind = cells.type
-    _refuse_unreadable(column, kind)
-    temporal = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    _refuse_misfit(column, kind)
+    temporal = pa.types.is_temporal(kind)
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
-    if temporal != column.dates and not is_text(kind):
-        declared = "dates" if column.dates else "numbers"
-        raise DataError(f"column {column.name!r}: the schema has {declared}, the table's type is {kind}; convert it")
     if is_text(kind) and column.dates:
         # A time of day after the date does not move it to another day.
         days = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(cells), 0, 10)
         cells = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
         temporal, kind = True, cells.type
     elif is_text(kind):
-        trimmed = pc.utf8_trim_whitespace(cells)
-        readable = pc.match_substring_regex(trimmed, NUMBER)
-        cells = pc.if_else(readable, trimmed, pa.scalar(None, trimmed.type))
+        cells = _numerals(cells)
     if pa.types.is_date32(kind):
         return _floats(cells.cast(pa.int32()))
     if temporal:
@@ -162,15 +178,22 @@ def _floats(cells: Any) -> NDArray[np.float64]:
     return np.asarray(found, dtype=np.float64)
 
 
-def _refuse_unreadable(column: Column, kind: pa.DataType) -> None:
-    """Types without an order or a text of their own are refused by type, whatever their cells hold."""
+def _refuse_misfit(column: Column, kind: pa.DataType) -> None:
+    if (misfit := _misfit(column, kind)) is not None:
+        raise DataError(f"column {column.name!r}: {misfit}")
+
+
+def _misfit(column: Column, kind: pa.DataType) -> str | None:
+    """Why no cell of this type can be coded, whatever it holds; None if it can."""
     import pyarrow as pa
 
     types = pa.types
+    if is_text(kind) or types.is_null(kind):
+        return None
+    dates = types.is_date(kind) or types.is_timestamp(kind)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    if number or is_text(kind) or types.is_null(kind) or types.is_date(kind) or types.is_timestamp(kind):
-        return
-    raise DataError(
-        f"column {column.name!r}: cells of type {kind} cannot be coded; "
-        "convert them to numbers, text, true/false or dates"
-    )
+    if not dates and not number:
+        return f"cells of type {kind} cannot be coded; convert them to numbers, text, true/false or dates"
+    if column.value_type != "str" and dates != column.dates:
+        return f"the schema has {'dates' if column.dates else 'numbers'}, the table's type is {kind}; convert it"
+    return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from prade.column import Column, closest
+from prade.column import Column, closest, names_of
 from prade.errors import SchemaError
 
 __all__ = ["Column", "Schema"]
@@ -76,7 +76,7 @@ class Schema:
 
     def shape(self, names: Sequence[str]) -> tuple[int, ...]:
         """Number of codes of each column: the shape of their joint table."""
-        return tuple(self.size(name) for name in ((names,) if isinstance(names, str) else names))
+        return tuple(self.size(name) for name in names_of(names))
 
     def domain_size(self, names: Sequence[str]) -> int:
         """Number of cells in the product of the columns."""
@@ -86,7 +86,7 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """The schema of these columns only, in this order."""
-        return Schema([self[name] for name in ((names,) if isinstance(names, str) else names)])
+        return Schema([self[name] for name in names_of(names)])
 
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
@@ -94,13 +94,13 @@ class Schema:
         `table` has one row a group (a table or a file); its columns may nest, as STATE and PUMA do, and then
         the values of the outer one repeat. A group column that the list does not have keeps its values.
         """
-        from prade.tables import distinct_values, read_table
+        from prade.tables import distinct_values, group_cells, read_table
 
         groups = read_table(table)
         filled = []
         for column in self.columns:
             if column.kind == "group" and column.name in groups.column_names:
-                values = distinct_values(groups[column.name])
+                values = distinct_values(group_cells(table, column.name))
                 if None in values or not values:
                     raise SchemaError(
                         f"column {column.name!r}: the list of groups has an empty cell or no rows; "
@@ -161,10 +161,17 @@ class Schema:
         max_values: int = 64,
         bins: int = 20,
     ) -> Schema:
-        """Propose a schema for a PUBLIC table; save it, look at it, edit it (see `prade.infer`)."""
+        """Propose a schema for a PUBLIC table; save it, look at it, edit it.
+
+        There is a column for each of the table's, in its order, but for `weight` and those in `skip`. At most
+        `max_values` distinct text, true/false or whole-number values make a categorical column; more numbers than
+        that make a numeric one of about `bins` bins, with rounded quantiles as edges. Columns in `groups` become
+        group columns with the values seen. Text with more values than `max_values` has no order to bin by: name it
+        in `groups`, in `skip`, or raise `max_values`.
+        """
         from prade.infer import infer_columns
 
-        return cls(infer_columns(table, groups=groups, weight=weight, skip=skip, max_values=max_values, bins=bins))
+        return cls(infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins))
 
     def to_toml(self) -> str:
         """The text of the schema file; `from_toml` reads it back to an equal schema."""

@@ -1,10 +1,14 @@
 """Tables in and out: pandas, polars, pyarrow, dicts of arrays, parquet and CSV files, all as pyarrow tables.
 
-Reading may meet private rows, so no error raised here repeats a cell or a line of a file.
+Reading may meet private rows, so no error raised here repeats a cell or a line of a file. A type that is only known
+from the cells (CSV, Python objects) is not guessed for private rows: one row more could change it for all others.
 """
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.column import closest
+from prade.column import closest, names_of
 from prade.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,16 +31,24 @@ WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
 DECIMAL = r"^-?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$"
 HAS_DIGIT = r"^[^eE]*[0-9]"
 ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+# Without an offset, or in UTC: other offsets would move a time to another day.
+ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+MIDNIGHT = r"[ T]00:00:00(\.0+)?(Z|\+00:?00)?$"
+EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
     """The one way in: any table or file as a pyarrow table, with only `columns` if they are given.
 
-    A CSV column becomes whole numbers, numbers, true/false or dates where every cell reads as one, and text
-    otherwise; an empty cell is missing; digits with a leading zero are a code and stay text.
+    A CSV column becomes whole numbers, numbers, true/false, dates or times where every cell reads as one, and text
+    otherwise; an empty cell is missing; digits with a leading zero are a code and stay text. A column of Python
+    objects becomes the type that holds them all, or text.
+
+    With ``guess=False`` no cell has a say in how another is read: CSV columns stay text, and a column of Python
+    objects keeps a type for each cell (an Arrow union). Types that a file or frame declares are kept either way.
     """
     if isinstance(source, (str, PathLike)):
-        return _read_file(Path(source), columns)
+        return _read_file(Path(source), columns, guess)
     names = column_names(source)
     chosen = _chosen(names, columns, "the table")
     import pyarrow as pa
@@ -45,7 +57,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
         return source.select(chosen)
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source]).select(chosen)
-    arrays = [_arrow_column(source, name) for name in chosen]
+    arrays = [_arrow_column(source, name, guess) for name in chosen]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise DataError(f"the columns differ in length ({', '.join(map(str, sorted(lengths)))}); give equal ones")
@@ -77,14 +89,14 @@ def column_names(source: Any) -> list[str]:
 def _chosen(names: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
     if columns is None:
         return list(names)
-    wanted = [columns] if isinstance(columns, str) else list(columns)
+    wanted = list(names_of(columns))
     for name in wanted:
         if name not in names:
             raise DataError(f"{where} has no column {name!r}{closest(name, names)}")
     return wanted
 
 
-def _arrow_column(source: Any, name: str) -> pa.Array:
+def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
     import pyarrow as pa
 
     values = source[name]
@@ -95,21 +107,95 @@ def _arrow_column(source: Any, name: str) -> pa.Array:
             return values.to_arrow()
         except Exception:  # its own words may quote a cell
             raise DataError(f"column {name!r}: the type {values.dtype} cannot be read; convert it") from None
+    with suppress(Exception):  # Arrow refuses a column of mixed Python objects, in many ways, and would quote a cell
+        found = pa.array(values, from_pandas=True)
+        if guess or _declares_type(values) or is_text(found.type):
+            return found
+    if guess:
+        return pa.array([_cell_text(cell) for cell in values], type=pa.string())
+    return _union_of(values)
+
+
+def _declares_type(values: Any) -> bool:
+    """Whether a column's type is its own, rather than what its cells happen to be."""
+    kind = getattr(values, "dtype", object)
+    kind = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return np.dtype(object) != kind
+
+
+# ---------------------------------------------------------------------- Python objects
+
+
+def _union_of(values: Any) -> pa.Array:
+    """Python objects as an Arrow union, each cell in the type of its own kind, whatever the others are."""
+    import pyarrow as pa
+
+    types = (pa.null(), pa.bool_(), pa.int64(), pa.float64(), pa.large_string(), pa.date32(), pa.timestamp("us"))
+    order = (None, bool, int, float, str, datetime.date, datetime.datetime)
+    kinds: dict[type | None, int] = {kind: place for place, kind in enumerate(order)}
+    children: list[list[Any]] = [[] for _ in types]
+    codes, offsets = [], []
+    for cell in values:
+        kind, plain = _kind_of(cell)
+        code = kinds[kind]
+        codes.append(code)
+        offsets.append(len(children[code]))
+        children[code].append(plain)
+    arrays = [pa.array(cells, kind) for cells, kind in zip(children, types, strict=True)]
+    return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), arrays)
+
+
+def _kind_of(cell: Any) -> tuple[type | None, Any]:
+    """The kind of a cell and its value: days and microseconds since 1970 for dates and times; text for the rest."""
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    elif isinstance(cell, np.generic):
+        cell = cell.item()
+    if _is_missing(cell):
+        return None, None
+    if isinstance(cell, bool):
+        return bool, cell
+    if isinstance(cell, int):
+        return (int, cell) if -(2**63) <= cell < 2**63 else (float, _as_float(cell))
+    if isinstance(cell, (float, np.floating)):
+        return float, float(cell)
+    if isinstance(cell, datetime.datetime):
+        # From the fields, for pandas' own times have nanoseconds and warn when they are dropped.
+        with suppress(Exception):  # a year or a time zone out of range: text, as below
+            naive = datetime.datetime(*cell.timetuple()[:6], cell.microsecond)
+            since = naive - EPOCH - (cell.utcoffset() or datetime.timedelta())
+            return datetime.datetime, since // datetime.timedelta(microseconds=1)
+    elif isinstance(cell, datetime.date):
+        return datetime.date, (cell - EPOCH.date()).days
+    return str, _cell_text(cell)
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, (float, np.floating)):
+        return bool(np.isnan(cell))
+    if isinstance(cell, decimal.Decimal):
+        return cell.is_nan()
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _as_float(whole: int) -> float:
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        # Arrow refuses a column of mixed Python objects (and would quote a cell): read it as text instead.
-        return pa.array([_cell_text(cell) for cell in values], type=pa.string(), from_pandas=True)
+        return float(whole)
+    except OverflowError:
+        return math.inf if whole > 0 else -math.inf
 
 
 def _cell_text(cell: Any) -> str | None:
-    if cell is None or (isinstance(cell, float) and np.isnan(cell)) or type(cell).__name__ in ("NAType", "NaTType"):
+    if _is_missing(cell):
         return None
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))
-    return str(cell)
+    try:
+        return str(cell).encode(errors="backslashreplace").decode()
+    except Exception:  # whatever an object does when asked for its text, it says nothing about the other rows
+        return type(cell).__name__
 
 
 # ---------------------------------------------------------------------- files
@@ -122,7 +208,7 @@ def _suffix(path: Path) -> str:
     raise DataError(f"{path} is none of {', '.join(SUFFIXES)}; give a file of that kind")
 
 
-def _read_file(path: Path, columns: Sequence[str] | None) -> pa.Table:
+def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
     suffix = _suffix(path)
@@ -134,13 +220,15 @@ def _read_file(path: Path, columns: Sequence[str] | None) -> pa.Table:
 
             names = pq.read_schema(path).names
             return pq.read_table(path, columns=_chosen(names, columns, str(path)))
-        return _read_csv(path, columns)
-    except pa.ArrowException:
+        return _read_csv(path, columns, guess)
+    except PermissionError:
+        raise DataError(f"{path} may not be read; ask for the right to read it") from None
+    except (pa.ArrowException, OSError, UnicodeError):
         # The reader's own message quotes the line it stumbled over.
         raise DataError(f"{path} is not a well-formed {suffix[1:]} file; write it again or convert it") from None
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
+def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
     import pyarrow.csv as csv
 
@@ -152,22 +240,31 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> pa.Table:
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             include_columns=chosen,
-            column_types=dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string())),
+            # A cell that is no UTF-8 would be an error in a column of text.
+            column_types=dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary())),
             null_values=[""],
             strings_can_be_null=True,
         ),
     )
-    return pa.table([_guess_type(table[name]) for name in chosen], names=chosen)
+    read = _guess_type if guess else _text_of_bytes
+    return pa.table([read(one_piece(table[name])) for name in chosen], names=chosen)
 
 
-def _guess_type(column: pa.ChunkedArray) -> pa.Array:
+def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+    import pyarrow as pa
+
+    try:
+        texts = coded.dictionary.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([text.decode(errors="replace") for text in coded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts)
+
+
+def _guess_type(coded: pa.DictionaryArray) -> pa.Array:
     """A column of text as the narrowest type that every one of its cells reads as."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    coded = column.combine_chunks()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.unify_dictionaries().combine_chunks()
     texts = coded.dictionary
 
     def every(pattern: str) -> bool:
@@ -182,6 +279,10 @@ def _guess_type(column: pa.ChunkedArray) -> pa.Array:
         target, texts = pa.bool_(), pc.utf8_lower(texts)
     elif every(ISO_DATE):
         target = pa.date32()
+    elif every(f"{ISO_TIME}$") or every(f"{ISO_TIME}Z$"):
+        fraction = pc.max(pc.binary_length(pc.replace_substring_regex(texts, r"^[^.]*\.?|Z$", ""))).as_py()
+        unit = ("s", "ms", "us", "ns")[-(-fraction // 3)]
+        target = pa.timestamp(unit, "UTC" if every("Z$") else None)
     with suppress(pa.ArrowInvalid):  # digits in the shape of a date that is no date stay text
         texts = texts.cast(target)
     return texts.take(coded.indices)
@@ -221,22 +322,63 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
         if suffix == ".parquet":
             pq.write_table(found, temporary)
             return
-        plain = pa.table([_plain(column) for column in found.columns], names=found.column_names)
+        # The CSV writer does not know dictionary encoding.
+        plain = pa.table([plain_cells(column) for column in found.columns], names=found.column_names)
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(plain, stream)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without dictionary encoding, which the CSV writer does not know."""
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of the kinds of text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def texts_of(cells: Any) -> Any:
+    """Each cell as the text that a list of text is compared with; a time at midnight is its date alone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = cells.cast(pa.large_string())
+    return pc.replace_substring_regex(texts, MIDNIGHT, "") if pa.types.is_timestamp(cells.type) else texts
+
+
+def plain_cells(column: Any) -> Any:
+    """The column without dictionary encoding."""
     import pyarrow as pa
 
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def distinct_values(column: pa.ChunkedArray) -> list[Any]:
-    """The distinct cells in order of appearance; whole floats as whole numbers."""
-    values: list[Any] = _plain(column).unique().to_pylist()
+def one_piece(column: Any) -> pa.Array:
+    """The column as one Arrow array, also when its dictionaries differ from chunk to chunk."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    return column
+
+
+def group_cells(source: Any, name: str) -> pa.ChunkedArray:
+    """A column of a public list of groups; times in a CSV file stay the text that its cells are compared with."""
+    import pyarrow as pa
+
+    cells = read_table(source, [name])[name]
+    if pa.types.is_timestamp(cells.type) and isinstance(source, (str, PathLike)):
+        return read_table(source, [name], guess=False)[name]
+    return cells
+
+
+def distinct_values(column: Any) -> list[Any]:
+    """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
+    import pyarrow as pa
+
+    cells = plain_cells(column)
+    values: list[Any] = (texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique().to_pylist()
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return [int(value) for value in values]
     return values

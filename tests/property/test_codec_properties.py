@@ -8,13 +8,14 @@ import operator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade.codec import Coded, Decoder, encode, outside
-from prade.errors import WorkloadError
+from prade.errors import DataError, WorkloadError
 from prade.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=60)
@@ -42,7 +43,7 @@ def numeric(draw: st.DrawFn, name: str = "X") -> Column:
     kind = draw(st.sampled_from(["whole", "real", "date"]))
     numbers = {"whole": WHOLES.map(float), "real": FLOATS, "date": st.integers(-(10**5), 10**5).map(float)}[kind]
     edges = sorted(set(draw(st.lists(numbers, min_size=1, max_size=6))))
-    low, high = sorted((draw(numbers), draw(numbers)))
+    low, high = draw(numbers.filter(lambda low: low < edges[-1])), draw(numbers.filter(lambda high: high >= edges[-1]))
     missing = draw(st.booleans())
     return Column(
         name,
@@ -146,6 +147,58 @@ def test_no_cell_makes_encode_fail(column: Column, cells: list[Any]) -> None:
         assert codes[-1] == column.size - 1
 
 
+def outcome(schema: Schema, table: Any) -> list[int] | str:
+    try:
+        codes: list[int] = encode(schema, table).codes["X"].tolist()
+    except DataError as error:
+        return str(error)
+    return codes
+
+
+@laws
+@given(columns(), st.lists(CELLS, max_size=4), CELLS, st.sampled_from(["list", "array", "pandas", "category"]))
+def test_one_object_more_changes_neither_the_outcome_nor_any_other_code(
+    column: Column, cells: list[Any], more: Any, kind: str
+) -> None:
+    def wrapped(objects: list[Any]) -> Any:
+        if kind == "list":
+            return objects
+        filled = np.empty(len(objects), dtype=object)
+        filled[:] = objects
+        return filled if kind == "array" else pd.Series(filled, dtype=object if kind == "pandas" else "category")
+
+    before, after = (outcome(Schema([column]), {"X": wrapped(each)}) for each in (cells, [*cells, more]))
+    assert isinstance(before, list)
+    assert before == after[:-1]
+
+
+CSV_CELLS = st.one_of(
+    st.integers().map(str),
+    st.floats().map(str),
+    st.dates().map(str),
+    st.datetimes().map(str),
+    st.sampled_from(["N", "", "true", "False", "007", "20200101", "2020-13-45", "1e999"]),
+    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5),
+).map(str.encode) | st.binary(max_size=4).filter(lambda cell: b"\0" not in cell)
+
+
+@laws
+@given(columns(), st.lists(CSV_CELLS, max_size=4), CSV_CELLS)
+def test_nor_does_one_line_more_of_a_csv(
+    tmp_path_factory: pytest.TempPathFactory, column: Column, cells: list[bytes], more: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "t.csv"
+
+    def written(lines: list[bytes]) -> Any:
+        quoted = [b'"' + cell.replace(b'"', b'""') + b'",1' for cell in lines]
+        path.write_bytes(b"\n".join([b"X,Y", *quoted, b""]))
+        return path
+
+    before, after = (outcome(Schema([column]), written(each)) for each in (cells, [*cells, more]))
+    assert isinstance(before, list)
+    assert before == after[:-1]
+
+
 @laws
 @given(numeric(), st.lists(st.floats() | st.text(max_size=5).filter(lambda text: text.isprintable()), max_size=8))
 def test_no_text_makes_a_numeric_column_fail(column: Column, cells: list[Any]) -> None:
@@ -178,7 +231,8 @@ COMPARISONS = {
 @laws
 @given(data=st.data())
 def test_a_comparison_of_codes_is_the_comparison_of_values(op: str, data: st.DataObject) -> None:
-    edges = sorted(data.draw(st.sets(st.integers(-1, 13), min_size=1, max_size=5)))
+    inside = data.draw(st.integers(1, 11))
+    edges = sorted(data.draw(st.sets(st.integers(-1, 13), max_size=4)) | {inside})
     shift = data.draw(st.sampled_from([0.0, 0.5]))
     column = Column("X", "numeric", edges=tuple(e + shift for e in edges), integer=True, min=0, max=12, missing=True)
     value = data.draw(st.integers(-2, 14).map(lambda number: number / 1) | st.floats(-2, 14))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class TestMatching:
             (NUMBERS, [1.0, 2.0, 1.5, None], [1, 0, 2, 2]),
             (NUMBERS, ["1", "2.0", " 1 ", "N", None, "01"], [1, 0, 1, 2, 2, 1]),
             (NUMBERS, [True, False], [1, 2]),
+            (NUMBERS, pa.array([True, False]), [1, 2]),
             (NUMBERS, np.array([1, 2], dtype=np.uint64), [1, 0]),
             (TEXTS, ["1", "02", "2", "x", " x", None], [0, 1, 3, 2, 3, 3]),
             (TEXTS, [1, 2], [0, 3]),
@@ -61,10 +63,43 @@ class TestMatching:
     def test_whole_numbers_beyond_float_precision_are_told_apart(self) -> None:
         column = Column("X", "categorical", values=(2**60, 2**60 + 1))
         assert codes_of(column, [2**60 + 1, 2**60]) == [1, 0]
+        with_missing = Column("X", "categorical", values=(2**60, 2**60 + 1), missing=True)
+        whole = [2**60 + 1, None, 2**60, 2**60 + 2]
+        texts = [f" {2**60 + 1}", "N", f"{2**60}.0", "1e18"]
+        for cells in (whole, pa.array(whole), pa.array(whole, pa.uint64()), pd.Series(whole, dtype="Int64"), texts):
+            assert codes_of(with_missing, cells) == [1, 2, 0, 2]
+        unsigned = Column("X", "categorical", values=(2**62, 2**62 + 1))
+        assert codes_of(unsigned, np.array([2**62, 2**62 + 1, 2**63 + 2**62], dtype=np.uint64)) == [0, 1, 1]
 
-    def test_mixed_objects_are_read_as_text(self) -> None:
-        mixed = pd.Series([1, "2", 2.0, None, "N", True, pd.NA], dtype=object)
-        assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 2, 2]
+    def test_objects_are_read_one_by_one(self) -> None:
+        mixed = pd.Series([1, "2", 2.0, None, "N", True, pd.NA, b"1", 10**400, 10**5000], dtype=object)
+        assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 1, 2, 2, 2, 2]
+        assert codes_of(AGES, [10**5000, -(10**5000), "\ud800", np.float32(18), Fraction(10**5000)]) == [2, 0, 3, 1, 3]
+        days = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
+        west = datetime.timezone(datetime.timedelta(hours=-5))
+        times = [
+            datetime.date(2020, 1, 2),
+            pd.Timestamp("2020-01-01 23:59:59.999999999"),
+            datetime.datetime(2020, 1, 1, 23, tzinfo=west),
+            np.datetime64("2020-01-02"),
+            np.datetime64("NaT"),
+            "2020-01-02 05:00:00",
+            20200102,
+        ]
+        assert codes_of(days, times) == [1, 0, 1, 1, 2, 1, 2]
+
+    @pytest.mark.parametrize(
+        "cells", [[b"3"], [datetime.time(1)], [datetime.date(2020, 1, 1)], [[1]], [{"a": 1}], [datetime.timedelta(1)]]
+    )
+    @pytest.mark.parametrize("wrap", [list, lambda cells: pd.Series(cells, dtype=object)])
+    def test_objects_of_the_wrong_kind_are_outside_the_domain(self, cells: list[Any], wrap: Any) -> None:
+        assert codes_of(AGES, wrap(cells)) == [3]
+        assert codes_of(AGES, wrap([*cells, 3])) == [3, 0]
+        assert codes_of(NUMBERS, wrap([*cells, 1])) == [2, 1]
+
+    def test_an_object_category_is_not_a_declared_type(self) -> None:
+        assert codes_of(AGES, pd.Series([b"3"], dtype="category")) == [3]
+        assert codes_of(AGES, pd.Series([b"3", 3, None], dtype="category")) == [3, 0, 3]
 
     def test_dates_by_list_and_by_bin(self) -> None:
         days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
@@ -97,8 +132,12 @@ class TestMatching:
         for cells in (pa.array([[1]]), pa.array([datetime.time(1)])):
             with pytest.raises(DataError, match="cannot be coded"):
                 codes_of(AGES, cells)
-        with pytest.raises(DataError, match="schema has numbers, the table's type is date32"):
-            codes_of(AGES, [datetime.date(2020, 1, 1)])
+        days = [datetime.date(2020, 1, 1)]
+        for cells in (pa.array(days), pl.Series(days), np.array(days, dtype="datetime64[D]"), pd.to_datetime(days)):
+            with pytest.raises(DataError, match="schema has numbers, the table's type is "):
+                codes_of(AGES, cells)
+        with pytest.raises(DataError, match="schema has dates, the table's type is int64"):
+            codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
 
 
 FRAMES = {
@@ -190,6 +229,7 @@ class TestEncode:
         schema = Schema([Column("C", "categorical", values=("a",)), AGES])
         report = outside(schema, {"C": ["a", "z", "z", None], "X": ["5", "N", "120", None]})
         assert report == {"C": {"z": 2, None: 1}, "X": {"N": 1, "120": 1}}
+        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"5"]}) == {"X": {120: 2, "b'5'": 1}}
 
 
 class TestFiles:
@@ -208,6 +248,64 @@ class TestFiles:
         (tmp_path / "t.csv").write_text("a,b,c,d,e,f\n1,N,2020-01-01,007,,2020-13-01\n-2,3,2020-01-02,1,,2020-01-01\n")
         types = [str(kind) for kind in read_table(tmp_path / "t.csv").schema.types]
         assert types == ["int64", "string", "date32[day]", "string", "string", "string"]
+
+    @pytest.mark.parametrize("kind", ["timestamp[s]", "timestamp[ms]", "timestamp[us]", "timestamp[ns]", "UTC"])
+    def test_times_survive_csv(self, tmp_path: Path, kind: str) -> None:
+        target = pa.timestamp("us", "UTC") if kind == "UTC" else pa.type_for_alias(kind)
+        table = pa.table({"T": pa.array([0, None, 86_400 * 10**6], pa.timestamp("us")).cast(target), "N": [1, 2, 3]})
+        write_table(table, tmp_path / "t.csv")
+        assert read_table(tmp_path / "t.csv").equals(table)
+
+    def test_only_iso_times_in_every_cell_are_times(self, tmp_path: Path) -> None:
+        cells = {
+            "2020-01-01T05:00:00,2020-01-01 05:00:00.25": "timestamp[ms]",
+            "2020-01-01T05:00:00Z,2020-01-01 05:00:00.2500Z": "timestamp[us, tz=UTC]",
+            "2020-01-01T05:00:00,2020-01-01T05:00:00Z": "string",
+            "2020-01-01T05:00:00,2020-01-01": "string",
+            "2020-01-01T05:00:00,2020-01-01T05:00:00+01:00": "string",
+            "2020-01-01T05:00:00,2020-01-01T25:00:00": "string",
+        }
+        for pair, expected in cells.items():
+            (tmp_path / "t.csv").write_text("T\n" + pair.replace(",", "\n") + "\n")
+            assert str(read_table(tmp_path / "t.csv")["T"].type) == expected, pair
+
+    @pytest.mark.parametrize("row", ["N", "20200101", "2020-01-02", "7", "true", "x"])
+    def test_one_row_more_does_not_change_how_a_csv_is_read(self, tmp_path: Path, row: str) -> None:
+        schema = Schema(
+            [
+                Column("D", "numeric", edges=(18263.0,), dates=True, missing=True),
+                Column("X", "numeric", edges=(5,), missing=True),
+                Column("C", "categorical", values=("1", "2.0", "true"), missing=True),
+            ]
+        )
+        lines = ["D,X,C", "20200101,2020-01-01,2.0", "20210101,2020-01-02,1"]
+        for lines_now in (lines, [*lines, f"{row},{row},{row}"]):
+            (tmp_path / "t.csv").write_text("\n".join(lines_now) + "\n")
+            codes = encode(schema, tmp_path / "t.csv").codes
+            assert [codes[name][:2].tolist() for name in "DXC"] == [[2, 2], [2, 2], [1, 0]]
+
+    def test_a_cell_that_is_no_text_is_outside_the_domain(self, tmp_path: Path) -> None:
+        (tmp_path / "t.csv").write_bytes(b"X,C\n\xff,a\n7,\xfc\n")
+        schema = Schema([AGES, Column("C", "categorical", values=("a", "b"))])
+        coded = encode(schema, tmp_path / "t.csv")
+        assert (coded.codes["X"].tolist(), coded.codes["C"].tolist()) == ([3, 0], [0, 1])
+
+    def test_weights_of_a_csv(self, tmp_path: Path) -> None:
+        (tmp_path / "t.csv").write_text("X,W\n7,1\n70,3\n")
+        assert encode(Schema([AGES]), tmp_path / "t.csv", weight="W").weights.tolist() == [0.25, 0.75]
+        assert encode(Schema([AGES]), tmp_path / "t.csv", weight="X").weights.tolist() == [7 / 77, 70 / 77]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [("t.csv.gz", b"a,b\ns3cret,2\n"), ("t.csv.gz", b"\x1f\x8b\x08s3cret"), ("t.csv", b"\xff\xfe,b\ns3cret,2\n")],
+    )
+    def test_files_that_are_not_what_their_name_says(self, tmp_path: Path, name: str, content: bytes) -> None:
+        (tmp_path / name).write_bytes(content)
+        for read in (read_table, lambda path: encode(Schema([AGES]), path)):
+            with pytest.raises(DataError, match=r"not a well-formed csv|no column 'X'") as caught:
+                read(tmp_path / name)
+            assert "s3cret" not in str(caught.value)
+            assert caught.value.__cause__ is None
 
     def test_errors_name_the_file_and_never_a_line_of_it(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no file"):

@@ -200,6 +200,7 @@ def test_only_parquet_can_keep_an_estimate(estimate, tmp_path):
 
 
 def test_a_file_with_codes_or_weights_that_cannot_be_is_refused(estimate, tmp_path):
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = tmp_path / "e.parquet"
@@ -207,6 +208,6 @@ def test_a_file_with_codes_or_weights_that_cannot_be_is_refused(estimate, tmp_pa
     table = pq.read_table(path)
     for name, values in (("AGE", [0, 1, 99]), ("prade:weight", [9.0, -9.0, 1.0])):
         at = table.column_names.index(name)
-        pq.write_table(table.set_column(at, table.schema.field(name), [values]), path)
+        pq.write_table(table.set_column(at, name, pa.array(values, table.schema.field(name).type)), path)
         with pytest.raises(DataError, match=r"outside|negative"):
             Estimate.load(path)

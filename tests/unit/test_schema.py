@@ -8,8 +8,10 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from prade.codec import encode
 from prade.errors import DataError, SchemaError, WorkloadError
 from prade.schema import Column, Schema
 
@@ -151,7 +153,12 @@ class TestRefused:
         [
             ('name = "A"\nkind = "numeric"\nedgs = [1]', "column 'A': unknown key 'edgs'; did you mean 'edges'"),
             ('name = "A"\nkind = "numeric"\nzzzz = [1]', "the keys are name, kind"),
-            ('name = "A"\nkind = "nummeric"\nedges = [1]', "column 'A': kind"),
+            (
+                'name = "A"\nkind = "ordinal"\nedges = [1]',
+                "column 'A': kind is 'ordinal'; write one of categorical, numeric, group",
+            ),
+            ('name = "A"\nkind = 3\nedges = [1]', "column 'A': kind is 3; write one of"),
+            ('name = 3\nkind = "numeric"\nedges = [1]', "needs a name of at least one letter, got 3"),
             ('kind = "numeric"\nedges = [1]', "column 1 of the file: name is not given"),
             ('name = "A"\nedges = [1]', "column 'A': kind is not given"),
             ('name = "A"\nkind = "numeric"', "column 'A': a numeric column needs edges"),
@@ -159,7 +166,16 @@ class TestRefused:
             ('name = "A"\nkind = "numeric"\nedges = [1, 1]', "edge 1 is listed twice"),
             ('name = "A"\nkind = "numeric"\nedges = [1, inf]', "edges must be finite"),
             ('name = "A"\nkind = "numeric"\nedges = [1, 1e301]', "edges must stay within 1e300"),
-            ('name = "A"\nkind = "numeric"\nedges = [1, "b"]', r"column 'A': edges\[1\]"),
+            (
+                'name = "A"\nkind = "numeric"\nedges = [1, "b"]',
+                r"column 'A': edges must hold numbers or dates, got 'b'; write e.g. edges = \[",
+            ),
+            ('name = "A"\nkind = "numeric"\nedges = ["2020-01-01"]', "got '2020-01-01'; .*without quotes"),
+            ('name = "A"\nkind = "numeric"\nedges = [1]\nmin = "b"', "min must hold .*; write e.g. min = 10"),
+            ('name = "A"\nkind = "numeric"\nedges = 5', "column 'A': edges is 5; write a list"),
+            ('name = "A"\nkind = "numeric"\nedges = [5]\nmin = 10', "column 'A': no edge is above min 10, .*write an"),
+            ('name = "A"\nkind = "numeric"\nedges = [5, 30]\nmin = 10\nmax = 20', "above min 10 and not above max 20"),
+            ('name = "A"\nkind = "numeric"\nedges = [2020-01-01]\nmin = 2020-01-01', "no edge is above min 2020-01-01"),
             ('name = "A"\nkind = "numeric"\nedges = [1]\nmin = 5\nmax = 2', "min 5 is above max 2"),
             ('name = "A"\nkind = "numeric"\ninteger = true\nedges = [0.2, 0.7]', "no whole number lies in"),
             ('name = "A"\nkind = "numeric"\ninteger = true\nedges = [1]\nmin = 0.5', "min .* must be whole"),
@@ -174,13 +190,18 @@ class TestRefused:
             ('name = "A"\nkind = "categorical"\nvalues = [[1]]', "values must be numbers, text"),
             ('name = "A"\nkind = "categorical"\nvalues = [nan]', "finite"),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nother = 9', "other is 9, which is not among"),
+            ('name = "A"\nkind = "categorical"\nvalues = [1]\nother = [1]', "other is .*, which is not among"),
+            ('name = "A"\nkind = "categorical"\nvalues = [1]\nunknown = "drop"', "unknown is 'drop'; write one of"),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nedges = [9]', "a categorical column has no edges"),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nmin = 9', "min and max belong to numeric"),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nunknown = "other"', "write it as other ="),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nunknown = "missing"', "needs missing = true"),
             ('name = "A"\nkind = "categorical"\nvalues = [1]\nunknown = "clip"', "for numeric columns"),
-            ('name = "A"\nkind = "categorical"\nvalues = [1]\nmissing = 1', "column 'A': missing"),
-            ('name = "A"\nkind = "categorical"\nvalues = 1', "column 'A': values"),
+            (
+                'name = "A"\nkind = "categorical"\nvalues = [1]\nmissing = 1',
+                "column 'A': missing is 1; write true or false",
+            ),
+            ('name = "A"\nkind = "categorical"\nvalues = 1', "column 'A': values is 1; write a list"),
         ],
     )
     def test_column(self, body: str, message: str) -> None:
@@ -362,6 +383,26 @@ class TestInfer:
         assert held.max() < 0.25
         digits = [f"{cut:g}".rstrip("0") for cut in column.cuts]
         assert all(len(each) <= 3 for each in digits), digits
+
+    def test_times_in_a_csv_are_binned_by_day_and_groups_keep_their_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "t.csv"
+        path.write_text("WEEK,T\n2020-01-06T00:00:00,2020-01-06T05:00:00\n2020-01-13T00:00:00,2020-01-14 05:00:00\n")
+        schema = Schema.infer(path, groups="WEEK")
+        assert schema["T"].dates
+        assert schema["T"].labels() == ["[2020-01-06, 2020-01-14)", "[2020-01-14, 2020-01-14]"]
+        assert encode(schema, path).codes["T"].tolist() == [0, 1]
+        assert schema["WEEK"].values == ("2020-01-06T00:00:00", "2020-01-13T00:00:00")
+        listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(path)
+        assert encode(listed, path, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
+        typed = pa.table({"WEEK": [datetime.datetime(2020, 1, 6), datetime.datetime(2020, 1, 6, 5)]})
+        listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(typed)
+        assert encode(listed, typed, columns=["WEEK"]).codes["WEEK"].tolist() == [0, 1]
+
+    def test_one_day_only_leaves_room_for_others(self) -> None:
+        days = {"D": [datetime.date(2020, 1, 1)] * 3}
+        schema = Schema.infer(days)
+        assert schema["D"].labels() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
+        assert encode(schema, days).codes["D"].tolist() == [1, 1, 1]
 
     def test_few_values_are_a_list(self) -> None:
         assert Schema.infer({"X": [3, 1, 2, 2]})["X"].values == (1, 2, 3)

@@ -253,6 +253,7 @@ def test_all_marginals(schema):
     assert len(names) == 6  # of AGEP, SEX, SIZE, WORK: the group column is not estimated
     assert names[0] == ("AGEP", "SEX")
     assert len(Workload.all_marginals(schema, 1, columns=["SEX", "WORK"])) == 2
+    assert Workload.all_marginals(schema, 1, columns="SEX") == Workload.marginals(schema, ["SEX"])
     for k in (0, 5, 1.5, True):
         with pytest.raises(WorkloadError, match="from 1 to 4"):
             Workload.all_marginals(schema, k)
