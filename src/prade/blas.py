@@ -19,6 +19,7 @@ _limit: Any = None
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be loaded to be found
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
