@@ -61,8 +61,8 @@ def numpy_sweeps(prior: Prior, workload: Workload, dual: Dual, bound: float, lim
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--baseline", type=int, default=4, help="PUMAs for the numpy baseline")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a PUMA for the baseline")
+    parser.add_argument("--baseline", type=int, default=3, help="PUMAs for the numpy baseline")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds a PUMA for the baseline")
     options = parser.parse_args()
     need_data()
     schema, prior = acs_prior()

@@ -142,7 +142,7 @@ def first(seen: list[tuple[float, ...]], level: float) -> tuple[float, ...] | No
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--puma", type=int, default=10, help="which PUMA of the public list")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for mbi and for ipfn")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for mbi and for ipfn")
     options = parser.parse_args()
     need_data()
     schema, prior = acs_prior()
