@@ -15,6 +15,8 @@ NAMES = {
     "raking": "Raking beside mbi and ipfn",
     "groups": "All PUMAs of New York and Pennsylvania",
     "scaling": "Cost against size",
+    "counts": "Counting in the database, and noise",
+    "strategy": "What to measure",
 }
 
 

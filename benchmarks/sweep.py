@@ -29,9 +29,9 @@ def main() -> None:
         return weights
 
     def ours(layout: Layout) -> float:
-        """Seconds a sweep: eleven sweeps less one, so that what is done once does not count."""
-        long = seconds(lambda: IDE(11 * PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
-        short = seconds(lambda: IDE(PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
+        """Seconds a sweep: sixteen sweeps less six, so that what is done once does not count."""
+        long = seconds(lambda: IDE(16 * PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
+        short = seconds(lambda: IDE(6 * PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
         return (long - short) / 10
 
     bandwidth = copy_bandwidth()

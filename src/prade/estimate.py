@@ -47,9 +47,9 @@ _ADVICE = {
     Status.CONVERGED: "Nothing to do: optimal to the tolerance asked for (IDE: all answers are met).",
     Status.EXHAUSTED: "The step limit came first; look at the gap, and raise the limit if it matters to you.",
     Status.STALLED: "Double precision allows no further progress; the gap says how near to optimal this is.",
-    Status.CYCLING: "Sweep after sweep the answers are missed by the same amount: they contradict each other, or nearly "
-    "so, and Algorithm 1 goes round in circles, so the result depends on the part that was visited last. Use MAP, or "
-    "TwoStage for the exact optimum.",
+    Status.CYCLING: "Sweep after sweep the answers are missed by the same amount: they contradict each other, or "
+    "nearly so, and Algorithm 1 goes round in circles: the result depends on the part that was visited last. "
+    "Use MAP, or TwoStage for the exact optimum.",
     Status.UNREACHABLE: "It is proved that no distribution on the prior's rows has these exact answers; give the "
     "answers a scale, widen the prior, or use TwoStage for the nearest reachable ones.",
     Status.HOPELESS: "No cell with a positive answer has a row in the prior: the answers could not be used and the "

@@ -1,0 +1,167 @@
+"""The counts of the ACS job made in the embedded database, beside pandas and polars; ten million rows; noise.
+
+python benchmarks/counts.py               all of it
+python benchmarks/counts.py --skip-large  without the ten million rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from common import DATA, need_data, report, seconds, table
+from prade import Schema
+from prade.measure import add_noise, count, open_source
+from prade.parts import Marginal
+from prade.privacy import Unit
+from prade.tables import read_table
+
+ROWS = DATA / "acs2024_ny_pa.parquet"
+COPIES = 30  # of 344,497 rows: 10,334,910
+MEMORY = "1GiB"
+Fingerprint = list[list[int]]
+
+
+def job() -> tuple[Schema, list[tuple[str, list[tuple[str, ...]]]], dict[str, dict[str, list[object]]]]:
+    """Schema, the columns of the parts of each level, and the groups of each level."""
+    schema = Schema.load(DATA / "acs2024.schema.toml")
+    places = read_table(DATA / "acs2024_ny_pa_geography.csv")
+    pairs = list(itertools.combinations(schema.coded, 2))
+    levels = [("PUMA", [(name,) for name in schema.coded]), ("STATE", pairs[:: len(pairs) // 50][:50])]
+    groups = {level: {level: list(dict.fromkeys(places[level].to_pylist()))} for level, _ in levels}
+    return schema, levels, groups
+
+
+def in_database(files: object, **settings: object) -> Fingerprint:
+    """All counts by prade, from parquet."""
+    unit = settings.pop("unit", None)
+    schema, levels, groups = job()
+    found: Fingerprint = []
+    with open_source(files, **settings) as source:  # type: ignore[arg-type]
+        for level, columns in levels:
+            parts = [Marginal.of(schema, names) for names in columns]
+            for answer in count(source, schema, parts, groups[level], unit):  # type: ignore[arg-type]
+                found.append(sorted(answer[answer > 0].tolist()))
+    return found
+
+
+def in_pandas() -> Fingerprint:
+    """All counts by pandas: read, cut into bins, group."""
+    import pandas as pd
+
+    schema, levels, _ = job()
+    rows = pd.read_parquet(ROWS, columns=["STATE", "PUMA", *schema.coded])
+    for name in schema.coded:
+        column = schema[name]
+        if column.kind == "numeric":
+            cells = rows[name].to_numpy(dtype=float, na_value=np.nan)
+            codes = np.searchsorted(np.asarray(column.cuts), cells, side="right")
+            rows[name] = np.where(np.isnan(cells), column.fallback, codes)
+        else:
+            rows[name] = rows[name].fillna(-1)
+    return [
+        sorted(rows.groupby([level, *names], sort=False).size().tolist()) for level, parts in levels for names in parts
+    ]
+
+
+def in_polars() -> Fingerprint:
+    """All counts by polars: a lazy scan, all parts collected together."""
+    import polars as pl
+
+    schema, levels, _ = job()
+    exprs = []
+    for name in schema.coded:
+        column = schema[name]
+        if column.kind == "numeric":
+            number = pl.col(name).cast(pl.Float64)
+            codes = pl.lit(pl.Series(column.cuts)).search_sorted(number, side="right").cast(pl.Int32)
+            exprs.append(pl.when(number.is_null()).then(column.fallback).otherwise(codes).alias(name))
+        else:
+            exprs.append(pl.col(name).fill_null(-1))
+    rows = pl.scan_parquet(ROWS).select("STATE", "PUMA", *exprs)
+    answers = [rows.group_by([level, *names]).len() for level, parts in levels for names in parts]
+    return [sorted(answer["len"].to_list()) for answer in pl.collect_all(answers)]
+
+
+def large(unit: Unit | None) -> dict[str, float]:
+    """Ten million rows under a memory limit, in a process of its own; seconds and its largest resident memory."""
+    code = "bounded" if unit is not None else "plain"
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).resolve()), "--child", code], capture_output=True, text=True, check=True
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def child(kind: str) -> None:
+    unit = Unit(5, person_id="SERIALNO") if kind == "bounded" else None
+    started = time.perf_counter()
+    answers = in_database([ROWS] * COPIES, memory_limit=MEMORY, unit=unit)
+    took = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"seconds": took, "gib": peak, "rows": sum(answers[0])}))
+
+
+def noise(cells: int = 1_000_000) -> list[list[object]]:
+    """Seconds and microseconds a cell for both laws, with one thread and with all."""
+    counts = np.zeros(cells, np.int64)
+    lines: list[list[object]] = []
+    for law, threads in itertools.product(("laplace", "gaussian"), sorted({1, os.cpu_count() or 1})):
+        started = time.perf_counter()
+        add_noise(counts, law, Fraction(36), threads=threads)
+        took = time.perf_counter() - started
+        lines.append([law, threads, f"{took:.2f}", f"{took / cells * 1e6:.1f}"])
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--skip-large", action="store_true", help="leave the ten million rows out")
+    parser.add_argument("--child", choices=["plain", "bounded"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    need_data()
+    if options.child:
+        child(options.child)
+        return
+    ways: dict[str, Callable[[], Fingerprint]] = {
+        "prade (DuckDB)": lambda: in_database(ROWS),
+        "pandas": in_pandas,
+        "polars": in_polars,
+    }
+    right = in_database(ROWS)
+    figures: dict[str, object] = {}
+    lines = []
+    for name, way in ways.items():
+        same = way() == right
+        figures[name] = took = seconds(way, repeat=3)
+        lines.append([name, f"{took:.2f}", "yes" if same else "NO"])
+    text = "344,497 rows from parquet, 36 one-way parts by PUMA (239) and 50 two-way parts by state (2):\n\n"
+    text += table(["counted by", "seconds", "the same counts"], lines)
+    if not options.skip_large:
+        sizes = []
+        for name, unit in (("all rows", None), ("at most 5 rows a household", Unit(5, person_id="SERIALNO"))):
+            found = large(unit)
+            figures[f"large, {name}"] = found
+            sizes.append([name, f"{found['rows']:,.0f}", f"{found['seconds']:.1f}", f"{found['gib']:.2f}"])
+        text += f"\n\nThe same from {COPIES} copies of the file (10,334,910 rows), DuckDB limited to {MEMORY}:\n\n"
+        text += table(["", "rows counted", "seconds", "largest resident memory, GiB"], sizes)
+    lines = noise()
+    figures["noise"] = lines
+    text += "\n\nNoise for 1,000,000 cells, scale 36:\n\n"
+    text += table(["law", "threads", "seconds", "microseconds a cell"], lines)
+    report("counts", text, figures)
+
+
+if __name__ == "__main__":
+    main()

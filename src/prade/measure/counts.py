@@ -1,0 +1,310 @@
+"""True counts of parts by group, made where the rows are: one statement, one scan, only counts come out.
+
+For every row the engine makes one number a part,
+
+    key = g * T + o_k + c
+
+        g: the row's group    c: its cell in part k    o_k: where part k begins    T: cells of all parts together
+
+and counts the rows of each key. Rows in no listed group are dropped by the engine, listed groups without rows are
+zeros. What comes back are exact counts: they are private until noise is added.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.codec import encode
+from prade.column import Column
+from prade.errors import DataError, WorkloadError
+from prade.expression import Condition, Expression
+from prade.joint import joint_codes
+from prade.measure.codes import code_of, joined_place, only_listed, place_of
+from prade.measure.source import Source, guarded
+from prade.parts import Cells, Marginal, Part, Predicate
+from prade.privacy import Unit
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from prade.schema import Schema
+
+Counts = NDArray[np.int64]
+LARGEST_KEY = 2**62
+PARTS_A_STATEMENT = 500
+LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
+GROUP, PERSON, TICKET = "prade_group", "prade_person", "prade_ticket"
+
+
+def count(
+    source: Source, schema: Schema, parts: Sequence[Part], groups: Any = None, unit: Unit | None = None
+) -> list[Counts]:
+    """Rows in each cell of each part, by group: one array of shape [groups, cells] a part.
+
+    `groups` is a public table of the level's group columns, one row a group (None: all rows are one group). With a
+    `unit` that names a person id, at most ``unit.max_rows`` rows of a person are counted (and at most
+    ``unit.per_group`` in one group), the same ones in all parts; rows without a person id are not counted.
+
+    >>> import pyarrow
+    >>> from prade import Column, Schema
+    >>> from prade.measure import open_source
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
+    ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})
+    [array([[1, 0, 0],
+           [0, 0, 1],
+           [0, 0, 0]])]
+    """
+    listed = group_list(groups)
+    plans = _plans(schema, parts, listed)
+    person = None if unit is None else unit.person_id
+    rows = coded_rows(source, schema, parts, listed, person)
+    if unit is not None and person is not None:
+        rows = bound_rows(rows, unit, has_nan=_has_nan(source))
+    return guarded(f"counting {source.name}", lambda: _answers(source, rows, plans, listed, unit))
+
+
+# ---------------------------------------------------------------------- groups
+
+
+@dataclass(frozen=True)
+class GroupList:
+    """The listed groups: their columns, and for each group its number in the product of the columns' values."""
+
+    columns: tuple[Column, ...]
+    joint: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        return len(self.joint)
+
+    @property
+    def product(self) -> int:
+        return math.prod(column.present for column in self.columns)
+
+
+def group_list(groups: Any) -> GroupList:
+    """The groups of a public table, in its order."""
+    from prade.schema import Schema
+    from prade.tables import column_names, distinct_values, group_cells, read_table
+
+    if groups is None:
+        return GroupList((), np.zeros(1, np.int64))
+    table = read_table(groups)
+    if not table.num_rows or not table.num_columns:
+        raise DataError("the list of groups is empty; give one row a group, or None to take all rows as one group")
+    columns = []
+    for name in column_names(table):
+        values = distinct_values(group_cells(groups, name))
+        if None in values:
+            raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")
+        columns.append(Column(name, "group", values=tuple(values)))
+    own = Schema(columns)
+    joint = joint_codes(own, encode(own, groups, columns=own.names).codes, own.names).astype(np.int64)
+    if len(np.unique(joint)) < len(joint):
+        raise DataError("the list of groups names a group twice; name each once")
+    return GroupList(own.columns, joint)
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def coded_rows(
+    source: Source, schema: Schema, parts: Sequence[Part], listed: GroupList, person_id: str | None = None
+) -> ir.Table:
+    """The rows of listed groups as an expression: group, codes of every column that a part looks at, person."""
+    table, joined = source.table, dict[Column, str]()
+    for column in dict.fromkeys([*listed.columns, *(schema[name] for name in _code_names(parts))]):
+        source.column(column.name)  # complains about a column that is not there
+        if len(column.values) > LONG_LIST and _has_arrays(source):
+            joined[column] = f"prade_place_{len(joined)}"
+            table = joined_place(table, column, joined[column])
+    places = {column: table[name] for column, name in joined.items()}
+    columns = {GROUP: _group_of(table, listed, places)}
+    for name, code_name in _code_names(parts).items():
+        columns[code_name] = code_of(schema[name], table[name], _has_nan(source), places.get(schema[name]))
+    if person_id is not None:
+        source.column(person_id)
+        columns[PERSON] = table[person_id]
+    rows = table.select(**columns)
+    if listed.size == listed.product:
+        return rows.filter(rows[GROUP].notnull())
+    return only_listed(rows, GROUP, listed.joint.tolist(), _has_arrays(source))
+
+
+def _group_of(table: ir.Table, listed: GroupList, places: Mapping[Column, ir.Value]) -> ir.Value:
+    """The row's place in the product of the group columns; NULL for a row in no listed group."""
+    import ibis
+
+    joint: Any = None
+    for column in listed.columns:
+        place: Any = places[column] if column in places else place_of(column, table[column.name], None)
+        place = place.cast("int64")
+        joint = place if joint is None else joint * column.present + place
+    return ibis.literal(0, "int64") if joint is None else joint
+
+
+def bound_rows(rows: ir.Table, unit: Unit, *, has_nan: bool = True, ticket: Any = None) -> ir.Table:
+    """At most ``unit.max_rows`` rows of each person: those with the smallest of independent random numbers.
+
+    Which rows of a person stay depends on that person's rows and random numbers alone, so that adding or removing a
+    person changes nobody else's: the counted tables differ by at most max_rows rows. With ``unit.per_group`` a person
+    first keeps at most that many rows in each group. Rows without an id are dropped: as one person they would push
+    each other out, as many they would be unbounded. `ticket` names a column that stands in for the random numbers.
+    """
+    import ibis
+
+    person: Any = rows[PERSON]
+    rows = rows.filter(
+        person.notnull() & ~person.isnan() if has_nan and person.type().is_floating() else person.notnull()
+    )
+    rows = rows.mutate(**{TICKET: ibis.random() if ticket is None else rows[ticket]})
+    bounds = [] if unit.per_group is None else [([PERSON, GROUP], unit.per_group)]
+    for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
+        place = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
+        rows = rows.mutate(prade_place=place)
+        rows = rows.filter(rows.prade_place < most).drop("prade_place")
+    return rows
+
+
+def _has_nan(source: Source) -> bool:
+    import ibis.expr.operations as ops
+
+    return source.supports(ops.IsNan)
+
+
+def _code_names(parts: Sequence[Part]) -> dict[str, str]:
+    """For every column that a part looks at, the name of its codes: a table's own names may be anything."""
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    return {name: f"prade_code_{place}" for place, name in enumerate(names)}
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a part is counted: `width` numbers are asked for, and `lookup` turns them into cells (None: they are)."""
+
+    part: Part
+    width: int
+    sizes: dict[str, int]
+    names: dict[str, str]
+    lookup: NDArray[Any] | None = None
+
+    def expression(self, rows: Any) -> Any:
+        """The number of the row, 0 to width - 1."""
+        import ibis
+
+        if isinstance(self.part, Predicate):
+            satisfied = [
+                (self._satisfies(rows, query.expression), cell) for cell, query in enumerate(self.part.queries)
+            ]
+            return ibis.cases(*satisfied, else_=self.part.n_cells).cast("int64")
+        joint: Any = None
+        for name, size in self.sizes.items():
+            code = rows[self.names[name]].cast("int64")
+            joint = code if joint is None else joint * size + code
+        return joint
+
+    def _satisfies(self, rows: Any, expression: Expression) -> Any:
+        import ibis
+
+        if isinstance(expression, Condition):
+            chosen = [code for code, inside in enumerate(expression.table) if inside]
+            return rows[self.names[expression.column]].isin(chosen) if chosen else ibis.literal(False)
+        terms = [self._satisfies(rows, term) for term in expression.terms]
+        if expression.operator == "not":
+            return ~terms[0]
+        return reduce(lambda left, right: left & right if expression.operator == "and" else left | right, terms)
+
+    def cells(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell of each number, n_cells for none."""
+        return numbers if self.lookup is None else self.lookup[numbers].astype(np.int64)
+
+
+def _plans(schema: Schema, parts: Sequence[Part], listed: GroupList) -> list[_Plan]:
+    if not parts:
+        raise WorkloadError("there is no part to count; give at least one")
+    names = _code_names(parts)
+    plans = []
+    for part in parts:
+        part.check(schema)
+        sizes = {name: schema.size(name) for name in part.columns}
+        match part:
+            case Marginal():
+                plans.append(_Plan(part, part.n_cells, sizes, names))
+            case Cells():
+                plans.append(_Plan(part, len(part.table), sizes, names, part.table))
+            case Predicate():
+                plans.append(_Plan(part, part.n_cells + 1, sizes, names))
+            case _:
+                raise WorkloadError(
+                    f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
+                    "ask with a marginal, cells or a query"
+                )
+    width = sum(plan.width for plan in plans)
+    if width * listed.product >= LARGEST_KEY:
+        raise WorkloadError(
+            f"{listed.product:,} groups times {width:,} cells are more than a 64-bit number tells apart; "
+            "ask for fewer parts or coarser bins"
+        )
+    return plans
+
+
+def _answers(source: Source, rows: Any, plans: list[_Plan], listed: GroupList, unit: Unit | None) -> list[Counts]:
+    chunks = [plans[start : start + PARTS_A_STATEMENT] for start in range(0, len(plans), PARTS_A_STATEMENT)]
+    one_scan = _has_arrays(source)
+    kept = ""
+    if unit is not None and unit.enforced and (len(chunks) > 1 or not one_scan):
+        # The random choice of a person's rows must be the same in every statement, so it is made once and kept.
+        kept = f"prade_{secrets.token_hex(8)}"
+        rows = source.connection.create_table(kept, rows.select(GROUP, *plans[0].names.values()), temp=True)
+    try:
+        return [answer for chunk in chunks for answer in _count_keys(rows, chunk, listed, one_scan)]
+    finally:
+        if kept:
+            source.connection.raw_sql(f"DROP TABLE {kept}")
+
+
+def _has_arrays(source: Source) -> bool:
+    import ibis.expr.operations as ops
+
+    return source.supports(ops.Array) and source.supports(ops.Unnest)
+
+
+def _count_keys(rows: Any, plans: list[_Plan], listed: GroupList, one_scan: bool) -> list[Counts]:
+    import ibis
+
+    ends = np.cumsum([plan.width for plan in plans])
+    total, starts = int(ends[-1]), ends - [plan.width for plan in plans]
+    keys = [
+        rows[GROUP] * total + (plan.expression(rows) + int(start)) for plan, start in zip(plans, starts, strict=True)
+    ]
+    if one_scan:
+        numbered = rows.select(key=ibis.array(keys).unnest())
+    else:
+        numbered = ibis.union(*[rows.select(key=key) for key in keys]) if len(keys) > 1 else rows.select(key=keys[0])
+    found = numbered.group_by("key").aggregate(rows=numbered.count()).to_pyarrow()
+    key = found["key"].to_numpy().astype(np.int64)
+    times = found["rows"].to_numpy().astype(np.int64)
+
+    order = np.argsort(listed.joint)
+    group = order[np.searchsorted(listed.joint[order], key // total)]
+    which = np.searchsorted(ends, key % total, side="right")
+    answers = []
+    for place, plan in enumerate(plans):
+        mine = which == place
+        cell = plan.cells(key[mine] % total - starts[place])
+        counts = np.zeros((listed.size, plan.part.n_cells + 1), dtype=np.int64)
+        np.add.at(counts, (group[mine], cell), times[mine])
+        answers.append(np.ascontiguousarray(counts[:, : plan.part.n_cells]))
+    return answers

@@ -1,0 +1,308 @@
+"""Where private rows are: a file, a database table or a table in memory, opened as an Ibis table expression.
+
+Rows are never read here; `prade.measure.counts` asks the engine for counts. A file or a table in memory is counted
+by an embedded DuckDB that may be given a memory limit and a folder to spill to. Messages name files, tables and
+columns, never a cell: an engine's own words are dropped, because they may quote one.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prade.column import closest
+from prade.errors import DataError, PradeError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Result = TypeVar("Result")
+KINDS = (".parquet", ".csv", ".csv.gz")
+HELP = (
+    'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address with the table\'s '
+    'name at its end ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
+)
+
+
+class Source:
+    """Private rows that stay where they are: `table` is an Ibis expression, `connection` the engine behind it.
+
+    Made by `open_source`; close it, or use it in a ``with`` block, to let go of the engine and its spill folder. A
+    connection that the caller made is left open.
+    """
+
+    def __init__(self, table: ir.Table, connection: Any, name: str, release: Callable[[], None] | None = None) -> None:
+        self.table = table
+        self.connection = connection
+        self.name = name
+        self._finalizer = weakref.finalize(self, release) if release is not None else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the table's columns."""
+        return tuple(self.table.columns)
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that counts, e.g. "duckdb" or "postgres"."""
+        return str(self.connection.name)
+
+    def column(self, name: str) -> ir.Value:
+        """One column of the table, or a DataError that names the close matches."""
+        if name not in self.table.columns:
+            raise DataError(f"{self.name} has no column {name!r}{closest(name, self.table.columns)}")
+        return self.table[name]
+
+    def supports(self, operation: Any) -> bool:
+        """Whether the engine knows an Ibis operation."""
+        return bool(self.connection.has_operation(operation))
+
+    def close(self) -> None:
+        """Let go of the engine, if it was opened here, and remove its spill folder."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, engine={self.engine!r}, {len(self.columns)} columns)"
+
+
+def open_source(
+    source: Any,
+    *,
+    memory_limit: str | None = None,
+    temp_directory: str | PathLike[str] | None = None,
+    threads: int | None = None,
+) -> Source:
+    """Private rows as a `Source`: nothing is read but names and types of columns.
+
+    `source` is a path or glob (or a list of paths) of parquet or CSV files, ``"duckdb://file.db/table"``, any address
+    that Ibis connects to with the table's name at its end, a pandas, polars or pyarrow table, or an Ibis table.
+    `memory_limit` (such as ``"1GiB"``), `temp_directory` (where it spills; a folder of its own that is
+    removed at the end when None) and `threads` belong to the embedded DuckDB and are refused elsewhere.
+
+    A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
+    change how all others are read. A record with too few or too many fields is left out.
+
+    >>> import pyarrow
+    >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
+    ...     source
+    Source('a table in memory', engine='duckdb', 1 columns)
+    """
+    if isinstance(source, Source):
+        return source
+    settings = {"memory_limit": memory_limit, "temp_directory": temp_directory, "threads": threads}
+    if _is_ibis_table(source):
+        _refuse_settings(settings, "an Ibis table")
+        connection = guarded("finding the engine of the Ibis table", lambda: source.get_backend())
+        return Source(source, connection, "the Ibis table")
+    if isinstance(source, str) and "://" in source:
+        return _open_address(source, settings)
+    paths = _paths(source)
+    if paths is not None:
+        return _open_files(paths, settings)
+    return _open_memory(source, settings)
+
+
+def guarded(doing: str, task: Callable[[], Result]) -> Result:
+    """The task's result; an engine's error comes out as a DataError without its words, a warning not at all.
+
+    The new error is raised after the old one is gone, so that not even its context leads back to the text.
+    """
+    failure = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return task()
+    except PradeError:
+        raise
+    except Exception as error:
+        failure = type(error).__name__
+    raise DataError(
+        f"{doing} failed in the engine ({failure}); its own message is not shown because it may quote private rows: "
+        "check that the source is reachable and whole, that its column types fit the schema and that memory suffices"
+    )
+
+
+# ---------------------------------------------------------------------- files and tables in memory
+
+
+def _paths(source: Any) -> list[str] | None:
+    if isinstance(source, (str, PathLike)):
+        return [str(source)]
+    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
+        return [str(each) for each in source]
+    return None
+
+
+def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
+    found: list[str] = []
+    for path in paths:
+        place = Path(path)
+        pattern = any(mark in path for mark in "*?[") and not place.exists()
+        root = Path(place.anchor) if place.is_absolute() else Path()
+        files = sorted(map(str, root.glob(str(place.relative_to(place.anchor))))) if pattern else [path]
+        if not files or not all(Path(each).is_file() for each in files):
+            raise DataError(f"there is no file {path}; check the path")
+        found += files
+    kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
+    if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
+        raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
+    name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    connection, release = _embedded(settings)
+    read = connection.read_parquet if kinds == {".parquet"} else partial(_csv_table, connection)
+    return _source(lambda: read(found), connection, name, release)
+
+
+def _csv_table(connection: Any, files: list[str]) -> Any:
+    """CSV files as text columns; nothing about the dialect or the types is guessed from the rows."""
+    headers = [_header(each) for each in files]
+    if any(header != headers[0] for header in headers):
+        raise DataError("the CSV files have different headers; give files with the same columns in the same order")
+    if len(set(headers[0])) < len(headers[0]) or not all(headers[0]):
+        raise DataError("the CSV header has an empty name or a name twice; rename the column")
+    return connection.read_csv(
+        files,
+        columns=dict.fromkeys(headers[0], "VARCHAR"),
+        auto_detect=False,
+        header=True,
+        delim=",",
+        quote='"',
+        escape='"',
+        nullstr="",
+        ignore_errors=True,
+    )
+
+
+def _header(path: str) -> list[str]:
+    opener: Any = gzip.open if path.lower().endswith(".gz") else open
+    # A block of rows is decoded with the first line; bytes that are no text must not matter there.
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _open_memory(source: Any, settings: dict[str, Any]) -> Source:
+    import pyarrow as pa
+
+    from prade.tables import column_names, read_table
+
+    if type(source).__name__ == "LazyFrame":
+        source = guarded("collecting the LazyFrame", source.collect)
+    try:
+        names = column_names(source)
+    except DataError as error:
+        raise DataError(f"a {type(source).__name__} is no source of rows; {HELP}") from error
+
+    def rows() -> Any:
+        table = read_table(source, guess=False)
+        return pa.table([_cells(table[name]) for name in names], names=names)
+
+    found = guarded("reading the table in memory", rows)
+    connection, release = _embedded(settings)
+
+    def register() -> Any:
+        connection.con.register("rows", found)
+        return connection.table("rows")
+
+    return _source(register, connection, "a table in memory", release)
+
+
+def _cells(column: Any) -> Any:
+    """A column's cells as an engine takes them; Python objects as text, so that no cell decides how others are read."""
+    import pyarrow as pa
+
+    from prade.tables import _cell_text
+
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_union(column.type):
+        return pa.array([_cell_text(cell) for cell in column.to_pylist()], pa.string())
+    return column
+
+
+def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any) -> tuple[Any, Callable[[], None]]:
+    """A DuckDB of our own, and what closes it. It spills to a private folder, never to the current one."""
+    import ibis
+
+    spill = settings["temp_directory"]
+    own = tempfile.mkdtemp(prefix="prade-") if spill is None else None
+    options = {key: value for key, value in settings.items() if value is not None}
+    options |= {"temp_directory": str(own or spill), **more}
+    connection: Any = None
+
+    def release() -> None:
+        if connection is not None:
+            connection.disconnect()
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+
+    try:
+        connection = ibis.duckdb.connect(database, **options)
+        connection.raw_sql("SET enable_progress_bar = false")
+    except Exception as error:  # no row has been read yet, so these words are about settings and files
+        release()
+        raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None
+    return connection, release
+
+
+# ---------------------------------------------------------------------- databases
+
+
+def _open_address(address: str, settings: dict[str, Any]) -> Source:
+    """A table behind an address: what stands after the last slash is the table's name."""
+    scheme, _, rest = address.partition("://")
+    place, _, table = rest.partition("?")[0].rpartition("/")
+    query = "?" + rest.partition("?")[2] if "?" in rest else ""
+    if not place or not table:
+        raise DataError(f"the {scheme} address has no table's name at its end; {HELP}")
+    # The address may hold a password: only the scheme and the table are ever named.
+    name = f"the {scheme} table {table!r}"
+    if scheme == "duckdb":
+        if not Path(place).is_file():
+            raise DataError(f"there is no DuckDB file {place}; {HELP}")
+        connection, release = _embedded(settings, place, read_only=True)
+    else:
+        import ibis
+
+        _refuse_settings(settings, name)
+        connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
+        release = connection.disconnect
+    return _source(lambda: connection.table(table), connection, name, release)
+
+
+def _source(find: Callable[[], Any], connection: Any, name: str, release: Callable[[], None]) -> Source:
+    """The source of the table that `find` finds; when it finds none, the connection goes away again."""
+    try:
+        return Source(guarded(f"opening {name}", find), connection, name, release)
+    except BaseException:
+        release()
+        raise
+
+
+def _is_ibis_table(source: Any) -> bool:
+    return type(source).__module__.startswith("ibis.") and hasattr(source, "get_backend") and hasattr(source, "schema")
+
+
+def _refuse_settings(settings: dict[str, Any], name: str) -> None:
+    given = [key for key, value in settings.items() if value is not None]
+    if given:
+        raise DataError(
+            f"{given[0]} belongs to the embedded DuckDB, but {name} is counted by its own engine; leave it out"
+        )

@@ -1,0 +1,246 @@
+"""The same counts from PostgreSQL, from DuckDB and from numpy; a failing database says nothing about its rows."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, Schema, encode
+from prade.errors import DataError
+from prade.measure import count, open_source
+from prade.parts import Cells, Marginal, Predicate
+from prade.privacy import Unit
+from prade.query import parse
+
+ROWS = 3000
+TYPES = {
+    "AGE": "integer",
+    "HOURS": "smallint",
+    "INCOME": "double precision",
+    "RENT": "numeric(12, 2)",
+    "SEX": "text",
+    "RACE": "varchar(10)",
+    "CODE": "char(2)",
+    "WORKS": "boolean",
+    "BORN": "date",
+    "SEEN": "timestamp",
+    "KNOWN": "timestamptz",
+    "STATE": "text",
+    "TOWN": "bigint",
+    "ID": "bigint",
+}
+MESSY = [
+    "1",
+    " 2",
+    "2.0",
+    "1e0",
+    "x",
+    "",
+    "1e999",
+    "9" * 400,
+    "9" * 150,
+    "1e299",
+    "1e-299",
+    "nan",
+    "+2",
+    "2020-01-01",
+    "Ω",
+    None,
+]
+SECRET = "hush-4711"
+
+
+def table() -> pa.Table:
+    """Rows of every type, with empty cells, numbers out of range, and text of every kind."""
+    generator = np.random.default_rng(11)
+
+    def some(values, kind):
+        picked = [values[place] for place in generator.integers(0, len(values), ROWS)]
+        return pa.array(picked, kind)
+
+    day, moment = datetime.date, datetime.datetime
+    moments = [
+        moment(2019, 12, 31, 23, 59, 59, 999999),
+        moment(2020, 1, 1),
+        moment(2020, 7, 1, 3),
+        moment(2031, 1, 1),
+        None,
+    ]
+    return pa.table(
+        {
+            "AGE": some([*range(100), None, -5, 2**31 - 1], pa.int32()),
+            "HOURS": some([*range(0, 100, 7), None], pa.int16()),
+            "INCOME": some([-1.0, 0.0, 1e4, 20.000000000000004, 1e300, float("nan"), float("inf"), None], pa.float64()),
+            "RENT": some(
+                [decimal.Decimal(text) for text in ("0.00", "0.10", "999.99", "1000.00")] + [None], pa.decimal128(12, 2)
+            ),
+            "SEX": some(MESSY, pa.string()),
+            "RACE": some(["white", "black", "asian", "none", None], pa.string()),
+            "CODE": some(["01", "02", "06", "99"], pa.string()),
+            "WORKS": some([True, False, None], pa.bool_()),
+            "BORN": some([day(1959, 12, 31), day(1960, 1, 1), day(2000, 2, 29), day(1, 1, 1), None], pa.date32()),
+            "SEEN": some(moments, pa.timestamp("us")),
+            "KNOWN": some(moments, pa.timestamp("us", "UTC")),
+            "STATE": some(["36", "42", "99", " 36 "], pa.string()),
+            "TOWN": some(list(range(150)), pa.int64()),
+            "ID": some([*range(ROWS // 5), None], pa.int64()),
+        }
+    )
+
+
+def schema() -> Schema:
+    day = datetime.date
+    return Schema(
+        [
+            Column("AGE", "numeric", edges=(5, 18, 65), integer=True, min=0, max=96, missing=True, unknown="missing"),
+            Column("HOURS", "categorical", values=(0, 7, 42), other=0, missing=True),
+            Column("INCOME", "numeric", edges=(0, float(np.nextafter(20, 21)), 1e5), missing=True),
+            Column("RENT", "numeric", edges=(0.1, 1000)),
+            Column("SEX", "categorical", values=(1, 2), missing=True),
+            Column("RACE", "categorical", values=("asian", "black", "white")),
+            Column("CODE", "categorical", values=("06", "02", "01"), missing=True),
+            Column("WORKS", "categorical", values=(True, False), missing=True),
+            Column("BORN", "numeric", edges=(day(1960, 1, 1), day(2000, 3, 1)), min=day(1900, 1, 1)),
+            Column("SEEN", "numeric", edges=(day(2020, 1, 1),), max=day(2020, 7, 1), missing=True, unknown="missing"),
+            Column("KNOWN", "numeric", edges=(day(2020, 1, 1), day(2020, 7, 1)), missing=True),
+        ]
+    )
+
+
+def parts(schema: Schema) -> list:
+    return [
+        *(Marginal.of(schema, [name]) for name in schema.coded),
+        Marginal.of(schema, ["AGE", "SEX", "WORKS"]),
+        Cells(["RACE", "CODE"], table=np.arange(12) % 5, n_cells=4),
+        Predicate(parse("AGE >= 65 and not (RACE == 'white' or SEX is missing)", schema), parse("AGE < 5", schema)),
+    ]
+
+
+def by_numpy(rows: pa.Table, groups: dict) -> list[np.ndarray]:
+    declared = schema()
+    codes = encode(declared, rows).codes
+    states = [int(state) for state in rows["STATE"].to_pylist()]
+    place = {group: number for number, group in enumerate(zip(groups["STATE"], groups["TOWN"], strict=True))}
+    group = np.array([place.get(pair, -1) for pair in zip(states, rows["TOWN"].to_pylist(), strict=True)])
+    found = []
+    for part in parts(declared):
+        cells = part.cells(declared, codes).astype(int)
+        counts = np.zeros((len(place), part.n_cells), int)
+        inside = (group >= 0) & (cells < part.n_cells)
+        np.add.at(counts, (group[inside], cells[inside]), 1)
+        found.append(counts)
+    return found
+
+
+GROUPS = {
+    "STATE": [36, 42] * 120,
+    "TOWN": [town for town in range(120) for _ in range(2)],
+}  # long: joined, not compared
+
+
+@pytest.fixture(scope="module")
+def people_url(postgres_url):
+    """Address of the table `people` in PostgreSQL."""
+    import psycopg
+
+    rows = table()
+    with psycopg.connect(postgres_url) as connection, connection.cursor() as cursor:
+        declared = ", ".join(f'"{name}" {kind}' for name, kind in TYPES.items())
+        cursor.execute(f"CREATE TABLE people ({declared})")
+        with cursor.copy("COPY people FROM STDIN") as copy:
+            for row in zip(*(rows[name].to_pylist() for name in TYPES), strict=True):
+                copy.write_row(row)
+    return f"{postgres_url}/people"
+
+
+def test_the_same_counts_from_three(people_url):
+    rows = table()
+    expected = by_numpy(rows, GROUPS)
+    declared = schema()
+    assert sum(answer.sum() for answer in expected) > 0
+    for address in (people_url, rows):
+        with open_source(address) as source:
+            found = count(source, declared, parts(declared), GROUPS)
+            for part, answer, right in zip(parts(declared), found, expected, strict=True):
+                assert answer.tolist() == right.tolist(), (source.engine, part.name)
+
+
+@pytest.mark.parametrize("engine", ["postgres", "duckdb"])
+@pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(3, "ID"), Unit(4, "ID", per_group=1)])
+def test_a_person_is_bounded_in_the_query(people_url, engine, unit):
+    rows = table()
+    declared = schema()
+    groups = {"STATE": [36, 42]}
+    with open_source(people_url if engine == "postgres" else rows) as source:
+        assert source.engine == engine
+        found = count(source, declared, parts(declared), groups, unit)
+    each: dict = {}
+    for person, state in zip(rows["ID"].to_pylist(), rows["STATE"].to_pylist(), strict=True):
+        if person is not None and int(state) != 99:
+            each.setdefault(person, {}).setdefault(int(state), []).append(1)
+    kept = [
+        min(unit.max_rows, sum(min(unit.per_group or len(rows), len(rows)) for rows in person.values()))
+        for person in each.values()
+    ]
+    for part, answer in zip(parts(declared), found, strict=True):
+        if part.covers:
+            assert answer.sum() == sum(kept), part.name
+
+
+def test_an_unreachable_table_names_no_password(postgres_url):
+    word = postgres_url.split(":")[2].split("@")[0]
+    with pytest.raises(DataError) as error:
+        open_source(f"{postgres_url}/nothing_here")
+    assert word not in str(error.value)
+    assert "nothing_here" in str(error.value)
+    with pytest.raises(DataError) as error:
+        open_source(f"{postgres_url.replace(word, word[::-1])}/people")
+    assert word[::-1] not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_a_database_that_fails_on_a_row_does_not_quote_it(postgres_url):
+    """A view whose casts fail while rows are read: the server's message would quote the cell."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE raw (x text)")
+        connection.execute("INSERT INTO raw VALUES ('1'), (%s)", [SECRET])
+        connection.execute("CREATE VIEW broken AS SELECT x::integer AS x FROM raw")
+    declared = Schema([Column("x", "categorical", values=(1, 2))])
+    with open_source(f"{postgres_url}/broken") as source, pytest.raises(DataError, match="its own message") as error:
+        count(source, declared, [Marginal.of(declared, ["x"])])
+    assert SECRET not in repr(error.value)
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+
+
+def test_a_database_gone_in_mid_query_is_a_plain_error(people_url, postgres_url):
+    import psycopg
+
+    declared = schema()
+    with open_source(people_url) as source:
+        (backend,) = source.connection.con.execute("SELECT pg_backend_pid()").fetchone()
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [backend])
+        with pytest.raises(DataError, match="failed in the engine"):
+            count(source, declared, parts(declared), GROUPS)
+
+
+def test_nothing_is_left_behind_in_the_database(people_url, postgres_url, monkeypatch):
+    """Where the choice of rows must be kept between statements, it is a temporary table that is dropped."""
+    import psycopg
+
+    from prade.measure import counts as module
+
+    monkeypatch.setattr(module, "PARTS_A_STATEMENT", 3)
+    declared = schema()
+    with psycopg.connect(postgres_url) as other:
+        listing = "SELECT count(*) FROM pg_class WHERE relname LIKE 'prade%'"
+        with open_source(people_url) as source:
+            found = count(source, declared, parts(declared), None, Unit(1, "ID"))
+            assert other.execute(listing).fetchone() == (0,)
+    sums = {int(answer.sum()) for part, answer in zip(parts(declared), found, strict=True) if part.covers}
+    assert len(sums) == 1

@@ -1,0 +1,136 @@
+"""The noise that is added has the declared law.
+
+Noise takes no seed, so a test of its law fails by chance now and then: all tests of this file together do so once in
+10,000 runs (`FALSE_ALARM`, shared out among the checks by Bonferroni's inequality).
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from prade import Schema
+from prade.errors import PradeError
+from prade.measure import add_noise, count, open_source
+from prade.parts import Marginal
+
+FALSE_ALARM = 1e-4
+CASES = [
+    ("laplace", Fraction(1, 2)),
+    ("laplace", Fraction(3)),
+    ("laplace", Fraction(36)),
+    ("gaussian", Fraction(3, 4)),
+    ("gaussian", Fraction(5)),
+    ("gaussian", Fraction(40)),
+]
+CHECKS = len(CASES) + 1 + 2 + 2  # laws; end to end; neighbouring cells; the two halves of threads
+ALPHA = FALSE_ALARM / CHECKS
+DRAWS = 30_000
+
+
+def masses(law: str, scale: Fraction) -> tuple[np.ndarray, np.ndarray]:
+    """The whole numbers that matter and their probabilities, from the formula."""
+    values = np.arange(-int(60 * scale) - 60, int(60 * scale) + 61)
+    exponent = np.abs(values) / float(scale) if law == "laplace" else values**2 / (2 * float(scale) ** 2)
+    weights = np.exp(-exponent)
+    return values, weights / weights.sum()
+
+
+def p_value(noise: np.ndarray, law: str, scale: Fraction) -> float:
+    """Chi-square test of the noise against the law; neighbouring values share a bin until 20 are expected in it."""
+    values, probability = masses(law, scale)
+    bins = (np.cumsum(probability) * len(noise) / 20).astype(int)
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    expected = np.add.reduceat(probability, starts) * len(noise)
+    while expected[-1] < 10:
+        starts, expected = starts[:-1], np.append(expected[:-2], expected[-2:].sum())
+    place = np.searchsorted(values[starts], noise, side="right") - 1
+    observed = np.bincount(np.maximum(place, 0), minlength=len(starts))
+    return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
+
+
+@pytest.mark.parametrize(("law", "scale"), CASES, ids=str)
+def test_the_noise_has_the_declared_law(law, scale):
+    noise = add_noise(np.zeros(DRAWS, int), law, scale)
+    assert noise.dtype == np.int64
+    assert p_value(noise, law, scale) > ALPHA
+
+
+@pytest.mark.parametrize(("law", "scale"), CASES, ids=str)
+def test_the_check_would_notice_a_tenth_less_noise(law, scale):
+    generator = np.random.default_rng(5)
+    values, probability = masses(law, scale * Fraction(9, 10))
+    assert p_value(generator.choice(values, DRAWS, p=probability), law, scale) < ALPHA
+    values, probability = masses(law, scale)
+    assert p_value(generator.choice(values, DRAWS, p=probability), law, scale) > ALPHA
+
+
+def test_released_minus_true_counts_have_the_declared_law():
+    """End to end: rows in a database, counts by group, noise."""
+    groups, size, scale = 200, 150, Fraction(7)
+    generator = np.random.default_rng(3)
+    schema = Schema.from_mbi({"x": size})
+    x, place = generator.integers(0, size, 5000), generator.integers(0, groups, 5000)
+    part = Marginal.of(schema, ["x"])
+    with open_source(pa.table({"x": x, "place": place})) as source:
+        (counts,) = count(source, schema, [part], {"place": np.arange(groups)})
+    truth = np.zeros((groups, size), int)
+    np.add.at(truth, (place, x), 1)
+    released = add_noise(counts, "laplace", scale)
+    assert released.shape == truth.shape
+    assert p_value((released - truth).ravel(), "laplace", scale) > ALPHA
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_cells_are_independent(law):
+    """Correlation of neighbouring cells: about normal with variance 1/n when they are independent."""
+    noise = add_noise(np.zeros(DRAWS, int), law, Fraction(5)).astype(float)
+    correlation = np.corrcoef(noise[:-1], noise[1:])[0, 1]
+    assert abs(correlation) * np.sqrt(DRAWS) < stats.norm.isf(ALPHA / 2)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_threads_draw_different_noise_of_the_same_law(law, monkeypatch):
+    monkeypatch.setattr("prade.measure.noise.CELLS_A_TASK", DRAWS // 4)
+    noise = add_noise(np.zeros(DRAWS, int), law, Fraction(9), threads=4)
+    pieces = noise.reshape(4, -1)
+    assert len({piece.tobytes() for piece in pieces}) == 4
+    assert p_value(noise, law, Fraction(9)) > ALPHA
+
+
+def test_noise_is_added_to_the_counts_it_is_given():
+    counts = np.arange(12).reshape(3, 4) * 1000
+    noisy = add_noise(counts, "laplace", Fraction(1, 64))  # noise other than 0 has probability 2 exp(-64)
+    assert noisy.tolist() == counts.tolist()
+    assert add_noise(np.zeros((0, 3), int), "gaussian", Fraction(1)).shape == (0, 3)
+
+
+def test_no_two_releases_are_alike():
+    first, second = (add_noise(np.zeros(500, int), "laplace", Fraction(50)) for _ in range(2))
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize(
+    ("counts", "law", "scale", "message"),
+    [
+        ([1], "laplace", Fraction(0), "above 0"),
+        ([1], "laplace", Fraction(-1), "above 0"),
+        ([1], "laplace", Fraction(1, 3), "not exact as a float"),
+        ([1], "laplace", Fraction(10**400), "not exact as a float"),
+        ([1], "laplace", 1.5, "scale is a float"),
+        ([1], "uniform", Fraction(1), "expected 'laplace' or 'gaussian'"),
+        ([1.5], "laplace", Fraction(1), "whole numbers only"),
+        ([2**60], "laplace", Fraction(1), "beyond 2"),
+    ],
+)
+def test_what_has_no_exact_law_is_refused(counts, law, scale, message):
+    with pytest.raises(PradeError, match=message):
+        add_noise(counts, law, scale)
+
+
+def test_counts_are_not_named_in_errors():
+    with pytest.raises(PradeError) as error:
+        add_noise([2**60 + 12345], "laplace", Fraction(1))
+    assert str(2**60 + 12345) not in str(error.value)

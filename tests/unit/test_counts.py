@@ -1,0 +1,359 @@
+"""Counts made in an engine equal the codec's codes counted with numpy, and nothing private gets out with an error."""
+
+import datetime
+import decimal
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, Schema, encode
+from prade.errors import DataError, SchemaError, WorkloadError
+from prade.measure import count, open_source
+from prade.measure import counts as counts_module
+from prade.parts import Cells, Marginal, Predicate, RowCells
+from prade.privacy import Unit
+from prade.query import parse
+
+DAY = datetime.date
+MOMENT = datetime.datetime
+NUMBERS_AS_TEXT = ["1", " 2 ", "1.0", "+3", "1e0", "20.5", "-7", ".5", "5.", "1e2", "x", "", "1,5", "0x1", "nan", None]
+INTEGERS = [1, 2, 3, -7, 0, 17, 18, 64, 65, 2**40, None]
+FLOATS = [1.0, 2.0, 1.5, 17.999, 18.0, 65.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e300, None]
+DATES = [DAY(2019, 12, 31), DAY(2020, 1, 1), DAY(2020, 6, 30), DAY(1969, 1, 1), DAY(2030, 1, 1), None]
+DATES_AS_TEXT = [
+    *["2019-12-31", "2020-01-01", " 2020-06-30 ", "2020-06-30T23:59", "2020-1-5", "1600-02-29", "2021-02-29"],
+    *["2020-13-01", "2020-00-10", "20200101", "soon", "", None],
+]
+MOMENTS = [MOMENT(2019, 12, 31, 23, 59, 59, 900000), MOMENT(2020, 1, 1), MOMENT(2020, 12, 31, 12), None]
+
+AGE = {"kind": "numeric", "edges": (18, 65)}
+BOUNDED = {"kind": "numeric", "edges": (1, 10, 40), "min": 1, "max": 60, "integer": True}
+SPAN = {"kind": "numeric", "edges": (DAY(2020, 1, 1), DAY(2020, 7, 1)), "max": DAY(2020, 12, 31)}
+LIST = {"kind": "categorical", "values": (1, 2, 65)}
+TEXTS = {"kind": "categorical", "values": ("1", "2", "1.5", "x", "true", "2020-01-01")}
+TRUTHS = {"kind": "categorical", "values": (False, True)}
+CELLS = {
+    "integers": pa.array(INTEGERS),
+    "narrow integers": pa.array([1, 2, -7, 65, None], pa.int8()),
+    "unsigned": pa.array([1, 2, 65, 2**63, None], pa.uint64()),
+    "floats": pa.array(FLOATS),
+    "narrow floats": pa.array([1, 1.5, 18, float("nan"), None], pa.float32()),
+    "decimals": pa.array([decimal.Decimal(text) for text in ("1.0", "1.5", "18.0", "65.0", "-7.2")]),
+    "truths": pa.array([True, False, None]),
+    "text": pa.array(NUMBERS_AS_TEXT),
+    "words": pa.array(["true", " False", "TRUE", "0", "1", "yes", "x", "1.5", None]),
+    "shared text": pa.array(["1", "x", "1", None, "2"]).dictionary_encode(),
+    "dates": pa.array(DATES),
+    "moments": pa.array(MOMENTS, pa.timestamp("us")),
+    "moments of a zone": pa.array([MOMENT(2019, 12, 31, 23, 30), MOMENT(2020, 1, 1)], pa.timestamp("us", "UTC")),
+    "dates as text": pa.array(DATES_AS_TEXT),
+    "nothing": pa.nulls(3),
+}
+DECLARED = {"age": AGE, "bounded": BOUNDED, "span": SPAN, "list": LIST, "texts": TEXTS, "truths": TRUTHS}
+
+
+def policies(declared):
+    """The declaration with each way to treat what does not fit."""
+    yield {}
+    yield {"missing": True}
+    yield {"missing": True, "unknown": "missing"}
+    if declared["kind"] == "categorical":
+        yield {"other": declared["values"][0]}
+        yield {"other": declared["values"][0], "missing": True}
+    else:
+        yield {"unknown": "clip"}
+
+
+def declarations():
+    """All declarations with all policies, one column each; the second part of its name is the declaration."""
+    for name, declared in DECLARED.items():
+        for number, policy in enumerate(policies(declared)):
+            yield Column(f"{number} {name}", **declared, **policy)
+
+
+@pytest.mark.parametrize("cells", CELLS)
+def test_codes_are_those_of_the_codec(cells):
+    expected, readable, refused = {}, [], []
+    for column in declarations():
+        table = pa.table({column.name: CELLS[cells]})
+        try:
+            codes = encode(Schema([column]), table).codes[column.name]
+        except DataError as error:
+            refused.append((column, str(error)))
+        else:
+            readable.append(column)
+            expected[column.name] = np.bincount(codes, minlength=column.size).tolist()
+    assert readable
+    schema = Schema(list(declarations()))
+    parts = {column.name: Marginal.of(schema, [column.name]) for column in schema}
+    with open_source({column.name: CELLS[cells] for column in schema}) as source:
+        found = count(source, schema, [parts[column.name] for column in readable])
+        for column, message in refused:
+            with pytest.raises(DataError) as error:
+                count(source, schema, [parts[column.name]])
+            assert str(error.value).split(",")[0] == message.split(",")[0]
+    assert {column.name: answer[0].tolist() for column, answer in zip(readable, found, strict=True)} == expected
+
+
+def test_edges_just_above_a_round_number_are_exact():
+    edge = float(np.nextafter(20, np.inf))
+    schema = Schema([Column("x", "numeric", edges=(0.1, edge, 1e17 + 16))])
+    table = {"x": [20.0, edge, float(np.nextafter(0.1, 0)), 0.1, 1e17, 1e17 + 16]}
+    with open_source(table) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+    assert found.tolist() == [np.bincount(encode(schema, table).codes["x"], minlength=4).tolist()]
+    assert found.tolist() == [[1, 2, 2, 1]]
+
+
+def test_long_lists_keep_their_order():
+    values = tuple(np.random.default_rng(1).permutation(700).tolist())
+    schema = Schema(
+        [Column("x", "categorical", values=values), Column("y", "categorical", values=tuple(map(str, values)))]
+    )
+    x = np.random.default_rng(2).integers(-5, 705, 3000)
+    table = {"x": x, "y": x.astype(str)}
+    parts = [Marginal.of(schema, ["x"]), Marginal.of(schema, ["y"])]
+    with open_source(table) as source:
+        found = count(source, schema, parts)
+    codes = encode(schema, table).codes
+    for answer, name in zip(found, "xy", strict=True):
+        assert answer[0].tolist() == np.bincount(codes[name], minlength=700).tolist()
+
+
+def test_long_lists_may_hold_more_than_a_narrow_column():
+    schema = Schema([Column("x", "categorical", values=tuple(range(-500, 500)), missing=True)])
+    table = pa.table({"x": pa.array([-128, 127, 5, None], pa.int8())})
+    with open_source(table) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+    assert np.flatnonzero(found[0]).tolist() == [372, 505, 627, 1000]
+
+
+def test_whole_numbers_beyond_doubles_are_told_apart():
+    values = (2**53, 2**53 + 1, 2**62 + 1)
+    schema = Schema([Column("x", "categorical", values=values, missing=True)])
+    cells = [*values, 2**62]
+    for kind in (pa.int64(), pa.string()):
+        with open_source(pa.table({"x": pa.array([str(cell) for cell in cells]).cast(kind)})) as source:
+            (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+        assert found.tolist() == [[1, 1, 1, 1]], kind
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999", "-1e999", "1e-999", "9" * 400, "0." + "0" * 400 + "1", "1e299", "9e-299", "1" * 150]
+)
+def test_no_text_is_too_much_for_the_engine(text):
+    schema = Schema([Column("x", "numeric", edges=(0,), missing=True)])
+    with open_source(pa.table({"x": [text, "-1"]})) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+    assert found.sum() == 2
+    assert found[0, 0] == 1
+
+
+def people(rows=2000, seed=7):
+    generator = np.random.default_rng(seed)
+    table = pa.table(
+        {
+            "AGE": generator.integers(0, 100, rows),
+            "SEX": pa.array(generator.choice(["f", "m", None], rows).tolist()),
+            "INCOME": generator.lognormal(10, 1, rows),
+            "STATE": generator.choice(["36", "42", "99"], rows),
+            "TOWN": generator.integers(0, 6, rows).astype(float),
+            "ID": generator.integers(0, rows // 4, rows),
+        }
+    )
+    schema = Schema(
+        [
+            Column("AGE", "numeric", edges=(5, 18, 65), integer=True),
+            Column("SEX", "categorical", values=("f", "m"), missing=True),
+            Column("INCOME", "numeric", edges=(1e4, 3e4)),
+            Column("STATE", "group"),
+            Column("TOWN", "group"),
+        ]
+    )
+    return schema, table
+
+
+def all_kinds(schema):
+    return [
+        Marginal.of(schema, ["AGE"]),
+        Marginal.of(schema, ["INCOME", "AGE", "SEX"]),
+        Cells(["SEX", "AGE"], table=np.arange(12) // 3 % 4, n_cells=3, labels="abc"),
+        Predicate(parse("AGE >= 65 and (SEX == 'f' or not INCOME < 30000)", schema)),
+        Predicate(parse("AGE < 5", schema), parse("AGE >= 65 and SEX is missing", schema)),
+    ]
+
+
+def by_numpy(schema, table, parts, groups):
+    """The same counts, made row by row from the codec's codes."""
+    codes = encode(schema, table).codes
+    cells = [part.cells(schema, codes) for part in parts]
+    place = {group: index for index, group in enumerate(groups)}
+    found = [np.zeros((len(groups), part.n_cells), int) for part in parts]
+    for row, (state, town) in enumerate(zip(table["STATE"].to_pylist(), table["TOWN"].to_pylist(), strict=True)):
+        group = place.get((int(state), int(town)))
+        for answer, part, cell in zip(found, parts, cells, strict=True):
+            if group is not None and cell[row] < part.n_cells:
+                answer[group, cell[row]] += 1
+    return found
+
+
+GROUPS = [(42, 1), (36, 0), (36, 1), (42, 5), (77, 1)]  # not all combinations, out of order, one without rows
+GROUP_TABLE = {"STATE": [state for state, _ in GROUPS], "TOWN": [town for _, town in GROUPS]}
+
+
+def test_all_kinds_of_parts_by_group():
+    schema, table = people()
+    parts = all_kinds(schema)
+    with open_source(table) as source:
+        found = count(source, schema, parts, GROUP_TABLE)
+    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+        assert answer.dtype == np.int64
+        assert answer.tolist() == expected.tolist()
+    assert found[0][4].sum() == 0
+    assert found[0].sum() < len(table)
+
+
+def test_parts_in_several_statements_give_the_same(monkeypatch):
+    schema, table = people()
+    parts = all_kinds(schema)
+    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 2)
+    with open_source(table) as source:
+        found = count(source, schema, parts, GROUP_TABLE)
+    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+        assert answer.tolist() == expected.tolist()
+
+
+def test_an_engine_without_arrays_is_asked_part_by_part(tmp_path):
+    """SQLite has neither arrays nor NaN."""
+    ibis = pytest.importorskip("ibis")
+    schema, table = people()
+    parts = all_kinds(schema)
+    with sqlite3.connect(tmp_path / "rows.sqlite") as database:
+        database.execute("CREATE TABLE people (AGE INTEGER, SEX TEXT, INCOME REAL, STATE TEXT, TOWN REAL, ID INTEGER)")
+        database.executemany(
+            "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", zip(*table.to_pydict().values(), strict=True)
+        )
+    database.close()
+    connection = ibis.sqlite.connect(tmp_path / "rows.sqlite")
+    with open_source(connection.table("people")) as source:
+        found = count(source, schema, parts, GROUP_TABLE)
+        bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
+    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+        assert answer.tolist() == expected.tolist()
+    assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
+    connection.disconnect()
+
+
+def test_no_groups_means_one_group_of_all_rows():
+    schema, table = people()
+    with open_source(table) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["SEX"])])
+    assert found.shape == (1, 3)
+    assert found.sum() == len(table)
+
+
+def test_an_empty_table_is_all_zeros():
+    schema, table = people()
+    with open_source(table.slice(0, 0)) as source:
+        for unit in (None, Unit(2, person_id="ID", per_group=1)):
+            found = count(source, schema, all_kinds(schema), GROUP_TABLE, unit)
+            assert [answer.shape for answer in found] == [(5, 4), (5, 36), (5, 3), (5, 1), (5, 2)]
+            assert not any(answer.any() for answer in found)
+
+
+# ---------------------------------------------------------------------- at most so many rows a person
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_person_counts_at_most_max_rows_times(most):
+    schema, table = people()
+    parts = [Marginal.of(schema, ["AGE"]), Marginal.of(schema, ["SEX"])]
+    each = np.bincount(table["ID"].to_numpy())
+    with open_source(table) as source:
+        found = count(source, schema, parts, None, Unit(most, person_id="ID"))
+    assert [answer.sum() for answer in found] == [np.minimum(each, most).sum()] * 2
+
+
+def test_a_person_counts_at_most_per_group_times_in_one_group():
+    schema, table = people()
+    states = table["STATE"].to_pylist()
+    with open_source(table) as source:
+        (found,) = count(
+            source, schema, [Marginal.of(schema, ["AGE"])], {"STATE": [36, 42]}, Unit(100, person_id="ID", per_group=1)
+        )
+        (tight,) = count(
+            source, schema, [Marginal.of(schema, ["AGE"])], {"STATE": [36, 42]}, Unit(1, person_id="ID", per_group=1)
+        )
+    seen = set(zip(table["ID"].to_pylist(), states, strict=True))
+    assert found.sum(axis=1).tolist() == [sum(state == each for _, state in seen) for each in ("36", "42")]
+    assert tight.sum() == len({person for person, state in seen if state in ("36", "42")})
+
+
+@pytest.mark.parametrize("chunk", [500, 1])
+def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
+    """With one row a person, two queries that no row satisfies together may not both count the same person."""
+    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", chunk)
+    schema, _ = people()
+    persons = 300
+    table = {"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}
+    parts = [Predicate(parse("AGE < 5", schema)), Predicate(parse("AGE >= 65", schema))]
+    with open_source(table) as source:
+        young, old = count(source, schema, parts, None, Unit(1, person_id="ID"))
+    assert young.sum() + old.sum() == persons
+    assert 90 < young.sum() < 210  # each with probability 1/2; beyond these bounds once in 10^12
+
+
+def test_rows_without_an_id_are_not_counted():
+    schema, _ = people()
+    part = Marginal.of(schema, ["AGE"])
+    for ids in ([1, 1, None, None], ["a", "a", None, None], [1.5, 1.5, float("nan"), None]):
+        with open_source(pa.table({"AGE": [1, 1, 1, 1], "ID": pa.array(ids, from_pandas=False)})) as source:
+            assert count(source, schema, [part], None, Unit(3, person_id="ID"))[0].sum() == 2
+            assert count(source, schema, [part], None, Unit(3))[0].sum() == 4
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def test_what_cannot_be_counted_is_refused_by_name():
+    schema, table = people(50)
+    part = Marginal.of(schema, ["AGE"])
+    with open_source(table) as source:
+        with pytest.raises(WorkloadError, match="no part to count"):
+            count(source, schema, [])
+        with pytest.raises(WorkloadError, match="bound to the rows of one support"):
+            count(source, schema, [RowCells([0, 1], 2)])
+        with pytest.raises(DataError, match="names a group twice"):
+            count(source, schema, [part], {"STATE": [36, 36]})
+        with pytest.raises(DataError, match="empty cell in column 'STATE'"):
+            count(source, schema, [part], {"STATE": [36, None]})
+        with pytest.raises(DataError, match="list of groups is empty"):
+            count(source, schema, [part], {"STATE": []})
+        with pytest.raises(DataError, match="has no column 'PUMA'"):
+            count(source, schema, [part], {"PUMA": [36]})
+        with pytest.raises(DataError, match="has no column 'IDS'; did you mean 'ID'"):
+            count(source, schema, [part], None, Unit(1, person_id="IDS"))
+        with pytest.raises(SchemaError, match="not known yet"):
+            Marginal.of(schema, ["STATE"]) if schema.size("STATE") else None
+        other = Schema([Column("AGE", "numeric", edges=(1,))])
+        with pytest.raises(WorkloadError, match="was made when column 'AGE' had"):
+            count(source, other, [part])
+
+
+def test_cells_without_a_code_are_refused_by_their_type_only():
+    schema = Schema([Column("x", "categorical", values=(1, 2))])
+    table = pa.table({"x": pa.array([[987654321]], pa.list_(pa.int64()))})
+    with open_source(table) as source, pytest.raises(DataError, match="cannot be coded") as refused:
+        count(source, schema, [Marginal.of(schema, ["x"])])
+    assert "987654321" not in str(refused.value)
+
+
+def test_too_many_keys_are_refused():
+    schema = Schema.from_mbi({f"c{place}": 2**10 for place in range(3)})
+    parts = [Marginal.of(schema, ["c0", "c1", "c2"])]
+    groups = {"a": list(range(2**17)), "b": list(range(2**17))}
+    table = {"c0": [0], "c1": [0], "c2": [0], "a": [0], "b": [0]}
+    with open_source(table) as source, pytest.raises(WorkloadError, match="64-bit"):
+        count(source, schema, parts, groups)

@@ -1,0 +1,78 @@
+"""Private rows and noise have one door: only `prade.measure` opens a source, counts rows or draws noise."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import prade
+
+ROOT = Path(prade.__file__).parent
+ENGINES = ("opendp", "ibis", "duckdb", "psycopg")
+INSIDE = ("prade.measure.source", "prade.measure.counts", "prade.measure.codes", "prade.measure.noise")
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+OUTSIDE = [name for name in MODULES if not name.startswith("measure/")]
+
+
+def imported(text: str) -> set[str]:
+    """Every module that a text imports, anywhere in it, by statement or by a name given as text."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # importlib.import_module("opendp"), __import__("opendp")
+    return found
+
+
+def offences(text: str) -> list[str]:
+    names = imported(text)
+    engines = [name for name in names if name.split(".")[0] in ENGINES and " " not in name]
+    return sorted(engines + [name for name in names if name.startswith(INSIDE)])
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_other_module_reaches_for_engines_or_noise(name):
+    assert offences((ROOT / name).read_text()) == []
+
+
+def test_the_noise_library_is_imported_in_one_place():
+    assert [name for name in MODULES if "opendp.prelude" in imported((ROOT / name).read_text())] == ["measure/noise.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import opendp",
+        "def f():\n    from opendp.mod import enable_features",
+        "import importlib\nimportlib.import_module('opendp.prelude')",
+        "import ibis",
+        "from prade.measure.noise import add_noise",
+        "from prade.measure import noise\nimport prade.measure.counts as c",
+    ],
+)
+def test_the_check_would_see_it(text):
+    assert offences(text)
+
+
+def test_importing_prade_and_estimating_load_no_engine():
+    code = (
+        "import sys, json, prade\n"
+        "[getattr(prade, name) for name in prade.__all__]\n"
+        "print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    loaded = json.loads(done.stdout)
+    assert "numpy" in loaded
+    assert [name for name in ENGINES if name in loaded] == []
+
+
+def test_the_door_itself_opens_without_loading_engines():
+    code = "import sys, prade.measure; print([m for m in ('opendp', 'ibis', 'duckdb', 'psycopg') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
