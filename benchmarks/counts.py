@@ -48,10 +48,10 @@ def in_database(files: object, **settings: object) -> Fingerprint:
     unit = settings.pop("unit", None)
     schema, levels, groups = job()
     found: Fingerprint = []
-    with open_source(files, **settings) as source:  # type: ignore[arg-type]
+    with open_source(files, **settings) as source:
         for level, columns in levels:
             parts = [Marginal.of(schema, names) for names in columns]
-            for answer in count(source, schema, parts, groups[level], unit):  # type: ignore[arg-type]
+            for answer in count(source, schema, parts, groups[level], unit):
                 found.append(sorted(answer[answer > 0].tolist()))
     return found
 

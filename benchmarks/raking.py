@@ -62,9 +62,9 @@ def with_mbi(prior: Prior, workload: Workload, answers: list[np.ndarray], limit:
 
     def watch(model: object) -> None:
         nonlocal spent_here
-        jax.block_until_ready(model.weights)  # type: ignore[attr-defined]  # the work is done when it is asked for
+        jax.block_until_ready(model.weights)  # the work is done when it is asked for
         arrived = time.perf_counter()
-        weights = np.bincount(row, weights=np.asarray(model.weights), minlength=len(prior))  # type: ignore[attr-defined]
+        weights = np.bincount(row, weights=np.asarray(model.weights), minlength=len(prior))
         seen.append((arrived - started - spent_here, l1(workload, answers, codes, weights), kl(prior, weights)))
         spent_here += time.perf_counter() - arrived
         if seen[-1][0] > limit or seen[-1][1] < LEVELS[-1]:

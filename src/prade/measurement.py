@@ -23,6 +23,11 @@ class Measurement:
     counts_i = true count of cell i + noise_i, where the noise is Laplace with mean 0 and scale b (density
     exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number or one a cell; 0 says that
     the count is exact.
+
+    >>> from prade import Schema, Workload
+    >>> part = Workload.marginals(Schema.from_mbi({"sex": 2}), ["sex"])[0]
+    >>> Measurement(part, [48, 55], scale=3.0).variance
+    array([18., 18.])
     """
 
     part: Part

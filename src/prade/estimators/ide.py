@@ -41,6 +41,13 @@ class IDE:
     `steps` is T (default: twice the number of parts). `order` is "random" as in the paper, "cyclic" as the authors did
     in practice (every part once a sweep, parts of a bundle together), or the parts' numbers. `projection` is
     "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
+
+    >>> from prade import IDE, Measurement, Prior, Schema, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> IDE().fit(prior, [Measurement(part, [40, 60], scale=2.0)], total=100).project(["a", "b"]).round(3).tolist()
+    [[0.267, 0.133], [0.0, 0.6]]
     """
 
     steps: int | None = None

@@ -36,6 +36,14 @@ class MAP:
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All
     climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
     met to `misfit` (L1, as a share of the total).
+
+    >>> from prade import MAP, Measurement, Prior, Schema, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> noisy = [Measurement(part, [40, 60], scale=2.0)]
+    >>> [MAP(n0=n0).fit(prior, noisy, total=100).project(["a"]).round(2).tolist() for n0 in (10, 1000)]
+    [[0.4, 0.6], [0.73, 0.27]]
     """
 
     n0: float | Literal["auto"] = "auto"

@@ -34,6 +34,14 @@ class TwoStage:
         lam_i = 1:  (Wq)_i <= y_i;                      lam_i = -1:  (Wq)_i >= y_i
 
     so stage 2 is the dual of `dual.py` with half-open boxes, and ends with a duality gap.
+
+    >>> from prade import Measurement, Prior, Schema, TwoStage, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> estimate = TwoStage().fit(prior, [Measurement(part, [70, 70], scale=2.0)], total=100)
+    >>> estimate.project(["a"]).round(3), round(estimate.report.certificate["radius"], 3)
+    (array([0.7, 0.3]), 0.4)
     """
 
     tolerance: float = 1e-8
