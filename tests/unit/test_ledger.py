@@ -157,9 +157,9 @@ def test_a_cost_of_zero_is_refused(ledger: Ledger) -> None:
 
 def test_wrong_arguments_are_named(ledger: Ledger) -> None:
     with pytest.raises(PradeError, match=r"cost must be a Budget, got 0\.1"):
-        ledger.reserve("census", "p", 0.1)  # type: ignore[arg-type]
+        ledger.reserve("census", "p", 0.1)
     with pytest.raises(PradeError, match="cap must be a Budget"):
-        ledger.open_dataset("other", UNIT, 1)  # type: ignore[arg-type]
+        ledger.open_dataset("other", UNIT, 1)
     with pytest.raises(PradeError, match="a plan's hash must be text"):
         ledger.reserve("census", "", Budget.pure("0.1"))
     with pytest.raises(PradeError, match="the name of a data set must be text"):

@@ -153,9 +153,9 @@ def test_an_ibis_table_is_counted_by_its_own_engine_and_left_open():
 def test_settings_reach_the_embedded_engine(tmp_path):
     spill = tmp_path / "spill"
     with open_source(ROWS, memory_limit="300MiB", temp_directory=spill, threads=1) as source:
-        setting = "SELECT current_setting('{}')".format
-        get = lambda name: source.connection.raw_sql(setting(name)).fetchone()[0]  # noqa: E731
-        assert (get("memory_limit"), get("threads"), get("temp_directory")) == ("300.0 MiB", 1, str(spill))
+        names = ("memory_limit", "threads", "temp_directory")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        assert source.connection.raw_sql(f"SELECT {asked}").fetchone() == ("300.0 MiB", 1, str(spill))
     with pytest.raises(DataError, match="does not start"):
         open_source(ROWS, memory_limit="much")
 
