@@ -26,13 +26,18 @@ if TYPE_CHECKING:
     from prade.estimators.ide import IDE as IDE
     from prade.estimators.map_ import MAP as MAP
     from prade.estimators.two_stage import TwoStage as TwoStage
+    from prade.groups import Groups as Groups
     from prade.layout import Layout as Layout
     from prade.ledger import Ledger as Ledger
     from prade.measurement import Measurement as Measurement
+    from prade.plan import Ask as Ask
+    from prade.plan import Level as Level
+    from prade.plan import Plan as Plan
     from prade.prior import Prior as Prior
     from prade.privacy import Budget as Budget
     from prade.privacy import Unit as Unit
     from prade.query import Query as Query
+    from prade.release import Release as Release
     from prade.schema import Column as Column
     from prade.schema import Schema as Schema
     from prade.workload import Part as Part
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used: importing the package costs milliseconds, whatever the parts need.
 _HOME = {
+    "Ask": "plan",
     "Budget": "privacy",
     "BudgetError": "errors",
     "Coded": "codec",
@@ -48,15 +54,19 @@ _HOME = {
     "Decoder": "decode",
     "Estimate": "estimate",
     "EstimationError": "errors",
+    "Groups": "groups",
     "IDE": "estimators.ide",
     "Layout": "layout",
     "Ledger": "ledger",
+    "Level": "plan",
     "MAP": "estimators.map_",
     "Measurement": "measurement",
     "Part": "workload",
+    "Plan": "plan",
     "PradeError": "errors",
     "Prior": "prior",
     "Query": "query",
+    "Release": "release",
     "Schema": "schema",
     "SchemaError": "errors",
     "TwoStage": "estimators.two_stage",

@@ -115,35 +115,9 @@ class Ledger:
         A plan that has an entry already is refused unless `again` is true, so that two runs of one plan do not pay
         twice by mistake. `note` goes into the account as it is: what was asked, at which scale, nothing private.
         """
-        _need_text(plan_hash, "a plan's hash")
-        _need_budget(cost, "cost")
         with self._file.transaction("reserve") as connection:
-            home = self._dataset(connection, dataset)
             everything = self._entries(connection)
-            own = [entry for entry in everything if entry.dataset == dataset]
-            left = self._left(home, own)
-            if cost.kind != left.kind:
-                raise PradeError(
-                    f"data set {dataset!r} is accounted in {left.kind} budget, but the cost is {cost.kind}: "
-                    f"give the cost as {left.kind}"
-                )
-            if cost == cost * 0:
-                raise PradeError("the cost is zero, but every measurement costs something: give what it costs")
-            earlier = [entry for entry in own if entry.plan_hash == plan_hash]
-            if earlier and not again:
-                raise BudgetError(
-                    f"plan {plan_hash} has entry {earlier[-1].id} ({earlier[-1].state}) on data set {dataset!r}: use "
-                    f"its measurements, which is free, or reserve with again=True, which spends {cost} more",
-                    left,
-                    cost,
-                )
-            if not cost <= left:
-                raise BudgetError(
-                    f"data set {dataset!r} has {left} left of {home.cap}, but {cost} was asked for: nothing was spent; "
-                    "ask for less, or make do with what has been measured",
-                    left,
-                    cost,
-                )
+            self._admit(self._dataset(connection, dataset), everything, plan_hash, cost, again)
             entry = Entry(len(everything) + 1, dataset, plan_hash, cost, str(note), _now())
             self._put(connection, entry)
             return entry
@@ -166,6 +140,11 @@ class Ledger:
             return entry
 
     # ------------------------------------------------------------------ reading
+
+    def check(self, dataset: str, plan_hash: str, cost: Budget, *, again: bool = False) -> None:
+        """Raise what `reserve` would raise now, and spend nothing."""
+        with self._file.transaction(None) as connection:
+            self._admit(self._dataset(connection, dataset), self._entries(connection), plan_hash, cost, again)
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
@@ -254,6 +233,40 @@ class Ledger:
             return [Entry(**{**row, "cost": Budget.from_dict(json.loads(row["cost"]))}) for row in rows]
         except ValueError as damage:
             raise self._file.damaged() from damage
+
+    def _admit(self, home: Dataset, everything: list[Entry], plan_hash: str, cost: Budget, again: bool) -> None:
+        """Refuse what may not be spent: too much, the same twice by mistake, or in another kind of budget."""
+        _need_text(plan_hash, "a plan's hash")
+        _need_budget(cost, "cost")
+        own = [entry for entry in everything if entry.dataset == home.name]
+        left = self._left(home, own)
+        if cost.kind != left.kind:
+            raise PradeError(
+                f"data set {home.name!r} is accounted in {left.kind} budget, but the cost is {cost.kind}: "
+                f"give the cost as {left.kind}"
+            )
+        if cost == cost * 0:
+            raise PradeError("the cost is zero, but every measurement costs something: give what it costs")
+        earlier = [entry for entry in own if entry.plan_hash == plan_hash]
+        if earlier and not again:
+            wrote = (
+                f"its measurements {earlier[-1].measurements_hash} were written: find and use them, which is free"
+                if earlier[-1].state == "committed"
+                else "no measurements are recorded: its run is under way, or broke off and they are lost"
+            )
+            raise BudgetError(
+                f"plan {plan_hash} is paid for already on data set {home.name!r} (entry {earlier[-1].id}, "
+                f"{earlier[-1].state}); {wrote}. To spend {cost} once more, say again=True",
+                left,
+                cost,
+            )
+        if not cost <= left:
+            raise BudgetError(
+                f"data set {home.name!r} has {left} left of {home.cap}, but {cost} was asked for: nothing was spent; "
+                "ask for less, or make do with what has been measured",
+                left,
+                cost,
+            )
 
     def _put(self, connection: sqlite3.Connection, entry: Entry) -> None:
         self._file.put(connection, "entry", {**vars(entry), "cost": _json(entry.cost)})

@@ -189,10 +189,10 @@ def toml_of_columns(columns: Iterable[Column]) -> str:
 
     # The entry's own order of keys, defaults left out (an absent key and its default mean the same).
     entries = [msgspec.to_builtins(ColumnEntry.of(column), builtin_types=(datetime.date,)) for column in columns]
-    return _one_line_arrays(tomli_w.dumps({"version": VERSION, "column": entries}))
+    return one_line_arrays(tomli_w.dumps({"version": VERSION, "column": entries}))
 
 
-def _one_line_arrays(text: str) -> str:
+def one_line_arrays(text: str) -> str:
     """Join the arrays that the writer spreads over one line an item; an item never holds a line break."""
     lines: list[str] = []
     inside = False
@@ -201,7 +201,10 @@ def _one_line_arrays(text: str) -> str:
             lines[-1] = lines[-1].removesuffix(", ") + "]"
             inside = False
         elif inside:
-            lines[-1] += line.strip() + " "
+            piece = line.strip()
+            if piece.startswith("]"):  # of an array within the array
+                lines[-1] = lines[-1].removesuffix(", ")
+            lines[-1] += piece if piece.endswith("[") else f"{piece} "
         else:
             lines.append(line)
             inside = line.endswith(" = [")

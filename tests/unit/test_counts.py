@@ -355,5 +355,40 @@ def test_too_many_keys_are_refused():
     parts = [Marginal.of(schema, ["c0", "c1", "c2"])]
     groups = {"a": list(range(2**17)), "b": list(range(2**17))}
     table = {"c0": [0], "c1": [0], "c2": [0], "a": [0], "b": [0]}
-    with open_source(table) as source, pytest.raises(WorkloadError, match="64-bit"):
+    with open_source(table) as source, pytest.raises(WorkloadError, match="at most 2,147,483,648 can be held"):
         count(source, schema, parts, groups)
+
+
+def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere():
+    schema, _ = people(8)
+    part = Marginal.of(schema, ["AGE"])
+    groups = {"STATE": [36, 36, 42], "PUMA": ["a", "b", "c"], "NATION": ["US"] * 3}
+    rows = {"AGE": [1, 1, 1, 1, 1], "STATE": [36, 36, 42, 36, 42], "PUMA": ["a", "b", "c", "c", "z"]}
+    with open_source(rows) as source:
+        by_state, by_nation, by_all = (
+            count(source, schema, [part], groups, by=by)[0].sum(axis=1).tolist()
+            for by in (["STATE"], [], ["PUMA", "STATE"])
+        )
+        assert count(source, schema, [part], groups, by=["NATION"])[0].sum() == 3  # a column that only the list has
+    assert (by_state, by_nation, by_all) == ([2, 1], [3], [1, 1, 1])
+    with open_source({"AGE": [1, 1, 1], "PUMA": ["a", "c", "z"]}) as source:  # the state follows from the place
+        assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 1]
+    with open_source({"AGE": [1], "STATE": [36]}) as source:
+        assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 0]
+        with pytest.raises(DataError, match="no column 'PUMA' or 'NATION', and its 'STATE' do not tell a row's group"):
+            count(source, schema, [part], groups, by=["STATE", "PUMA"])
+
+
+def test_levels_by_number_agree_between_join_and_comparison(monkeypatch):
+    schema, table = people(400)
+    parts = [Marginal.of(schema, ["AGE"])]
+    generator = np.random.default_rng(4)
+    puma = generator.integers(0, 30, 400)
+    groups = {"STATE": [place % 3 for place in range(25)], "PUMA": list(range(25))}
+    rows = {"AGE": table["AGE"], "PUMA": puma}
+    with open_source(rows) as source:
+        joined = count(source, schema, parts, groups, by=["STATE"])[0]
+        monkeypatch.setattr("prade.measure.counts._has_arrays", lambda source: False)
+        compared = count(source, schema, parts, groups, by=["STATE"])[0]
+    assert np.array_equal(joined, compared)
+    assert joined.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]

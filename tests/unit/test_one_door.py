@@ -12,7 +12,13 @@ import prade
 
 ROOT = Path(prade.__file__).parent
 ENGINES = ("opendp", "ibis", "duckdb", "psycopg")
-INSIDE = ("prade.measure.source", "prade.measure.counts", "prade.measure.codes", "prade.measure.noise")
+INSIDE = (
+    "prade.measure.source",
+    "prade.measure.counts",
+    "prade.measure.codes",
+    "prade.measure.noise",
+    "prade.measure.run",
+)
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 OUTSIDE = [name for name in MODULES if not name.startswith("measure/")]
 

@@ -5,6 +5,7 @@ No other part of prade opens a private source or draws noise; a test holds it to
 
 from prade.measure.counts import count
 from prade.measure.noise import add_noise
+from prade.measure.run import measure
 from prade.measure.source import Source, open_source
 
-__all__ = ["Source", "add_noise", "count", "open_source"]
+__all__ = ["Source", "add_noise", "count", "measure", "open_source"]

@@ -82,14 +82,23 @@ def joined_place(table: ir.Table, column: Column, name: str) -> ir.Table:
     return keyed.left_join(listing, keyed[key] == listing[found]).drop(key, found)
 
 
-def only_listed(rows: ir.Table, name: str, numbers: Sequence[int], by_join: bool) -> ir.Table:
-    """The rows whose number in column `name` is among `numbers`."""
+def only_listed(rows: ir.Table, name: str, places: Sequence[int], numbers: Sequence[int], by_join: bool) -> ir.Table:
+    """The rows whose place in column `name` is listed, with the number that the list gives it there instead."""
     import ibis
 
     if not by_join:
-        return rows.filter(rows[name].isin(numbers))
-    listing = ibis.literal(list(numbers), "array<int64>").unnest().name("listed").as_table()
-    return rows.semi_join(listing, rows[name] == listing.listed)
+        numbered = rows.mutate(**{name: _find(rows[name], list(zip(places, numbers, strict=True)), None).cast("int64")})
+        return numbered.filter(numbered[name].notnull())
+    pairs = ibis.literal(
+        [f"{place:020d}{number}" for place, number in zip(places, numbers, strict=True)], "array<string>"
+    )
+    entry = pairs.unnest().name("entry").as_table()
+    found, listed = f"{name}_number", f"{name}_listed"
+    listing = entry.select(
+        **{listed: entry.entry.substr(0, 20).cast("int64"), found: entry.entry.substr(20).cast("int64")}
+    )
+    joined = rows.inner_join(listing, rows[name] == listing[listed])
+    return joined.mutate(**{name: joined[found]}).drop(found, listed)
 
 
 # ---------------------------------------------------------------------- lists of values

@@ -12,7 +12,6 @@ zeros. What comes back are exact counts: they are private until noise is added.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.codec import encode
 from prade.column import Column
-from prade.errors import DataError, WorkloadError
+from prade.errors import WorkloadError
 from prade.expression import Condition, Expression
-from prade.joint import joint_codes
+from prade.groups import Groups, KeyedGroups
 from prade.measure.codes import code_of, joined_place, only_listed, place_of
 from prade.measure.source import Source, guarded
 from prade.parts import Cells, Marginal, Part, Predicate
@@ -38,20 +36,27 @@ if TYPE_CHECKING:
     from prade.schema import Schema
 
 Counts = NDArray[np.int64]
-LARGEST_KEY = 2**62
+MOST_COUNTS = 2**31  # every one of them is held, and gets noise
 PARTS_A_STATEMENT = 500
 LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
 GROUP, PERSON, TICKET = "prade_group", "prade_person", "prade_ticket"
 
 
 def count(
-    source: Source, schema: Schema, parts: Sequence[Part], groups: Any = None, unit: Unit | None = None
+    source: Source,
+    schema: Schema,
+    parts: Sequence[Part],
+    groups: Any = None,
+    unit: Unit | None = None,
+    by: Sequence[str] | None = None,
 ) -> list[Counts]:
     """Rows in each cell of each part, by group: one array of shape [groups, cells] a part.
 
-    `groups` is a public table of the level's group columns, one row a group (None: all rows are one group). With a
-    `unit` that names a person id, at most ``unit.max_rows`` rows of a person are counted (and at most
-    ``unit.per_group`` in one group), the same ones in all parts; rows without a person id are not counted.
+    `groups` is the public list of groups, a table with one row a group (None: all rows are one group); `by` are those
+    of its columns that make the groups to count (None: all of them). Rows in no listed group are left out, at every
+    level; a column of the list that the rows do not have is looked up by those that they have. With a `unit` that
+    names a person id, at most ``unit.max_rows`` rows of a person are counted (and at most ``unit.per_group`` in one
+    group), the same ones in all parts; rows without a person id are not counted.
 
     >>> import pyarrow
     >>> from prade import Column, Schema
@@ -63,7 +68,9 @@ def count(
            [0, 0, 1],
            [0, 0, 0]])]
     """
-    listed = group_list(groups)
+    everything = Groups.of(groups)
+    level = everything.level(everything.names if by is None else by)
+    listed = everything.keyed(source.columns, level.number)
     plans = _plans(schema, parts, listed)
     person = None if unit is None else unit.person_id
     rows = coded_rows(source, schema, parts, listed, person)
@@ -72,53 +79,11 @@ def count(
     return guarded(f"counting {source.name}", lambda: _answers(source, rows, plans, listed, unit))
 
 
-# ---------------------------------------------------------------------- groups
-
-
-@dataclass(frozen=True)
-class GroupList:
-    """The listed groups: their columns, and for each group its number in the product of the columns' values."""
-
-    columns: tuple[Column, ...]
-    joint: NDArray[np.int64]
-
-    @property
-    def size(self) -> int:
-        return len(self.joint)
-
-    @property
-    def product(self) -> int:
-        return math.prod(column.present for column in self.columns)
-
-
-def group_list(groups: Any) -> GroupList:
-    """The groups of a public table, in its order."""
-    from prade.schema import Schema
-    from prade.tables import column_names, distinct_values, group_cells, read_table
-
-    if groups is None:
-        return GroupList((), np.zeros(1, np.int64))
-    table = read_table(groups)
-    if not table.num_rows or not table.num_columns:
-        raise DataError("the list of groups is empty; give one row a group, or None to take all rows as one group")
-    columns = []
-    for name in column_names(table):
-        values = distinct_values(group_cells(groups, name))
-        if None in values:
-            raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")
-        columns.append(Column(name, "group", values=tuple(values)))
-    own = Schema(columns)
-    joint = joint_codes(own, encode(own, groups, columns=own.names).codes, own.names).astype(np.int64)
-    if len(np.unique(joint)) < len(joint):
-        raise DataError("the list of groups names a group twice; name each once")
-    return GroupList(own.columns, joint)
-
-
 # ---------------------------------------------------------------------- rows
 
 
 def coded_rows(
-    source: Source, schema: Schema, parts: Sequence[Part], listed: GroupList, person_id: str | None = None
+    source: Source, schema: Schema, parts: Sequence[Part], listed: KeyedGroups, person_id: str | None = None
 ) -> ir.Table:
     """The rows of listed groups as an expression: group, codes of every column that a part looks at, person."""
     table, joined = source.table, dict[Column, str]()
@@ -135,12 +100,12 @@ def coded_rows(
         source.column(person_id)
         columns[PERSON] = table[person_id]
     rows = table.select(**columns)
-    if listed.size == listed.product:
+    if listed.trivial:
         return rows.filter(rows[GROUP].notnull())
-    return only_listed(rows, GROUP, listed.joint.tolist(), _has_arrays(source))
+    return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), _has_arrays(source))
 
 
-def _group_of(table: ir.Table, listed: GroupList, places: Mapping[Column, ir.Value]) -> ir.Value:
+def _group_of(table: ir.Table, listed: KeyedGroups, places: Mapping[Column, ir.Value]) -> ir.Value:
     """The row's place in the product of the group columns; NULL for a row in no listed group."""
     import ibis
 
@@ -231,7 +196,7 @@ class _Plan:
         return numbers if self.lookup is None else self.lookup[numbers].astype(np.int64)
 
 
-def _plans(schema: Schema, parts: Sequence[Part], listed: GroupList) -> list[_Plan]:
+def _plans(schema: Schema, parts: Sequence[Part], listed: KeyedGroups) -> list[_Plan]:
     if not parts:
         raise WorkloadError("there is no part to count; give at least one")
     names = _code_names(parts)
@@ -252,15 +217,15 @@ def _plans(schema: Schema, parts: Sequence[Part], listed: GroupList) -> list[_Pl
                     "ask with a marginal, cells or a query"
                 )
     width = sum(plan.width for plan in plans)
-    if width * listed.product >= LARGEST_KEY:
+    if width * listed.size > MOST_COUNTS:
         raise WorkloadError(
-            f"{listed.product:,} groups times {width:,} cells are more than a 64-bit number tells apart; "
-            "ask for fewer parts or coarser bins"
+            f"{listed.size:,} groups times {width:,} cells are {width * listed.size:,} counts, at most {MOST_COUNTS:,} "
+            "can be held; ask for fewer parts or coarser bins"
         )
     return plans
 
 
-def _answers(source: Source, rows: Any, plans: list[_Plan], listed: GroupList, unit: Unit | None) -> list[Counts]:
+def _answers(source: Source, rows: Any, plans: list[_Plan], listed: KeyedGroups, unit: Unit | None) -> list[Counts]:
     chunks = [plans[start : start + PARTS_A_STATEMENT] for start in range(0, len(plans), PARTS_A_STATEMENT)]
     one_scan = _has_arrays(source)
     kept = ""
@@ -281,7 +246,7 @@ def _has_arrays(source: Source) -> bool:
     return source.supports(ops.Array) and source.supports(ops.Unnest)
 
 
-def _count_keys(rows: Any, plans: list[_Plan], listed: GroupList, one_scan: bool) -> list[Counts]:
+def _count_keys(rows: Any, plans: list[_Plan], listed: KeyedGroups, one_scan: bool) -> list[Counts]:
     import ibis
 
     ends = np.cumsum([plan.width for plan in plans])
@@ -297,8 +262,7 @@ def _count_keys(rows: Any, plans: list[_Plan], listed: GroupList, one_scan: bool
     key = found["key"].to_numpy().astype(np.int64)
     times = found["rows"].to_numpy().astype(np.int64)
 
-    order = np.argsort(listed.joint)
-    group = order[np.searchsorted(listed.joint[order], key // total)]
+    group = key // total
     which = np.searchsorted(ends, key % total, side="right")
     answers = []
     for place, plan in enumerate(plans):

@@ -1,0 +1,171 @@
+"""A plan's file: TOML that a person reads and edits; unknown keys are refused.
+
+It holds everything that is measured: the schema and the list of groups too, so that a release explains itself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prade.column import closest
+from prade.errors import DataError, PradeError, WorkloadError
+from prade.parts import Cells, Marginal, Part, Predicate
+from prade.privacy import Budget, Unit
+from prade.query import parse
+from prade.schema_files import columns_of_toml, one_line_arrays, toml_of_columns
+from prade.workload import Workload
+
+if TYPE_CHECKING:
+    from prade.plan import Ask, Level, Plan
+    from prade.schema import Schema
+
+VERSION = 1
+KEYS = ("version", "dataset", "budget", "unit", "level", "groups", "schema")
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """Plain values: numbers of the budget and shares as texts of exact fractions."""
+    levels = [
+        {
+            "by": list(level.by),
+            "total": str(level.total),
+            "ask": [
+                {"share": str(ask.share), "parts": [_part_to_value(part) for part in ask.workload]}
+                for ask in level.asks
+            ],
+        }
+        for level in plan.levels
+    ]
+    return {
+        "version": VERSION,
+        "dataset": plan.dataset,
+        "budget": plan.budget.to_dict(),
+        "unit": plan.unit.to_dict(),
+        "level": levels,
+        "groups": plan.groups.to_dict(),
+        "schema": tomllib.loads(toml_of_columns(plan.schema)),
+    }
+
+
+def toml_of_plan(plan: Plan) -> str:
+    """The text of the file, with what it means in comments at its head."""
+    import tomli_w
+
+    head = "\n".join(f"# {line}" for line in plan.describe().splitlines())
+    return f"{head}\n\n{one_line_arrays(tomli_w.dumps(plan_to_dict(plan)))}"
+
+
+def _part_to_value(part: Part) -> Any:
+    """A marginal as its columns; queries as {queries = [...]}; a table of cells as {columns, cells, labels}."""
+    match part:
+        case Marginal():
+            return part.columns[0] if len(part.columns) == 1 else list(part.columns)
+        case Predicate():
+            return {"queries": [query.text for query in part.queries]}
+        case Cells():
+            return {"columns": list(part.columns), "cells": part.table.tolist(), "labels": list(part.cell_labels)}
+    raise WorkloadError(f"part {part.name!r} is bound to one support's rows and cannot be in a plan")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def plan_of_file(path: str | PathLike[str]) -> Plan:
+    """The plan that a file holds."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise DataError(f"there is no plan at {path}; check the path") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not a text file; a plan is TOML") from None
+    try:
+        return plan_of_toml(text)
+    except PradeError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def plan_of_toml(text: str) -> Plan:
+    """The plan of a TOML text."""
+    import tomli_w
+
+    from prade.plan import Plan
+    from prade.schema import Schema
+
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"not TOML: {error}") from None
+    _only(found, KEYS, "a plan", optional=("groups",))
+    if found["version"] != VERSION or isinstance(found["version"], bool):
+        raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
+    schema = Schema(columns_of_toml(tomli_w.dumps(_table(found["schema"], "schema"))))
+    levels = [_level(schema, place, entry) for place, entry in enumerate(_tables(found["level"], "level"), start=1)]
+    return Plan(
+        found["dataset"],
+        schema,
+        Budget.from_dict(_table(found["budget"], "budget")),
+        Unit.from_dict(_table(found["unit"], "unit")),
+        levels,
+        _table(found.get("groups", {}), "groups") or None,
+    )
+
+
+def _level(schema: Schema, place: int, entry: Mapping[str, Any]) -> Level:
+    from prade.plan import Level
+
+    who = f"level {place}"
+    _only(entry, ("by", "total", "ask"), who, optional=("total", "ask"))
+    asks = [
+        _ask(schema, f"{who}, ask {number}", ask) for number, ask in enumerate(_tables(entry.get("ask", []), "ask"), 1)
+    ]
+    return Level(entry["by"], asks, entry.get("total"))
+
+
+def _ask(schema: Schema, who: str, entry: Mapping[str, Any]) -> Ask:
+    from prade.plan import Ask
+
+    _only(entry, ("share", "parts"), who)
+    if not isinstance(entry["parts"], list):
+        raise WorkloadError(f'{who}: parts is {entry["parts"]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
+    return Ask(Workload(schema, [_part(schema, who, value) for value in entry["parts"]]), entry["share"])
+
+
+def _part(schema: Schema, who: str, value: Any) -> Part:
+    if isinstance(value, str | list):
+        return Marginal.of(schema, value)
+    if isinstance(value, Mapping) and set(value) == {"queries"}:
+        return Predicate(*(parse(text, schema) for text in value["queries"]))
+    if isinstance(value, Mapping) and set(value) == {"columns", "cells", "labels"}:
+        return Cells(value["columns"], value["cells"], len(value["labels"]), value["labels"])
+    raise WorkloadError(
+        f"{who}: a part is a column, a list of columns, {{queries = [...]}} or {{columns = [...], cells = [...], "
+        f"labels = [...]}}; got {str(value)[:80]!r}"
+    )
+
+
+def _only(found: Mapping[str, Any], keys: tuple[str, ...], who: str, optional: tuple[str, ...] = ()) -> None:
+    for key in found:
+        if key not in keys:
+            raise DataError(f"{who}: unknown key {key!r}{closest(key, keys)}; the keys are {', '.join(keys)}")
+    for key in keys:
+        if key not in found and key not in optional:
+            raise DataError(f"{who}: {key} is not given; the keys are {', '.join(keys)}")
+
+
+def _table(found: Any, key: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise DataError(f"{key} is {str(found)[:40]!r}; write a [{key}] table")
+    return found
+
+
+def _tables(found: Any, key: str) -> list[dict[str, Any]]:
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise DataError(f"{key} is {str(found)[:40]!r}; write [[{key}]] tables (double brackets)")
+    return found

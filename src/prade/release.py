@@ -1,0 +1,185 @@
+"""A release: the folder that `prade.measure.measure` writes, and all that estimates, samples and reports start from.
+
+    plan.toml               what was asked
+    measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
+    release.json            versions, and hashes of the two files above
+    ledger.json             what it cost, what remains, under which promise
+
+Nothing in it is private. The folder is written beside its place and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.errors import DataError
+from prade.measurement import Measurement
+from prade.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", "release.json", "ledger.json"
+HASHED = (PLAN, MEASUREMENTS)
+
+Noisy = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy counts and the plan that they answer. `noisy[q][k]` are those of part k of question q: [groups, cells].
+
+    Made by `prade.measure.measure`, read again by `Release.load`.
+    """
+
+    path: Path
+    plan: Plan
+    noisy: tuple[tuple[Noisy, ...], ...]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Release:
+        """The release in a folder; a DataError where the folder is none, or one of its files has changed."""
+        folder = Path(path)
+        manifest = read_manifest(folder)
+        for name in HASHED:
+            if file_hash(folder / name) != manifest["files"].get(name):
+                raise DataError(
+                    f"{folder / name} is not the file that the release was made with (its hash differs from the one in "
+                    f"{MANIFEST}): bring the original back"
+                )
+        plan = Plan.load(folder / PLAN)
+        return cls(folder, plan, read_measurements(folder / MEASUREMENTS, plan))
+
+    def __repr__(self) -> str:
+        return f"Release({str(self.path)!r}, {self.plan!r})"
+
+    def measurements(self, level: int, group: int) -> list[Measurement]:
+        """The noisy counts of one group, one Measurement a part, totals left out: what estimators take."""
+        return [
+            Measurement(part, counts[group], float(question.scale), question.law)
+            for question, answers in zip(self.plan.questions, self.noisy, strict=True)
+            if question.level == level and not question.is_total
+            for part, counts in zip(question.parts, answers, strict=True)
+        ]
+
+    def totals(self, level: int) -> tuple[NDArray[np.float64], float]:
+        """Number of rows of each group of a level, and the standard deviation of its noise.
+
+        The mean of all that says it, the total that was asked for and the sum of each part that covers everything,
+        weighted by inverse variances: no unbiased mean is more precise.
+        """
+        weighted = np.zeros(len(self.plan.groupings[level]))
+        precision = 0.0
+        for question, answers in zip(self.plan.questions, self.noisy, strict=True):
+            for part, counts in zip(question.parts, answers, strict=True):
+                if question.level == level and part.covers:
+                    weight = 1 / (part.n_cells * question.variance)
+                    weighted += weight * counts.sum(axis=1)
+                    precision += weight
+        if not precision:
+            raise DataError(
+                f"level {self.plan.levels[level].name} has no total, and no part of it covers everybody: "
+                "ask for a marginal, or give the level a total"
+            )
+        return weighted / precision, precision**-0.5
+
+    def account(self) -> str:
+        """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
+        return "\n".join(json.loads((self.path / EXTRACT).read_text(encoding="utf-8"))["account"])
+
+
+# ---------------------------------------------------------------------- measurements
+
+
+def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
+    """All noisy counts as one table, one row a count: by question, part, group, cell."""
+    import pyarrow as pa
+
+    texts: dict[str, dict[str, int]] = {name: {} for name in ("level", "group", "part", "label", "law")}
+    pieces: dict[str, list[NDArray[Any]]] = {
+        name: [] for name in ("level", "group", "part", "cell", "label", "law", "scale", "noisy")
+    }
+
+    def places(name: str, values: Sequence[str]) -> NDArray[np.int32]:
+        known = texts[name]
+        return np.array([known.setdefault(value, len(known)) for value in values], np.int32)
+
+    for question, answers in zip(plan.questions, noisy, strict=True):
+        grouping = plan.groupings[question.level]
+        groups = places("group", grouping.labels())
+        level = places("level", [plan.levels[question.level].name])
+        law = places("law", [question.law])
+        for part, name, counts in zip(question.parts, question.names(), answers, strict=True):
+            cells = np.arange(part.n_cells, dtype=np.int32)
+            labels = places("label", part.labels(plan.schema))
+            shape = (len(grouping), part.n_cells)
+            for key, value in (
+                ("level", level),
+                ("group", groups[:, None]),
+                ("part", places("part", [name])),
+                ("cell", cells),
+                ("label", labels),
+                ("law", law),
+                ("scale", np.array([float(question.scale)])),
+                ("noisy", counts),
+            ):
+                pieces[key].append(np.broadcast_to(value, shape).ravel())
+    columns = {}
+    for name, arrays in pieces.items():
+        whole = pa.array(np.concatenate(arrays))
+        columns[name] = pa.DictionaryArray.from_arrays(whole, pa.array(list(texts[name]))) if name in texts else whole
+    return pa.table(columns)
+
+
+def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
+    """The noisy counts of a file, in the order of the plan."""
+    from prade.tables import read_table
+
+    values = read_table(path, ["noisy"])["noisy"].to_numpy()
+    shapes = [
+        [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions
+    ]
+    ends = np.cumsum([rows * cells for each in shapes for rows, cells in each])
+    if values.dtype != np.int64 or len(values) != ends[-1]:
+        raise DataError(
+            f"{path} has {len(values):,} counts, its plan asks for {ends[-1]:,}: they do not belong together"
+        )
+    pieces = iter(np.split(values, ends[:-1]))
+    return tuple(tuple(next(pieces).reshape(shape) for shape in each) for each in shapes)
+
+
+# ---------------------------------------------------------------------- the folder
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)}, {MANIFEST}") from None
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any]:
+    """What `release.json` says."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if found["format"] > FORMAT:
+            raise DataError(f"{folder} has release format {found['format']}, this version reads {FORMAT}: update prade")
+        if isinstance(found["plan"], str) and isinstance(found["files"], dict) and isinstance(found["entry"], int):
+            return dict(found)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{folder} is no release: it has no {MANIFEST}; give a folder that `measure` wrote") from None
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
+        pass
+    raise DataError(f"{folder / MANIFEST} is damaged: bring the original back")
