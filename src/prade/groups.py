@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.codec import encode
 from prade.column import Column, closest, names_of
 from prade.errors import DataError
-from prade.schema import Schema
 
 LARGEST_PLACE = 2**62
 
@@ -55,7 +53,9 @@ class Groups:
     @classmethod
     def of(cls, table: Any = None) -> Groups:
         """The groups of a public table or file, one row a group, in its order; None for one group of everybody."""
-        from prade.tables import column_names, distinct_values, group_cells, read_table
+        import pyarrow as pa
+
+        from prade.tables import column_names, distinct_values, group_cells, one_piece, plain_cells, read_table
 
         if isinstance(table, Groups):
             return table
@@ -64,18 +64,20 @@ class Groups:
         found = read_table(table)
         if not found.num_rows or not found.num_columns:
             raise DataError("the list of groups is empty; give one row a group, or None to take all rows as one group")
-        columns = []
+        columns, places = [], []
         for name in column_names(found):
-            values = distinct_values(group_cells(table, name))
+            cells = group_cells(table, name)
+            if pa.types.is_nested(cells.type):
+                raise DataError(f"column {name!r} of the list of groups holds {cells.type}; give one value a cell")
+            values = distinct_values(cells)
             if None in values:
                 raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")
             columns.append(Column(name, "group", values=tuple(values)))
-        own = Schema(columns)
-        coded = encode(own, table, columns=own.names).codes
-        codes = np.stack([coded[name].astype(np.int64) for name in own.names], axis=1)
+            places.append(one_piece(plain_cells(cells)).dictionary_encode().indices.to_numpy())
+        codes = np.stack(places, axis=1).astype(np.int64)
         if len(np.unique(codes, axis=0)) < len(codes):
             raise DataError("the list of groups names a group twice; name each once")
-        return cls(own.columns, codes)
+        return cls(tuple(columns), codes)
 
     @property
     def names(self) -> tuple[str, ...]:

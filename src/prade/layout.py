@@ -35,6 +35,7 @@ Ints = NDArray[np.int64]
 
 LARGEST_BUNDLE = 2048  # cells; a bundle's logits and masses (8 bytes each) should stay in the first-level cache
 SAMPLE_FOR_BUNDLING = 20_000
+NEGLIGIBLE = 1e-200  # of a cell's mass: its inverse, and sums of such, must stay finite
 MOST_CHUNKS = 16
 
 
@@ -202,13 +203,25 @@ class Layout:
             total += logits[self.start[b] : self.start[b + 1]][code]
         return total
 
+    def reweighted(self, prior: Joint) -> Layout:
+        """The same rows under another prior: one whose rows are those of this layout's prior, in the same order."""
+        if len(prior) != len(self.prior):
+            raise EstimationError(f"the layout is of {len(self.prior):,} rows, the other prior has {len(prior):,}")
+        weights = prior.weights
+        other = self._with_base(weights if self.kind is None else mass_per_cell(self.kind, weights, self.rows))
+        other.prior = prior
+        return other
+
     def restricted(self, allowed: NDArray[np.bool_]) -> Layout:
         """The same layout with the prior's mass taken away from the other collapsed rows (not renormalised)."""
-        narrow = copy(self)
-        narrow.base = np.where(allowed, self.base, 0.0)
+        return self._with_base(np.where(allowed, self.base, 0.0))
+
+    def _with_base(self, base: Floats) -> Layout:
+        other = copy(self)
+        other.base = base
         for cached in ("prior_masses", "occupied", "reachable"):
-            narrow.__dict__.pop(cached, None)
-        return narrow
+            other.__dict__.pop(cached, None)
+        return other
 
     def cell_masses(self, bundle_masses: Floats) -> Floats:
         """Masses of the parts' cells from masses of the bundles' cells."""
@@ -263,7 +276,7 @@ class Layout:
             rows = np.arange(self.rows)
             share = tilted.normalised()
         else:
-            rarity = self.logits(np.divide(1.0, masses, out=np.zeros(self.n_cells), where=masses > 0))
+            rarity = self.logits(np.divide(1.0, masses, out=np.zeros(self.n_cells), where=masses > NEGLIGIBLE))
             rows, share = np.empty(sample + 1, np.int64), np.empty(sample + 1)
             taken = kernels.systematic(
                 self.codes, self.start, rarity, tilted.weights, tilted.shifts, tilted.top, sample, offset, rows, share
@@ -283,7 +296,7 @@ class Layout:
         """Weights of the prior's rows from weights of the collapsed rows: each kind shared out as in the prior."""
         if self.kind is None:
             return collapsed
-        ratio = np.divide(collapsed, self.base, out=np.zeros(self.rows), where=self.base > 0)
+        ratio = np.divide(collapsed, self.base, out=np.zeros(self.rows), where=self.base > NEGLIGIBLE)
         return np.asarray(self.prior.weights * ratio[self.kind])
 
 

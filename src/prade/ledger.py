@@ -252,7 +252,8 @@ class Ledger:
             wrote = (
                 f"its measurements {earlier[-1].measurements_hash} were written: find and use them, which is free"
                 if earlier[-1].state == "committed"
-                else "no measurements are recorded: its run is under way, or broke off and they are lost"
+                else "no measurements are recorded: its run is under way, or broke off (if it had saved them, "
+                "measuring into the same folder finds them)"
             )
             raise BudgetError(
                 f"plan {plan_hash} is paid for already on data set {home.name!r} (entry {earlier[-1].id}, "

@@ -6,13 +6,15 @@ It holds everything that is measured: the schema and the list of groups too, so 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prade.column import closest
 from prade.errors import DataError, PradeError, WorkloadError
+from prade.groups import Groups
 from prade.parts import Cells, Marginal, Part, Predicate
 from prade.privacy import Budget, Unit
 from prade.query import parse
@@ -58,7 +60,9 @@ def toml_of_plan(plan: Plan) -> str:
     """The text of the file, with what it means in comments at its head."""
     import tomli_w
 
-    head = "\n".join(f"# {line}" for line in plan.describe().splitlines())
+    # TOML allows no control characters in comments, and a column's name may have some.
+    lines = (line if line.isprintable() else ascii(line)[1:-1] for line in plan.describe().split("\n"))
+    head = "\n".join(f"# {line}" for line in lines)
     return f"{head}\n\n{one_line_arrays(tomli_w.dumps(plan_to_dict(plan)))}"
 
 
@@ -85,10 +89,8 @@ def plan_of_file(path: str | PathLike[str]) -> Plan:
         raise DataError(f"there is no plan at {path}; check the path") from None
     except UnicodeDecodeError:
         raise DataError(f"{path} is not a text file; a plan is TOML") from None
-    try:
+    with _within(str(path)):
         return plan_of_toml(text)
-    except PradeError as error:
-        raise type(error)(f"{path}: {error}") from None
 
 
 def plan_of_toml(text: str) -> Plan:
@@ -102,61 +104,81 @@ def plan_of_toml(text: str) -> Plan:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"not TOML: {error}") from None
-    _only(found, KEYS, "a plan", optional=("groups",))
+    _only(found, KEYS, optional=("groups",))
     if found["version"] != VERSION or isinstance(found["version"], bool):
         raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
-    schema = Schema(columns_of_toml(tomli_w.dumps(_table(found["schema"], "schema"))))
+    with _within("schema"):
+        schema = Schema(columns_of_toml(tomli_w.dumps(_table(found["schema"], "schema"))))
     levels = [_level(schema, place, entry) for place, entry in enumerate(_tables(found["level"], "level"), start=1)]
-    return Plan(
-        found["dataset"],
-        schema,
-        Budget.from_dict(_table(found["budget"], "budget")),
-        Unit.from_dict(_table(found["unit"], "unit")),
-        levels,
-        _table(found.get("groups", {}), "groups") or None,
-    )
+    with _within("budget"):
+        budget = Budget.from_dict(_table(found["budget"], "budget"))
+    with _within("unit"):
+        unit = Unit.from_dict(_table(found["unit"], "unit"))
+    return Plan(found["dataset"], schema, budget, unit, levels, _groups(_table(found.get("groups", {}), "groups")))
+
+
+def _groups(table: Mapping[str, Any]) -> Groups:
+    for name, values in table.items():
+        if not isinstance(values, list):
+            raise DataError(f"groups: {name} is {str(values)[:40]!r}; write a list with one value a group")
+    with _within("groups"):
+        return Groups.of(table or None)
 
 
 def _level(schema: Schema, place: int, entry: Mapping[str, Any]) -> Level:
     from prade.plan import Level
 
-    who = f"level {place}"
-    _only(entry, ("by", "total", "ask"), who, optional=("total", "ask"))
-    asks = [
-        _ask(schema, f"{who}, ask {number}", ask) for number, ask in enumerate(_tables(entry.get("ask", []), "ask"), 1)
-    ]
-    return Level(entry["by"], asks, entry.get("total"))
+    with _within(f"level {place}"):
+        _only(entry, ("by", "total", "ask"), optional=("total", "ask"))
+        asks = _tables(entry.get("ask", []), "level.ask")
+        return Level(
+            entry["by"], [_ask(schema, number, ask) for number, ask in enumerate(asks, start=1)], entry.get("total")
+        )
 
 
-def _ask(schema: Schema, who: str, entry: Mapping[str, Any]) -> Ask:
+def _ask(schema: Schema, place: int, entry: Mapping[str, Any]) -> Ask:
     from prade.plan import Ask
 
-    _only(entry, ("share", "parts"), who)
-    if not isinstance(entry["parts"], list):
-        raise WorkloadError(f'{who}: parts is {entry["parts"]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
-    return Ask(Workload(schema, [_part(schema, who, value) for value in entry["parts"]]), entry["share"])
+    with _within(f"ask {place}"):
+        _only(entry, ("share", "parts"))
+        if not isinstance(entry["parts"], list):
+            raise WorkloadError(f'parts is {str(entry["parts"])[:40]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
+        return Ask(Workload(schema, [_part(schema, value) for value in entry["parts"]]), entry["share"])
 
 
-def _part(schema: Schema, who: str, value: Any) -> Part:
-    if isinstance(value, str | list):
-        return Marginal.of(schema, value)
-    if isinstance(value, Mapping) and set(value) == {"queries"}:
-        return Predicate(*(parse(text, schema) for text in value["queries"]))
-    if isinstance(value, Mapping) and set(value) == {"columns", "cells", "labels"}:
-        return Cells(value["columns"], value["cells"], len(value["labels"]), value["labels"])
+def _part(schema: Schema, value: Any) -> Part:
+    match value:
+        case str() | list():
+            return Marginal.of(schema, value)
+        case {"queries": [*texts], **rest} if not rest:
+            return Predicate(*(parse(text, schema) for text in texts))
+        case {"columns": [*columns], "cells": [*cells], "labels": [*labels], **rest} if not rest:
+            if not all(type(cell) is int for cell in cells) or not all(isinstance(label, str) for label in labels):
+                raise WorkloadError("cells are whole numbers in one list, and labels are texts, one a cell")
+            return Cells(columns, cells, len(labels), labels)
     raise WorkloadError(
-        f"{who}: a part is a column, a list of columns, {{queries = [...]}} or {{columns = [...], cells = [...], "
+        "a part is a column, a list of columns, {queries = [...]} or {columns = [...], cells = [...], "
         f"labels = [...]}}; got {str(value)[:80]!r}"
     )
 
 
-def _only(found: Mapping[str, Any], keys: tuple[str, ...], who: str, optional: tuple[str, ...] = ()) -> None:
+@contextmanager
+def _within(place: str) -> Iterator[None]:
+    """Say in front of every complaint where in the file it arose."""
+    try:
+        yield
+    except PradeError as error:
+        raise type(error)(f"{place}: {error}") from None
+
+
+def _only(found: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
     for key in found:
         if key not in keys:
-            raise DataError(f"{who}: unknown key {key!r}{closest(key, keys)}; the keys are {', '.join(keys)}")
+            hint = closest(key, keys) or f"; the keys are {', '.join(keys)}"
+            raise DataError(f"unknown key {key!r}{hint}")
     for key in keys:
         if key not in found and key not in optional:
-            raise DataError(f"{who}: {key} is not given; the keys are {', '.join(keys)}")
+            raise DataError(f"{key} is not given; the keys are {', '.join(keys)}")
 
 
 def _table(found: Any, key: str) -> dict[str, Any]:

@@ -5,7 +5,8 @@
     release.json            versions, and hashes of the two files above
     ledger.json             what it cost, what remains, under which promise
 
-Nothing in it is private. The folder is written beside its place and renamed when it is whole.
+The last two end with a seal, the hash of all that they say. Nothing in the folder is private. It is written beside its
+place and renamed when it is whole.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from prade.errors import DataError
 from prade.measurement import Measurement
-from prade.plan import Plan
+from prade.plan import Plan, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", "release.json", "ledger.json"
 HASHED = (PLAN, MEASUREMENTS)
+SEAL = "seal"
 
 Noisy = NDArray[np.int64]
 
@@ -67,8 +69,8 @@ class Release:
         """The noisy counts of one group, one Measurement a part, totals left out: what estimators take."""
         return [
             Measurement(part, counts[group], float(question.scale), question.law)
-            for question, answers in zip(self.plan.questions, self.noisy, strict=True)
-            if question.level == level and not question.is_total
+            for question, answers in self._answers(level)
+            if not question.is_total
             for part, counts in zip(question.parts, answers, strict=True)
         ]
 
@@ -76,13 +78,14 @@ class Release:
         """Number of rows of each group of a level, and the standard deviation of its noise.
 
         The mean of all that says it, the total that was asked for and the sum of each part that covers everything,
-        weighted by inverse variances: no unbiased mean is more precise.
+        weighted by inverse variances: but for the noise being discrete, no unbiased mean is more precise.
         """
+        answered = self._answers(level)
         weighted = np.zeros(len(self.plan.groupings[level]))
         precision = 0.0
-        for question, answers in zip(self.plan.questions, self.noisy, strict=True):
+        for question, answers in answered:
             for part, counts in zip(question.parts, answers, strict=True):
-                if question.level == level and part.covers:
+                if part.covers:
                     weight = 1 / (part.n_cells * question.variance)
                     weighted += weight * counts.sum(axis=1)
                     precision += weight
@@ -95,7 +98,14 @@ class Release:
 
     def account(self) -> str:
         """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
-        return "\n".join(json.loads((self.path / EXTRACT).read_text(encoding="utf-8"))["account"])
+        return "\n".join(read_sealed(self.path / EXTRACT)["account"])
+
+    def _answers(self, level: int) -> list[tuple[Question, tuple[Noisy, ...]]]:
+        """The questions of a level with their answers."""
+        if not 0 <= level < len(self.plan.levels):
+            raise DataError(f"level is {level!r}; the release has levels 0 to {len(self.plan.levels) - 1}")
+        pairs = zip(self.plan.questions, self.noisy, strict=True)
+        return [(question, answers) for question, answers in pairs if question.level == level]
 
 
 # ---------------------------------------------------------------------- measurements
@@ -168,18 +178,45 @@ def file_hash(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)}, {MANIFEST}") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
     """What `release.json` says."""
+    path = folder / MANIFEST
+    found = read_sealed(path)
+    if found["format"] > FORMAT:
+        raise DataError(f"{path} has release format {found['format']}, this version reads {FORMAT}: update prade")
+    return found
+
+
+def sealed_text(content: Mapping[str, Any]) -> str:
+    """JSON for people to read, with a seal by which `read_sealed` tells whether anything in it was changed."""
+    return json.dumps({**content, SEAL: _seal(content)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What a JSON file of a release says; a DataError where it is missing or was changed."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if found["format"] > FORMAT:
-            raise DataError(f"{folder} has release format {found['format']}, this version reads {FORMAT}: update prade")
-        if isinstance(found["plan"], str) and isinstance(found["files"], dict) and isinstance(found["entry"], int):
-            return dict(found)
+        content = json.loads(path.read_bytes())
+        if content.pop(SEAL) == _seal(content):
+            return dict(content)
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{folder} is no release: it has no {MANIFEST}; give a folder that `measure` wrote") from None
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
-        pass
-    raise DataError(f"{folder / MANIFEST} is damaged: bring the original back")
+        raise DataError(
+            f"{path.parent} is no release: it has no {path.name}; give a folder that `measure` wrote, or, to measure, "
+            "a new one"
+        ) from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (AttributeError, LookupError, TypeError, ValueError):
+        pass  # what a changed byte makes of JSON
+    raise DataError(f"{path} is damaged: bring the original back")
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _unreadable(path: Path, error: OSError) -> DataError:
+    return DataError(f"{path} cannot be read ({error.strerror}): get access to it")

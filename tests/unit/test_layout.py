@@ -346,3 +346,34 @@ def test_nothing_to_lay_out_is_refused():
         Layout(empty, Workload.marginals(schema, ["a"]))
     with pytest.raises(EstimationError, match="no parts: name at least one"):
         Layout(Prior.uniform(schema), Workload(schema, []))
+
+
+def test_another_prior_on_the_same_rows_gives_the_layout_that_it_would_make_itself():
+    schema = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
+    prior = Prior.uniform(schema)
+    workload = Workload.marginals(schema, ["a", ("a", "b")])
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(prior)))
+    other = Prior(schema, prior.codes, weights)
+    moved, fresh = Layout(prior, workload).reweighted(other), Layout(other, workload)
+    multipliers = np.linspace(-1, 1, fresh.n_cells)
+    for layout in (moved, fresh):
+        assert np.allclose(layout.prior_masses, np.concatenate(workload.answer(other)))
+    assert np.allclose(moved.evaluate(multipliers).masses, fresh.evaluate(multipliers).masses)
+    assert np.allclose(moved.expand(moved.base), weights)
+    with pytest.raises(EstimationError, match="the other prior has 3"):
+        moved.reweighted(Prior.uniform(schema, ["a"]))
+
+
+def test_masses_next_to_nothing_leave_no_infinities():
+    """A row with a mass below the smallest normal number: its inverse would overflow."""
+    schema = Schema.from_mbi({"a": 40, "b": 40, "c": 2})
+    prior = Prior.uniform(schema)
+    weights = prior.weights.copy()
+    weights[prior.codes["a"] == 7] = 5e-320
+    tiny = Prior(schema, prior.codes, weights / weights.sum())
+    workload = Workload.marginals(schema, ["a", "b"])
+    layout = Layout(tiny, workload)
+    with np.errstate(all="raise", under="ignore"):
+        tilted = layout.evaluate(np.zeros(layout.n_cells))
+        assert np.isfinite(layout.covariance(tilted, 200, 0.5)).all()
+        assert np.isfinite(layout.expand(tilted.normalised())).all()

@@ -111,11 +111,27 @@ def test_one_cell_does_not_change_how_others_are_read(tmp_path):
     assert found == [[2, 1]] * len(found)
 
 
-def test_malformed_records_are_left_out(tmp_path):
+def test_records_with_too_few_fields_are_left_out_and_with_too_many_count_by_their_first(tmp_path):
     lines = ["AGE,SEX,CODE,PUMA", "3,f,1,a", "70", "70,m,2", "70,m,2,a,5,6", "70,m,2,b", ""]
     (tmp_path / "odd.csv").write_bytes("\n".join(lines).encode() + b"\n70,\xff\xfe,2,a\n64,m,6,a\n")
     found = answers(tmp_path / "odd.csv")
-    assert found[0] == [[0, 0, 1, 0], [1, 1, 0, 0]]
+    assert found[0] == [[0, 0, 1, 0], [1, 1, 1, 0]]
+
+
+def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "prade-spill-left"
+    left.mkdir()
+    (left / "rows.tmp").write_text("private")
+    with open_source(pa.table(ROWS)) as first:
+        own = {path.name for path in tmp_path.iterdir()}
+        assert len(own) == 1
+        assert left.name not in own
+        with open_source(pa.table(ROWS)) as second:  # leaves the living one's folder alone
+            assert own < {path.name for path in tmp_path.iterdir()}
+            assert first.columns == second.columns
+        assert own == {path.name for path in tmp_path.iterdir()}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):

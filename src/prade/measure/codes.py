@@ -112,7 +112,8 @@ def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
         texts = [(str(value), place) for place, value in enumerate(column.values)]
         if kind.is_string():
             return cell, texts
-        return cell, [(value, place) for text, place in texts for value in _typed(text, kind)]
+        # "0" and "-0" are one number: a row that met both in a join would be counted twice
+        return cell, list({value: place for text, place in texts for value in _typed(text, kind)}.items())
     number = _number(column, cell)
     kind = number.type()
     listed: list[tuple[Any, int]] = []

@@ -1,10 +1,11 @@
-"""Measure: the only step that spends. Check, count, reserve, draw, write, commit, in this order and no other.
+"""Measure: the only step that spends. Check, count, prepare, reserve, draw, write, commit, in this order and no other.
 
-    check     the plan fits the ledger and the table; nothing is spent, no row is read
+    check     the plan fits the ledger, the folder can be made; nothing is spent, no row is read
     count     true counts, in memory of this function only
+    prepare   a folder beside the release's place, with the plan in it: whatever can fail shall fail here
     reserve   the cost is in the ledger, durably, before any noise is drawn
     draw      noise; from here on there is something to release
-    write     plan, noisy counts and their hashes, in a folder beside the release's place
+    write     noisy counts, and the manifest with their hashes, which seals the folder
     commit    the ledger knows the noisy counts' hash
     rename    the folder is the release, whole
 
@@ -16,24 +17,27 @@ Each step is announced to audit hooks as ("prade.step", "measure.<step>"): that 
 
 from __future__ import annotations
 
-import json
+import errno
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from prade.errors import DataError, PradeError
 from prade.ledger import Entry, Ledger
 from prade.measure.counts import count
 from prade.measure.noise import add_noise
 from prade.measure.source import Source, open_source
+from prade.measure.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.plan import Plan
 from prade.release import (
     EXTRACT,
@@ -48,13 +52,14 @@ from prade.release import (
     measurement_table,
     read_manifest,
 )
-from prade.tables import replace_file, write_table
+from prade.tables import write_table
 
 if TYPE_CHECKING:
     from prade.measure.counts import Counts
 
 BYTES_A_COUNT = 32  # more than a row of the file takes
 SPARE_BYTES = 2**20
+LIBRARIES = ("prade", "opendp", "ibis-framework", "duckdb", "numpy", "pyarrow")
 
 
 def measure(
@@ -86,7 +91,7 @@ def measure(
     ((2, 3), True)
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    place = Path(folder)
+    place = Path(folder).resolve()
     found = _existing(plan, place, ledger, again)
     if found is not None:
         return found
@@ -99,28 +104,23 @@ def measure(
         if source is not private:
             source.close()
     _step("counted")
-    _need_room(plan, place)
-    entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
-    _step("reserved")
-    staging = _staging(place, entry)
-    try:
-        noisy = [
-            [add_noise(part, question.law, question.scale, threads=threads) for part in answers]
-            for question, answers in zip(plan.questions, counts, strict=True)
-        ]
-        del counts
-        _step("drawn")
-        _write(staging, plan, noisy, entry, source.engine)
-    except OSError as error:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise DataError(
-            f"the noisy counts could not be written to {staging} ({error.strerror or type(error).__name__}): entry "
-            f"{entry.id} of data set {plan.dataset!r} is spent. Mend that, then measure with again=True, which spends "
-            f"{plan.budget} once more"
-        ) from None
-    if again:
-        _sweep(place, plan, ledger, staging)
-    return _finish(staging, place, plan, ledger)
+    with staging_folder(place) as staging:
+        makers = _try_out(plan, staging, source, threads)
+        _step("prepared")
+        entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
+        _step("reserved")
+        try:
+            noisy = _draw(plan, counts, threads)
+            del counts
+            _step("drawn")
+            _write(staging, plan, noisy, entry, makers)
+        except Exception as error:
+            raise DataError(
+                f"the noisy counts could not be written to {staging} ({reason(error)}): entry {entry.id} of data set "
+                f"{plan.dataset!r} is spent. Mend that, then measure with again=True, which spends {plan.budget} once "
+                "more"
+            ) from None
+        return _finish(staging, place, plan, ledger)
 
 
 # ---------------------------------------------------------------------- before anything is spent
@@ -128,17 +128,46 @@ def measure(
 
 def _existing(plan: Plan, place: Path, ledger: Ledger, again: bool) -> Release | None:
     """The release that the folder has, or the one that a broken-off run left complete beside it."""
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-        release = Release.load(place)
-        if release.plan != plan:
-            raise DataError(f"{place} holds the release of another plan; give a folder of its own to this one")
-        if again:
-            raise DataError(f"{place} holds a release of this plan, which is kept; a second one needs another folder")
-        return release
-    for staging in _unfinished(place):
-        if (staging / MANIFEST).exists() and read_manifest(staging)["plan"] == plan.hash:
+    try:
+        if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+            release = _released(plan, place, ledger)
+            if again:
+                raise DataError(
+                    f"{place} holds a release of this plan, which is kept; a second one needs another folder"
+                )
+            return release
+        sealed = [staging for staging in unfinished(place) if is_sealed(staging)]
+    except OSError as error:
+        raise DataError(f"{place} cannot be looked into ({reason(error)}): get access to it") from None
+    for staging in sealed:
+        try:
+            manifest = read_manifest(staging)
+        except DataError as error:
+            raise _stuck(staging, place, plan, error) from None
+        if manifest["plan"] == plan.hash:
             return _finish(staging, place, plan, ledger)
     return None
+
+
+def _released(plan: Plan, place: Path, ledger: Ledger) -> Release:
+    """The release in a folder, if it is this plan's and the ledger knows it."""
+    release = Release.load(place)
+    if release.plan != plan:
+        raise DataError(f"{place} holds the release of another plan; give a folder of its own to this one")
+    _paid(read_manifest(place), place, plan, ledger)
+    return release
+
+
+def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) -> Entry:
+    """The entry that paid for a folder's noisy counts; another ledger's would be credited with what it has not."""
+    for entry in ledger.entries(plan.dataset):
+        known = (entry.id, entry.plan_hash) == (manifest["entry"], plan.hash)
+        if known and entry.measurements_hash in (None, manifest["files"][MEASUREMENTS]):
+            return entry
+    raise DataError(
+        f"{ledger.path} did not pay for the noisy counts in {where}, which are entry {manifest['entry']} of another "
+        "ledger, or of a newer copy: give the ledger that has it, or a new folder"
+    )
 
 
 def _check(plan: Plan, place: Path, ledger: Ledger, again: bool) -> None:
@@ -154,15 +183,32 @@ def _check(plan: Plan, place: Path, ledger: Ledger, again: bool) -> None:
     ledger.check(plan.dataset, plan.hash, plan.budget, again=again)
 
 
-def _need_room(plan: Plan, place: Path) -> None:
+def _try_out(plan: Plan, staging: Path, source: Source, threads: int | None) -> dict[str, Any]:
+    """Write the plan, and try all else that could fail, while it costs nothing; which programs make the release."""
+    for question in plan.questions:
+        add_noise(np.zeros(1, np.int64), question.law, question.scale, threads=threads)
+    try:
+        _need_room(plan, staging)
+        plan.save(staging / PLAN)
+    except OSError as error:
+        raise unwritable(staging, error) from None
+    except UnicodeError:
+        raise PradeError("a text in the plan is no valid Unicode: nothing was spent; correct its names") from None
+    if Plan.load(staging / PLAN) != plan:
+        raise PradeError("the plan changes when it is written and read again: nothing was spent; please report this")
+    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return {"engine": source.engine, "versions": versions}
+
+
+def _need_room(plan: Plan, staging: Path) -> None:
     """A full disk is better noticed before the budget is spent."""
     counts = sum(
         len(plan.groupings[question.level]) * part.n_cells for question in plan.questions for part in question.parts
     )
-    needed, free = counts * BYTES_A_COUNT + SPARE_BYTES, shutil.disk_usage(place.parent).free
+    needed, free = counts * BYTES_A_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
     if free < needed:
         raise DataError(
-            f"{place.parent} has {free:,} bytes free, the release may need {needed:,}: nothing was spent; free some"
+            f"{staging.parent} has {free:,} bytes free, the release may need {needed:,}: nothing was spent; free some"
         )
 
 
@@ -188,23 +234,19 @@ def _note(plan: Plan) -> str:
 # ---------------------------------------------------------------------- after the reservation
 
 
-def _staging(place: Path, entry: Entry) -> Path:
-    return place.parent / f".{place.name}.entry-{entry.id}.unfinished"
+def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None) -> list[list[Noisy]]:
+    return [
+        [add_noise(part, question.law, question.scale, threads=threads) for part in answers]
+        for question, answers in zip(plan.questions, counts, strict=True)
+    ]
 
 
-def _unfinished(place: Path) -> list[Path]:
-    """What runs for this folder left beside it, oldest entry first."""
-    found = place.parent.glob(f".{place.name}.entry-*.unfinished")
-    return sorted(found, key=lambda path: (len(path.name), path.name))
-
-
-def _write(staging: Path, plan: Plan, noisy: Sequence[Sequence[Noisy]], entry: Entry, engine: str) -> None:
-    """Everything but the ledger's extract; the manifest comes last and says that the rest is whole."""
-    staging.mkdir()
-    plan.save(staging / PLAN)
+def _write(
+    staging: Path, plan: Plan, noisy: Sequence[Sequence[Noisy]], entry: Entry, makers: Mapping[str, Any]
+) -> None:
+    """The noisy counts, and then the manifest, which says that the folder is whole."""
     write_table(measurement_table(plan, noisy), staging / MEASUREMENTS)
     _step("written")
-    libraries = ("prade", "opendp", "ibis-framework", "duckdb", "numpy", "pyarrow")
     manifest = {
         "format": FORMAT,
         "plan": plan.hash,
@@ -212,12 +254,12 @@ def _write(staging: Path, plan: Plan, noisy: Sequence[Sequence[Noisy]], entry: E
         "entry": entry.id,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": {name: file_hash(staging / name) for name in HASHED},
-        "engine": engine,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in libraries}},
+        **makers,
     }
-    _write_json(staging / MANIFEST, manifest)
-    _sync(staging)
-    _sync(staging.parent)
+    sync(staging)
+    write_sealed(staging / MANIFEST, manifest)
+    sync(staging)
+    sync(staging.parent)
     _step("sealed")
 
 
@@ -225,31 +267,32 @@ def _finish(staging: Path, place: Path, plan: Plan, ledger: Ledger) -> Release:
     """Commit what is whole and give it its name. Another run may be doing the same: whoever is first, is."""
     try:
         manifest = read_manifest(staging)
-        entry = ledger.commit(manifest["entry"], manifest["files"][MEASUREMENTS])
+        release = Release.load(staging)
+        entry = _paid(manifest, staging, plan, ledger)
+        entry = ledger.commit(entry.id, manifest["files"][MEASUREMENTS])
         _step("committed")
-        _write_json(staging / EXTRACT, _extract(ledger, entry))
+        write_sealed(staging / EXTRACT, _extract(ledger, entry))
         _step("extracted")
         os.replace(staging, place)
-        _sync(place.parent)
+        sync(place.parent)
         _step("renamed")
-    except (OSError, DataError) as error:
-        if place.is_dir() and not staging.exists():
-            return Release.load(place)
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"the noisy counts are complete in {staging}, but could not become {place} "
-            f"({error.strerror or type(error).__name__}): mend that and measure again, which will spend nothing"
-        ) from None
-    return Release.load(place)
+    except (OSError, PradeError) as error:
+        if staging.exists() or not place.is_dir():
+            raise _stuck(staging, place, plan, error) from None
+        release = _released(plan, place, ledger)
+    sweep(place)
+    return replace(release, path=place)
 
 
-def _sweep(place: Path, plan: Plan, ledger: Ledger, keep: Path) -> None:
-    """Remove what earlier runs of this plan for this folder left incomplete; whoever says `again` has given them up."""
-    own = {_staging(place, entry) for entry in ledger.entries(plan.dataset) if entry.plan_hash == plan.hash}
-    for staging in _unfinished(place):
-        if staging in own and staging != keep and not (staging / MANIFEST).exists():
-            shutil.rmtree(staging, ignore_errors=True)
+def _stuck(staging: Path, place: Path, plan: Plan, error: Exception) -> DataError:
+    """What to do with noisy counts that are paid for but not yet a release."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+        return DataError(f"{place} was taken meanwhile: the release is {staging}, whole; give that folder a name")
+    return DataError(
+        f"the noisy counts in {staging} are paid for, but could not become {place} ({reason(error)}). Mend that and "
+        "measure again, which spends nothing. Or give them up: remove that folder and measure with again=True, which "
+        f"spends {plan.budget} once more"
+    )
 
 
 def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
@@ -264,21 +307,6 @@ def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
         "remaining": ledger.remaining(entry.dataset).to_dict(),
         "account": ledger.account(entry.dataset).splitlines(),
     }
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replace_file(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable; systems that cannot open a folder do so by themselves."""
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _step(name: str) -> None:

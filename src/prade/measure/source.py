@@ -13,7 +13,8 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -22,10 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prade.column import closest
 from prade.errors import DataError, PradeError
+from prade.measure.held import held
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+SPILL = "prade-spill-"
 Result = TypeVar("Result")
 KINDS = (".parquet", ".csv", ".csv.gz")
 HELP = (
@@ -99,7 +102,9 @@ def open_source(
     removed at the end when None) and `threads` belong to the embedded DuckDB and are refused elsewhere.
 
     A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
-    change how all others are read. A record with too few or too many fields is left out.
+    change how all others are read. A record with too few fields is left out, of one with too many the first count. The
+    file must be one that a CSV writer wrote: a quote that opens a field and is never closed takes the records after it
+    along, up to the next quote, and then one row changes more than its own counts.
 
     >>> import pyarrow
     >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
@@ -188,6 +193,7 @@ def _csv_table(connection: Any, files: list[str]) -> Any:
         escape='"',
         nullstr="",
         ignore_errors=True,
+        strict_mode=False,  # strict, one stray carriage return makes the engine fail on the whole file
     )
 
 
@@ -241,17 +247,16 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
     """A DuckDB of our own, and what closes it. It spills to a private folder, never to the current one."""
     import ibis
 
+    keeping = ExitStack()
     spill = settings["temp_directory"]
-    own = tempfile.mkdtemp(prefix="prade-") if spill is None else None
     options = {key: value for key, value in settings.items() if value is not None}
-    options |= {"temp_directory": str(own or spill), **more}
+    options |= {"temp_directory": str(keeping.enter_context(_spill_folder()) if spill is None else spill), **more}
     connection: Any = None
 
     def release() -> None:
         if connection is not None:
             connection.disconnect()
-        if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
+        keeping.close()
 
     try:
         connection = ibis.duckdb.connect(database, **options)
@@ -260,6 +265,22 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
         release()
         raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None
     return connection, release
+
+
+@contextmanager
+def _spill_folder() -> Iterator[Path]:
+    """A folder for what does not fit in memory. It may come to hold private rows: what killed runs left is removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
+        with suppress(OSError), held(left) as abandoned:  # another user's, or gone meanwhile
+            if abandoned:
+                shutil.rmtree(left, ignore_errors=True)
+    own = Path(tempfile.mkdtemp(prefix=SPILL))
+    try:
+        with held(own, wait=True):
+            own.mkdir(mode=0o700, exist_ok=True)  # somebody may have swept it before it was held
+            yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 # ---------------------------------------------------------------------- databases

@@ -1,0 +1,95 @@
+"""Where a release is made before it has its name: a hidden folder beside the release's place.
+
+The manifest is written last and seals it: a sealed folder holds all that was paid for, and any run may finish it. A
+folder without a seal is worth nothing once its run is gone, and later runs remove it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from prade.errors import DataError, PradeError
+from prade.measure.held import held
+from prade.release import EXTRACT, MANIFEST, sealed_text
+from prade.tables import replace_file
+
+UNFINISHED = ".unfinished"
+
+
+@contextmanager
+def staging_folder(place: Path) -> Iterator[Path]:
+    """A new folder beside `place`; it goes away with this block, unless it has been sealed or renamed."""
+    staging = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
+    try:
+        staging.mkdir()
+    except OSError as error:
+        raise unwritable(staging, error) from None
+    try:
+        with held(staging, wait=True):
+            yield staging
+    finally:
+        if not is_sealed(staging):
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def unfinished(place: Path) -> list[Path]:
+    """The folders that runs for this place have beside it."""
+    if not place.parent.is_dir():
+        return []
+    start = f".{place.name}."
+    return sorted(
+        path for path in place.parent.iterdir() if path.name.startswith(start) and path.name.endswith(UNFINISHED)
+    )
+
+
+def is_sealed(staging: Path) -> bool:
+    """Whether everything that was paid for is in the folder."""
+    return (staging / MANIFEST).exists()
+
+
+def sweep(place: Path) -> None:
+    """Remove what runs left incomplete beside a release, and in it, when they were killed or overtaken."""
+    with suppress(OSError):  # it is only a matter of tidiness
+        for stray in place.glob(f".{EXTRACT}.*"):
+            stray.unlink(missing_ok=True)
+        for staging in unfinished(place):
+            with held(staging) as mine:
+                if mine and not is_sealed(staging):
+                    shutil.rmtree(staging, ignore_errors=True)
+
+
+def unwritable(staging: Path, error: OSError) -> DataError:
+    """The error for a folder that cannot be written, before the budget is touched."""
+    return DataError(
+        f"{staging} cannot be written ({reason(error)}): nothing was spent; mend that, or give another folder"
+    )
+
+
+def reason(error: Exception) -> str:
+    """Why, in a few words; only the system's and our own words are sure to quote nothing private."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) if isinstance(error, PradeError) else type(error).__name__
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file of a release, whole or not at all."""
+    with replace_file(path) as temporary:
+        temporary.write_text(sealed_text(content), encoding="utf-8")
+
+
+def sync(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can; the files themselves are durable already."""
+    if hasattr(os, "O_DIRECTORY"):
+        with suppress(OSError):  # some network file systems cannot; that is no reason to lose what was paid for
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -1,0 +1,287 @@
+"""Rows from a distribution: as many as wanted, with as little sampling error as whole rows allow.
+
+`draw` is systematic sampling along an order in which neighbours are alike; `improve` then replaces rows by similar
+ones until the sample's one- and two-way tables are close to the distribution's. Only rows with weight are ever
+taken, so what cannot occur does not. Everything here is post-processing: seeded, free of privacy cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade import sample_kernels
+from prade.errors import EstimationError
+from prade.joint import Codes, Joint
+from prade.kernels import Floats, Ints
+from prade.sample_kernels import Links
+
+if TYPE_CHECKING:
+    from prade.codec import Coded
+    from prade.schema import Schema
+
+Pairs = Literal["all"] | Sequence[tuple[str, str]]
+
+PASSES = 4
+CANDIDATES = 16  # rows that a visit to a slot looks at
+DETAIL = 32  # rows in the pool for each row of the sample
+ROWS_FOR_ORDER = 20_000
+LARGEST_WIDTH = 4096  # codes of all columns together; the tables take 20 bytes for each pair of codes
+
+
+def sample(
+    joint: Joint, n: int, seed: int, *, order: Ints | None = None, pairs: Pairs = "all", passes: int = PASSES
+) -> Coded:
+    """n rows of a distribution: `draw`, then `improve`; with no passes `draw` alone.
+
+    >>> from prade import Prior, Schema
+    >>> sample(Prior.uniform(Schema.from_mbi({"a": 2, "b": 3})), 12, seed=1).project(["a", "b"]) * 12
+    array([[2., 2., 2.],
+           [2., 2., 2.]])
+    """
+    from prade.codec import Coded
+
+    if order is None:
+        order = ordering(joint.codes, joint.schema, pairs=pairs)
+    rows = draw(joint.weights, n, seed, order=order)
+    rows = improve(joint.codes, joint.schema, joint.weights, rows, order=order, pairs=pairs, seed=seed, passes=passes)
+    return Coded(joint.schema, {name: code[rows] for name, code in joint.codes.items()})
+
+
+def draw(weights: NDArray[Any], n: int, seed: int, *, order: Ints | None = None) -> Ints:
+    """Systematic sample: n row numbers, row j floor(n q_j) or ceil(n q_j) times, n q_j on average.
+
+    The rows are laid end to end in `order` (see `ordering`; as they come when None), each as long as its weight, and
+    n equally spaced marks with a random start pick theirs. Any stretch of the order gets its share to within one row:
+    the nearer alike rows are, the less the sample's tables vary. The result is in random order.
+
+    >>> sorted(draw([0.5, 0.0, 0.25, 0.25], 4, seed=7).tolist())
+    [0, 0, 2, 3]
+    """
+    q = _checked_weights(weights)
+    _check_whole(n=n, seed=seed)
+    generator = np.random.default_rng(seed)
+    rows = _systematic(q, n, generator, None if order is None else _checked_order(order, len(q)))
+    generator.shuffle(rows)
+    return rows
+
+
+def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
+    """An order of the rows in which neighbours are alike: sorted column after column, the most telling column first.
+
+    A column tells sum_b I(a; b), its mutual information with all others, counted on some 20,000 rows. The order
+    does not depend on weights: calculate it once for all distributions on the same rows. With `pairs`, only they and
+    their columns count.
+
+    >>> from prade import Schema
+    >>> schema = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
+    >>> rows = {"a": np.array([2, 0, 1, 0]), "b": np.array([0, 1, 0, 1]), "c": np.array([1, 0, 0, 1])}
+    >>> ordering(rows, schema)       # a tells b, b tells less of a, c is told by nothing
+    array([1, 3, 2, 0])
+    """
+    table = _Tables(schema, codes, pairs)
+    sparse = np.arange(0, table.rows, max(1, table.rows // ROWS_FOR_ORDER))
+    keys: list[NDArray[np.uint64]] = []
+    room = 0
+    for a in np.argsort(-table.information(sparse), kind="stable"):
+        size = table.sizes[a]
+        code = codes[table.names[a]].astype(np.uint64)
+        if room < size:  # columns share a 64-bit key as long as they fit: few keys sort faster than many columns
+            keys.append(code)
+            room = 2**64
+        else:
+            keys[-1] = keys[-1] * np.uint64(size) + code
+        room //= size
+    return np.lexsort(keys[::-1])
+
+
+def improve(
+    codes: Codes,
+    schema: Schema,
+    weights: NDArray[Any],
+    rows: NDArray[Any],
+    *,
+    seed: int,
+    order: Ints | None = None,
+    pairs: Pairs = "all",
+    passes: int = PASSES,
+    candidates: int = CANDIDATES,
+    detail: int = DETAIL,
+) -> Ints:
+    """A sample of the same size whose one- and two-way tables are nearer to the distribution's.
+
+        minimise  sum over cells c of all tables  H_c(x_c - m_c),    m_c = n q(c)
+
+    x_c is the sample's count in cell c. H_c is quadratic up to h_c = max(1/2, sqrt(pi m_c / 2)) and has slope one
+    beyond: close to E|x_c - X| when the true count X varies about m_c as counts do (Poisson). That is the expected
+    L1 error against the truth rather than the L1 distance from an estimate, and it is smoother to search on.
+
+    Each of `passes` visits every slot of the sample in random order, empties it, and fills it with the cheapest of the
+    row that was there and `candidates` others. These come from a pool of detail * n rows drawn from the distribution
+    and sorted by `order` (see `ordering`), at a distance from the old row whose logarithm is uniform: alike rows
+    change little at once, far ones mend what no alike row can. The tables to be met are the pool's too, unless the
+    rows with weight are no more than those of the pool: then they are exact. The objective never rises. The result is
+    in random order; it depends on the arguments only.
+
+    `pairs` are the pairs of columns to count ("all" of them by default); the columns in them are counted singly too.
+
+    The price is a small bias: a cell that expects less than half a row is nearest to its expectation when empty, so
+    rare combinations become somewhat rarer. Who needs every row to get its share on average keeps what `draw` gave.
+
+    >>> from prade import Prior, Schema
+    >>> prior = Prior.uniform(Schema.from_mbi({"a": 2, "b": 2}))
+    >>> rows = improve(prior.codes, prior.schema, prior.weights, np.array([0, 0, 0, 1]), seed=1)
+    >>> sorted(rows.tolist())
+    [0, 1, 2, 3]
+    """
+    q = _checked_weights(weights)
+    _check_whole(seed=seed, passes=passes, candidates=candidates, detail=detail)
+    if detail == 0:
+        raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
+    table = _Tables(schema, codes, pairs)
+    if table.rows != len(q):
+        raise EstimationError(f"there are {len(q)} weights for {table.rows} coded rows: give one weight a row")
+    given = _checked_rows(rows, q)
+    generator = np.random.default_rng([seed, 1])  # not the stream of `draw`, which may have the same seed
+    n = len(given)
+    if n == 0 or passes == 0 or candidates == 0:
+        return generator.permutation(given)
+    along = ordering(codes, schema, pairs=pairs) if order is None else _checked_order(order, len(q))
+    place = np.empty(len(q), np.int64)
+    place[along] = np.arange(len(q))
+    drawn = _systematic(q, detail * n, generator, along)
+    pool = np.concatenate([drawn, given])
+    sorted_by_place = np.argsort(place[pool], kind="stable")
+    pool, from_given = pool[sorted_by_place], sorted_by_place >= len(drawn)
+    slots = np.flatnonzero(from_given)
+    places = table.places(pool)
+    positive = np.flatnonzero(q)
+    if len(positive) <= len(drawn):
+        wanted = table.masses(table.places(positive), n * q[positive] / q.sum()).astype(np.float32)
+    else:
+        wanted = table.masses(places, np.where(from_given, 0.0, 1 / detail)).astype(np.float32)
+    steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
+    counts = table.masses(places[slots], np.ones(n)).astype(np.int32)
+    slopes = np.empty(counts.shape, np.int16)
+    sample_kernels.all_slopes(wanted, steepness, counts, slopes)
+    for _ in range(passes):
+        visits = generator.permutation(n)
+        distances = np.exp(generator.random((n, candidates)) * np.log(len(pool))).astype(np.int64)
+        offsets = np.where(generator.random((n, candidates)) < 0.5, -distances, distances)
+        sample_kernels.search(
+            places, slots, visits, offsets, table.first, table.partner, wanted, steepness, counts, slopes
+        )
+    return generator.permutation(pool[slots])
+
+
+class _Tables:
+    """The tables of pairs of columns, laid out as `sample_kernels` wants them."""
+
+    def __init__(self, schema: Schema, codes: Codes, pairs: Pairs) -> None:
+        wanted = _checked_pairs(codes, pairs)
+        self.names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
+        self.sizes = schema.shape(self.names)
+        self.codes = codes
+        lengths = {len(codes[name]) for name in self.names}
+        if len(lengths) != 1:
+            raise EstimationError(
+                f"the coded columns have {len(lengths)} different lengths: give at least one column, all equally long"
+            )
+        self.rows = lengths.pop()
+        self.width = sum(self.sizes)
+        if self.width > LARGEST_WIDTH:
+            raise EstimationError(
+                f"the {len(self.names)} columns have {self.width} codes together, more than {LARGEST_WIDTH}: "
+                "use coarser bins, or give `pairs` without the largest columns"
+            )
+        self.start = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        at = {name: a for a, name in enumerate(self.names)}
+        chosen = combinations(self.names, 2) if wanted is None else wanted
+        links = {(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen} | {(a, a) for a in at.values()}
+        one, other = np.array(sorted(links)).T
+        self.first: Links = np.searchsorted(one, np.arange(len(self.names) + 1)).astype(np.uint32)
+        self.partner: Links = other.astype(np.uint32)
+
+    def places(self, rows: Ints) -> NDArray[np.uint16]:
+        """The rows' places in the tables, one a column."""
+        found = np.empty((len(self.names), len(rows)), np.uint16)
+        for a, name in enumerate(self.names):
+            code = self.codes[name][rows]
+            # the compiled loops do not look: a code outside its column would write outside the tables
+            if code.min(initial=0) < 0 or code.max(initial=0) >= self.sizes[a]:
+                raise EstimationError(f"column {name!r} has codes outside 0 to {self.sizes[a] - 1}: see prade.encode")
+            np.add(code, self.start[a], out=found[a], casting="unsafe")
+        return np.ascontiguousarray(found.T)
+
+    def masses(self, places: NDArray[np.uint16], weights: Floats) -> Floats:
+        """The mass of weighted rows in every cell."""
+        mass = np.zeros((self.width, self.width))
+        sample_kernels.tables(places, weights, self.first, self.partner, mass)
+        return mass
+
+    def information(self, rows: Ints) -> Floats:
+        """Each column's mutual information with the others, summed, in nats."""
+        mass = self.masses(self.places(rows), np.full(len(rows), 1 / max(len(rows), 1)))
+        single = np.diag(mass)
+        ratio = np.divide(mass, np.outer(single, single), out=np.ones_like(mass), where=mass > 0)
+        summed = np.add.reduceat(np.add.reduceat(mass * np.log(ratio), self.start, axis=0), self.start, axis=1)
+        both = summed + summed.T
+        return np.asarray(both.sum(axis=0) - np.diag(both))
+
+
+def _systematic(q: Floats, n: int, generator: np.random.Generator, order: Ints | None) -> Ints:
+    edges = np.cumsum(q if order is None else q[order])
+    marks = (np.arange(n) + generator.random()) * (edges[-1] / max(n, 1))
+    # rounding may carry the last mark to the end, where it would pick a row without weight
+    found = np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right")
+    return np.asarray(found if order is None else order[found])
+
+
+def _check_whole(**settings: int) -> None:
+    for name, value in settings.items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
+            raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
+
+
+def _checked_weights(weights: NDArray[Any]) -> Floats:
+    q = np.asarray(weights, dtype=np.float64)
+    if q.ndim != 1 or not np.isfinite(q).all() or (q < 0).any() or not q.sum() > 0:
+        raise EstimationError("weights must be one finite number a row, none negative and not all zero")
+    return q
+
+
+def _checked_order(order: Ints, rows: int) -> Ints:
+    found = np.asarray(order)
+    fits = found.shape == (rows,) and found.dtype.kind in "iu" and found.min() >= 0 and found.max() < rows
+    if not fits or (np.bincount(found, minlength=rows) != 1).any():
+        raise EstimationError(f"order must have each of the {rows} rows once: take it from prade.sample.ordering")
+    return found
+
+
+def _checked_rows(rows: NDArray[Any], q: Floats) -> Ints:
+    given = np.asarray(rows)
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+        raise EstimationError("rows must be a list of row numbers, as `draw` returns it")
+    if len(given) and (given.min() < 0 or given.max() >= len(q)):
+        raise EstimationError(f"rows must be numbers from 0 to {len(q) - 1}: draw them with the same weights")
+    if (q[given.astype(np.int64)] == 0).any():
+        raise EstimationError("some of the rows have no weight: draw them with the same weights")
+    return given.astype(np.int64)
+
+
+def _checked_pairs(codes: Codes, pairs: Pairs) -> Sequence[tuple[str, str]] | None:
+    """The pairs, None for all."""
+    if isinstance(pairs, str):
+        if pairs != "all":
+            raise EstimationError(f'pairs is {pairs!r}: give "all" or a list of pairs of columns')
+        return None
+    if len(pairs) == 0:
+        raise EstimationError('pairs is empty: give "all" or a list of pairs of columns')
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or any(name not in codes for name in pair):
+            raise EstimationError(f"{pair!r} is not a pair of two different columns among {', '.join(codes)}")
+    return pairs

@@ -1,0 +1,134 @@
+"""Borrowing strength: a group's noisy answers, read together with how public groups differ from each other.
+
+Let x_g be the true shares of group g in all measured cells, m_g what its prior says, y_g its noisy answers. We take
+
+    x_g = m_g + u_g,        u_g ~ N(0, S),      S = a B + (w / n) C
+    y_g = x_g + noise_g,    variances v_g
+
+B is the covariance of cells between public groups beyond sampling: places differ together in many cells (where rents
+are high, so are incomes), and a few such directions survive noise that would drown cell-by-cell answers. C is the
+covariance of one row's cells within its group; C / n is what n rows vary by, and also the curvature of KL: w = n / n0
+in `MAP`'s words. The numbers a and w are those under which all groups' answers together are most likely (empirical
+Bayes), or rather the smallest within `DOUBT` nats of it, so that where noise drowns the deviations the prior stays.
+
+The posterior mean and variances are answers again, with far less noise, that estimators take as Gaussian ones. All of
+it is post-processing of noisy answers and public data. Efron and Morris (1973); Fay and Herriot (1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DOUBT = 3.0  # nats: as in prade.estimators.worth
+RATIOS = np.concatenate([[0.0], np.geomspace(1e-2, 1e2, 9)])  # a n / w in units of the traces of C and B
+SCALES = np.geomspace(1e-6, 1e6, 145)
+ROWS_A_CELL = 100  # of the sample that C is estimated from
+FEWEST_GROUPS = 3  # that say anything about differences between groups
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How cells vary in public data: `between` groups beyond sampling, and `within`, from row to row of a group."""
+
+    between: Floats
+    within: Floats
+
+    @classmethod
+    def of(cls, cells: Sequence[NDArray[Any]], sizes: Sequence[int], group: Ints, n_groups: int, seed: int) -> Spread:
+        """From each row's cell in every part (its size for none) and its group.
+
+        `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
+        minus what sampling alone would make of it, cut to its positive part.
+        """
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.bincount(group, minlength=n_groups).astype(float)
+        shares = np.zeros((n_groups, start[-1]))
+        for k, cell in enumerate(cells):
+            flat = np.bincount(group * (sizes[k] + 1) + cell, minlength=n_groups * (sizes[k] + 1))
+            shares[:, start[k] : start[k + 1]] = flat.reshape(n_groups, -1)[:, : sizes[k]]
+        used = rows > 1
+        shares[used] /= rows[used, None]
+        chosen = np.random.default_rng(seed).permutation(len(group))[: ROWS_A_CELL * int(start[-1])]
+        within = _within(cells, sizes, start, chosen, shares[group[chosen]])
+        if used.sum() < FEWEST_GROUPS:
+            return cls(np.zeros_like(within), within)
+        weight = rows[used] / rows[used].sum()
+        away = shares[used] - weight @ shares[used]
+        raw = (away.T * weight) @ away - within * float(weight @ (1 / rows[used]))
+        values, vectors = np.linalg.eigh(raw)
+        return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
+
+
+def _within(cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, rows: Ints, expected: Floats) -> Floats:
+    """Mean of (e - expected)(e - expected)', e being the 0/1 vector of a row's cells."""
+    indicators = -expected
+    for k, cell in enumerate(cells):
+        mine = cell[rows].astype(np.int64)
+        inside = np.flatnonzero(mine < sizes[k])
+        indicators[inside, start[k] + mine[inside]] += 1.0
+    return np.asarray(indicators.T @ indicators / len(rows))
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """The posterior under the most likely S, ready for any group, in the directions of the whitened S."""
+
+    root: Floats  # standard deviations of the noise in the cells, for a group of `rows` rows
+    rows: float
+    directions: Floats
+    values: Floats
+    ratio: float
+    scale: float
+
+    @classmethod
+    def fit(cls, spread: Spread, deviations: Floats, rows: Floats, deviation_of_noise: Floats) -> Smoother:
+        """From deviations y_g - m_g [groups, cells], numbers of rows, and the noise's standard deviation in counts."""
+        typical = float(np.exp(np.mean(np.log(rows))))
+        root = deviation_of_noise / typical
+        factor = (typical / rows) ** 2  # noise variance in shares, relative to the typical group's
+        whitened = deviations / root
+        within = spread.within / typical / np.outer(root, root)
+        between = spread.between / np.outer(root, root)
+        traces = np.trace(within), np.trace(between)
+        ratios = RATIOS if traces[1] > 0 else RATIOS[:1]
+        found = []
+        for ratio in ratios:
+            shape = within / traces[0] + (ratio / traces[1] * between if ratio else 0.0)
+            values, vectors = np.linalg.eigh(shape)
+            values = np.maximum(values, 0.0)
+            squares = (whitened @ vectors) ** 2
+            for scale in SCALES:
+                variance = scale * values + factor[:, None]
+                likelihood = -0.5 * float(np.sum(np.log(variance) + squares / variance))
+                found.append((likelihood, scale * float(values.sum()), float(ratio), float(scale)))
+        best = max(each[0] for each in found)
+        _, _, ratio, scale = min((each for each in found if each[0] >= best - DOUBT), key=lambda each: each[1])
+        shape = within / traces[0] + (ratio / traces[1] * between if ratio else 0.0)
+        values, vectors = np.linalg.eigh(shape)
+        return cls(root, typical, vectors, scale * np.maximum(values, 0.0), ratio, scale)
+
+    def posterior(self, deviation: Floats, rows: float) -> tuple[Floats, Floats]:
+        """Mean and variances of u_g given the group's deviation y_g - m_g."""
+        noise = (self.rows / rows) ** 2
+        kept = self.values / (self.values + noise)
+        mean = self.directions @ (kept * (self.directions.T @ (deviation / self.root)))
+        variance = self.directions**2 @ (kept * noise)
+        return self.root * mean, self.root**2 * variance
+
+
+def smooth_totals(noisy: Floats, deviation: float, expected: Floats) -> Floats:
+    """Numbers of rows drawn towards what was expected, as far as they scatter no more than their noise does.
+
+    n_g ~ N(expected_g, t^2), t^2 = mean squared deviation of the noisy numbers minus the noise's variance.
+    """
+    away = noisy - expected
+    spread = max(float(np.mean(away**2)) - deviation**2, 0.0)
+    return np.asarray(expected + away * (spread / (spread + deviation**2) if deviation else 1.0))

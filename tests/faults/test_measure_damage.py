@@ -1,0 +1,406 @@
+"""What `measure` and `Release.load` do with damaged files, wrong folders and wrong ledgers, and when a helper fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.errors import BudgetError, DataError, PradeError
+from prade.measure import measure, run
+from prade.plan import Level, Plan
+from prade.release import Release
+
+ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
+FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")
+
+
+class Killed(BaseException):
+    """In place of a kill."""
+
+
+def plan_of(*towns: str, columns: Schema | None = None) -> Plan:
+    schema = columns or Schema([Column("AGE", "numeric", edges=[18, 65])])
+    asked = Workload.all_marginals(schema, 1)
+    return Plan("people", schema, Budget.pure(1), Unit(1), [Level("TOWN", asked)], groups={"TOWN": list(towns)})
+
+
+PLAN = plan_of("a", "b")
+
+
+def new_ledger(path: Path) -> Ledger:
+    ledger = Ledger(path)
+    ledger.open_dataset("people", Unit(1), Budget.pure(3))
+    return ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return new_ledger(tmp_path / "budget.ledger")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ledger and a release in it."""
+    home = tmp_path_factory.mktemp("original")
+    measure(PLAN, ROWS, home / "release", new_ledger(home / "budget.ledger"))
+    return home
+
+
+@pytest.fixture
+def home(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "home"))
+
+
+@pytest.fixture
+def sealed(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a run that was killed at the seal leaves, for the folder `tmp_path / "release"`."""
+    return seal(tmp_path / "release", ledger, monkeypatch)
+
+
+def seal(place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with monkeypatch.context() as context:
+        context.setattr(run, "_finish", raising(Killed()))
+        with pytest.raises(Killed):
+            measure(PLAN, ROWS, place, ledger)
+    (staging,) = place.parent.glob(".*.unfinished")
+    return staging
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+def hidden(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def same(one: Release, other: Release) -> bool:
+    return all(
+        np.array_equal(left, right)
+        for mine, theirs in zip(one.noisy, other.noisy, strict=True)
+        for left, right in zip(mine, theirs, strict=True)
+    )
+
+
+# ---------------------------------------------------------------- a release that was changed
+
+
+@pytest.mark.parametrize("name", FILES[:3])
+def test_no_changed_byte_passes(home: Path, name: str) -> None:
+    """One bit of each byte in turn is changed: the file is refused by its name, or says the same as ever."""
+    path = home / "release" / name
+    sound = path.read_bytes()
+    complaints = []
+    for place in range(len(sound)):
+        changed = bytearray(sound)
+        changed[place] ^= (0x01, 0x02, 0x04, 0x10, 0x80)[place % 5]
+        path.write_bytes(changed)
+        try:
+            Release.load(home / "release")
+        except DataError as error:
+            complaints.append(str(error))
+        else:
+            assert name == "release.json", place
+            assert json.loads(changed) == json.loads(sound), place  # the blanks between words
+    assert all(name in complaint for complaint in complaints)
+    assert len(sound) > 400
+    assert len(complaints) == len(sound) if name != "release.json" else len(complaints) > 0.8 * len(sound)
+    path.write_bytes(sound[:-9])
+    with pytest.raises(DataError, match=name):
+        measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+    path.write_bytes(sound)
+    measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+    assert len(Ledger(home / "budget.ledger").entries("people")) == 1
+
+
+def test_a_changed_account_is_not_told(home: Path) -> None:
+    release, path = Release.load(home / "release"), home / "release" / "ledger.json"
+    sound = path.read_text()
+    assert "remaining  epsilon = 2" in release.account()
+    path.write_text(sound.replace("remaining  epsilon = 2", "remaining  epsilon = 9"))
+    with pytest.raises(DataError, match=r"ledger\.json is damaged: bring the original back"):
+        release.account()
+    path.unlink()
+    with pytest.raises(DataError, match=r"it has no ledger\.json"):
+        release.account()
+
+
+@pytest.mark.parametrize("name", FILES[:3])
+def test_a_missing_file(home: Path, name: str) -> None:
+    (home / "release" / name).unlink()
+    with pytest.raises(DataError, match=f"there is no file .*{name}" if name in FILES[:2] else f"it has no {name}"):
+        measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+    (home / "release" / name).mkdir()
+    with pytest.raises(DataError, match=rf"{name} cannot be read \(Is a directory\)"):
+        Release.load(home / "release")
+
+
+def test_a_newer_release(home: Path) -> None:
+    from prade.release import read_manifest, sealed_text
+
+    manifest = {**read_manifest(home / "release"), "format": 2}
+    (home / "release" / "release.json").write_text(sealed_text(manifest))
+    with pytest.raises(DataError, match=r"release\.json has release format 2, this version reads 1: update prade"):
+        Release.load(home / "release")
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_folders_that_hold_something_else(home: Path) -> None:
+    ledger = Ledger(home / "budget.ledger")
+    (home / "mine").mkdir()
+    (home / "mine" / "thesis.txt").write_text("chapter 1")
+    for place in (home / "mine", home / "mine" / "thesis.txt"):
+        with pytest.raises(DataError, match=r"is no release: it has no release\.json; give .* to measure, a new one"):
+            measure(plan_of("a"), ROWS, place, ledger)
+    with pytest.raises(DataError, match="holds the release of another plan; give a folder of its own"):
+        measure(plan_of("a"), ROWS, home / "release", ledger)
+    with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
+        measure(PLAN, ROWS, home / "release", ledger, again=True)
+    with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
+        measure(PLAN, ROWS, home / "elsewhere", ledger)
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
+        measure(plan_of("a"), ROWS, home / "nowhere" / "release", ledger)
+    assert len(ledger.entries("people")) == 1
+    assert (home / "mine" / "thesis.txt").read_text() == "chapter 1"
+    assert not hidden(home)
+
+
+def test_a_name_that_leaves_no_room_for_a_longer_one(tmp_path: Path, ledger: Ledger) -> None:
+    with pytest.raises(DataError, match=r"File name too long.*nothing was spent; .* give another folder"):
+        measure(PLAN, ROWS, tmp_path / ("r" * 250), ledger)
+    assert ledger.entries("people") == []
+
+
+def test_an_empty_folder_and_a_link_to_one_are_used(tmp_path: Path, ledger: Ledger) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    release = measure(PLAN, ROWS, tmp_path / "link", ledger)
+    assert same(measure(PLAN, ROWS, tmp_path / "real", ledger), release)
+    assert len(ledger.entries("people")) == 1
+
+
+@pytest.mark.parametrize("name", ["[1]", "r*", "an {odd} name?", "-r", "\N{SNOWMAN}"])
+def test_odd_names_lose_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    kept = Release.load(seal(tmp_path / name, ledger, monkeypatch))
+    assert same(measure(PLAN, ROWS, tmp_path / name, ledger), kept)
+    assert len(ledger.entries("people")) == 1
+
+
+# ---------------------------------------------------------------- what a killed run left
+
+
+@pytest.mark.parametrize("name", FILES[:3])
+@pytest.mark.parametrize("again", [False, True])
+def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path: Path, name: str, again: bool) -> None:
+    """It is neither released nor credited nor thrown away, and it can be given up."""
+    changed = bytearray((sealed / name).read_bytes())
+    changed[len(changed) // 2] ^= 1
+    (sealed / name).write_bytes(changed)
+    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure with again=True"):
+        measure(PLAN, ROWS, tmp_path / "release", ledger, again=again)
+    (entry,) = ledger.entries("people")
+    assert entry.state == "reserved"
+    assert not (tmp_path / "release").exists()
+    shutil.rmtree(sealed)
+    with pytest.raises(BudgetError, match="is paid for already"):
+        measure(PLAN, ROWS, tmp_path / "release", ledger)
+    measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)
+    assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
+
+
+def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
+    sealed: Path, ledger: Ledger, tmp_path: Path
+) -> None:
+    kept = Release.load(sealed)
+    measure(plan_of("a"), ROWS, tmp_path / "release", ledger)
+    assert same(Release.load(sealed), kept)
+    (tmp_path / "release").rename(tmp_path / "other")
+    assert same(measure(PLAN, ROWS, tmp_path / "release", ledger), kept)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed", "committed"]
+
+
+# ---------------------------------------------------------------- another ledger
+
+
+@pytest.mark.parametrize("entries", [0, 1])
+def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: Path, entries: int) -> None:
+    """Its entry 1 is none, or pays for something else: neither is taken for the entry that paid."""
+    other = new_ledger(tmp_path / "other.ledger")
+    for number in range(entries):
+        other.reserve("people", f"plan {number}", Budget.pure(1))
+    before = other.entries("people")
+    place = tmp_path / "release"
+    for _ in ("beside its place", "in its place"):
+        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*give the ledger"):
+            measure(PLAN, ROWS, place, other)
+        assert other.entries("people") == before
+        measure(PLAN, ROWS, place, ledger)
+    (entry,) = ledger.entries("people")
+    assert entry.state == "committed"
+
+
+def test_an_older_copy_of_the_ledger_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
+    copy = Path(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
+    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    with pytest.raises(DataError, match=r"copy\.ledger did not pay.*of a newer copy"):
+        measure(PLAN, ROWS, tmp_path / "release", copy)
+
+
+def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path: Path) -> None:
+    """Both ledgers call it entry 1; the second run must not touch what the first one paid for."""
+    kept = Release.load(sealed)
+    measure(plan_of("a"), ROWS, tmp_path / "release", new_ledger(tmp_path / "other.ledger"))
+    assert same(Release.load(sealed), kept)
+
+
+def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = tmp_path / "away"
+
+    def move(*arguments: Any) -> Any:
+        ledger.path.rename(away)
+        return finish(*arguments)
+
+    finish = run._finish
+    with monkeypatch.context() as context:
+        context.setattr(run, "_finish", move)
+        with pytest.raises(DataError, match=r"are paid for, but could not become .*there is no ledger at"):
+            measure(PLAN, ROWS, tmp_path / "release", ledger)
+    away.rename(ledger.path)
+    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    assert len(ledger.entries("people")) == 1
+
+
+# ---------------------------------------------------------------- a table that breaks
+
+
+@pytest.mark.parametrize("when", ["before", "while it is open"])
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_a_table_that_is_cut_off(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: str, when: str
+) -> None:
+    """Not a word of the engine, nothing spent, and when the table is whole again the next run finishes."""
+    rows = pa.table({"AGE": list(range(90)) * 2000, "TOWN": ["a", "b", "c"] * 60_000})
+    path = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(rows, path, row_group_size=1000)
+        private: str = str(path)
+    else:
+        import duckdb
+
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE rows AS SELECT * FROM rows")
+        private = f"duckdb://{path}/rows"
+    sound = path.read_bytes()
+
+    def cut() -> None:
+        with open(path, "rb+") as file:
+            file.truncate(len(sound) // 3)
+
+    count = run._count
+    with monkeypatch.context() as context:
+        if when == "before":
+            cut()
+        else:
+            context.setattr(run, "_count", lambda plan, source: (cut(), count(plan, source))[1])
+        with pytest.raises(DataError) as caught:
+            measure(PLAN, private, tmp_path / "release", ledger)
+    message = str(caught.value)
+    if not message.startswith("the embedded DuckDB does not start"):  # where no row was read yet
+        assert "its own message is not shown because it may quote private rows" in message
+    assert caught.value.__cause__ is None
+    assert ledger.entries("people") == []
+    assert not hidden(tmp_path)
+    path.write_bytes(sound)
+    assert measure(PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
+
+
+# ---------------------------------------------------------------- what fails before it is paid, and after
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("version", PackageNotFoundError("opendp")), ("add_noise", ImportError("opendp")), ("_need_room", OSError())],
+)
+def test_helpers_that_fail_cost_nothing(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception
+) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(run, name, raising(error))
+        with pytest.raises((PackageNotFoundError, ImportError, DataError)):
+            measure(PLAN, ROWS, tmp_path / "release", ledger)
+    assert ledger.entries("people") == []
+    assert not hidden(tmp_path)
+    measure(PLAN, ROWS, tmp_path / "release", ledger)
+
+
+def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
+    with pytest.raises(TypeError):
+        measure(PLAN, ROWS, tmp_path / "release", ledger, threads="two")  # type: ignore[arg-type]
+    assert ledger.entries("people") == []
+    assert not hidden(tmp_path)
+
+
+def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger) -> None:
+    broken = Schema([Column("AGE", "categorical", values=["young", "\ud800"])])
+    with pytest.raises(PradeError):
+        measure(plan_of("a", columns=broken), ROWS, tmp_path / "release", ledger)
+    assert ledger.entries("people") == []
+    assert not hidden(tmp_path)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("row 4711 is secret"), OSError(28, "4711")])
+def test_a_draw_that_fails_is_spent_and_says_so(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(run, "_draw", raising(error))
+        with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* with again=True") as caught:
+            measure(PLAN, ROWS, tmp_path / "release", ledger)
+    assert "4711" not in str(caught.value)
+    assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
+    assert not hidden(tmp_path)
+    measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(run, "_draw", raising(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            measure(PLAN, ROWS, tmp_path / "release", ledger)
+    assert not hidden(tmp_path)
+    with pytest.raises(BudgetError, match="is under way, or broke off"):
+        measure(PLAN, ROWS, tmp_path / "release", ledger)
+
+
+def test_a_file_system_that_cannot_make_names_durable(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems refuse to sync a folder; what was paid for is released all the same."""
+    import os
+    import stat
+
+    sync = os.fsync
+
+    def refuse_folders(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(22, "Invalid argument")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]

@@ -1,0 +1,160 @@
+"""What `measure` does when the disk is full or may not be written: free before the reservation, kept after the seal.
+
+A driver (see `measure_world.py`) runs in an interpreter of its own; its assertions are the test.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Drive = Callable[..., list[int]]
+
+
+# ---------------------------------------------------------------- full disks
+
+
+def test_no_room_for_a_file(drive: Drive) -> None:
+    """From a step on, files may not grow past a size: free before the reservation, then spent, then kept."""
+    failed = drive(
+        """
+def limited(step, size):
+    "Measure, while files may not grow past a size from a step on."
+    at(step, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)))
+    world.measure_and_tell()
+
+failed = 0
+for size in (0, 10, 500, 5000, 100_000):
+    for step in ("measure.checked", "measure.prepared", "measure.reserved", "measure.written", "measure.sealed"):
+        world = World(f"{step}-{size}")
+        message = words_of(lambda: limited(step, size))
+        if not message:
+            world.clean()
+            continue
+        failed += 1
+        if step in ("measure.checked", "measure.prepared"):
+            words = "nothing was spent" if "unfinished" in message else "draw no noise"
+            nothing_spent(world, message, words)
+            assert world.recover() == "free"
+        elif step == "measure.sealed" or size == 5000:  # which is enough for all files but the ledger
+            kept(world, message)
+            assert world.recover() == "kept"
+        else:
+            spent(world, message)
+            assert "File too large" in message
+            assert world.recover() == "lost"
+print(failed)
+"""
+    )
+    assert failed[0] >= 12
+
+
+def test_a_full_disk(drive: Drive, tmp_path: Path) -> None:
+    """A small file system runs full at a step; when there is room again, the next run finishes."""
+    mounted = (
+        "unshare",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size=4m none {tmp_path} && "$@"',
+    )
+    try:
+        subprocess.run([*mounted, "sh", "true"], capture_output=True, check=True, timeout=20)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a small file system cannot be mounted here; test_no_room_for_a_file does without")
+    drive(
+        """
+def fill():
+    with open(HERE / "filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+
+def full(step):
+    "What a run says when the disk runs full at a step; then there is room again."
+    def work():
+        at(step, fill)
+        world.measure_and_tell()
+    words = words_of(work)
+    (HERE / "filler").unlink()
+    return words
+
+world = World("checked")
+nothing_spent(world, full("measure.checked"), "nothing was spent")
+assert world.recover() == "free"
+world = World("prepared")  # there was room for the plan, and there is none for the ledger
+nothing_spent(world, full("measure.prepared"), "draw no noise for this step; make room")
+assert world.recover() == "free"
+world = World("reserved")
+message = full("measure.reserved")
+spent(world, message)
+assert "No space left on device" in message
+world.measure(again=True)
+world.entries(2)
+world.clean()
+world = World("sealed")
+message = full("measure.sealed")
+kept(world, message)
+assert "database or disk is full" in message
+world.measure()
+world.entries(1)
+world.clean()
+""",
+        *mounted,
+        "sh",
+    )
+
+
+# ---------------------------------------------------------------- what may not be written
+
+
+def test_folders_that_may_not_be_written(drive: Drive) -> None:
+    """A parent folder, then a ledger, that only others may write: refused, and nothing spent."""
+    if os.geteuid() != 0:
+        pytest.skip("only the administrator can act as another user, and everybody's own folders can be written")
+    drive(
+        """
+def as_nobody(act):
+    "What a user who owns nothing here is refused with."
+    def work():
+        os.setgroups([])
+        os.setresuid(65534, 65534, 65534)
+        act()
+    return words_of(work)
+
+tempfile.tempdir = None
+here = Path(tempfile.mkdtemp())  # where all users may enter, which they may not into pytest's folders
+try:
+    world = World("parent", within=here)
+    apart = Path(shutil.move(world.ledger.path, here))
+    apart.chmod(0o666)
+    here.chmod(0o777)
+    refused = as_nobody(lambda: measure(PLAN, ROWS, world.place, Ledger(apart)))
+    assert "that can be written to; make it first" in refused, refused
+    assert not list(world.home.iterdir()) and not Ledger(apart).entries("people")
+    here.chmod(0o755)
+
+    world = World("ledger", within=here)
+    outside = here / "open"
+    outside.mkdir()
+    outside.chmod(0o777)
+    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
+    nothing_spent(world, refused, "may not be written: nothing was recorded; get write access")
+    assert not list(outside.iterdir())
+    measure(PLAN, ROWS, outside / "release", world.ledger)
+    world.entries(1)
+
+    (outside / "release").chmod(0o700)
+    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
+    assert "cannot be looked into (Permission denied): get access to it" in refused, refused
+finally:
+    shutil.rmtree(here)
+"""
+    )

@@ -1,0 +1,200 @@
+"""What `measure` does when its process is killed, at every step and moment, and when several run at once.
+
+Nothing overspent, nothing half-written, a clear message, and a rerun that finishes. A driver (see `measure_world.py`)
+runs in an interpreter of its own, forks processes that die, and looks at what they left; its assertions are the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Drive = Callable[..., list[int]]
+
+
+# ---------------------------------------------------------------- kills
+
+
+def test_killed_at_every_step(drive: Drive) -> None:
+    """SIGKILL at each announced step, of `measure` and of the ledger within it: what is lost is what must be."""
+    (kills,) = drive(
+        """
+ledger = [f"ledger.{{}}.{step}" for step in ("opened", "begun", "recorded", "durable")]
+reserve, commit = ([step.format(name) for step in ledger] for name in ("reserve", "commit"))
+steps = {
+    "free": ["measure.checked", "measure.counted", "measure.prepared", *reserve[:3]],
+    "lost": [reserve[3], "measure.reserved", "measure.drawn", "measure.written"],
+    "kept": ["measure.sealed", *commit, "measure.committed", "measure.extracted", "measure.renamed"],
+}
+kills = 0
+for kind, names in steps.items():
+    for step in names:
+        world = World(step)
+        killed_at(step, world.measure_and_tell)
+        assert world.recover() == kind, step
+        kills += 1
+for second in steps["kept"][1:]:  # the run that finishes is killed too
+    world = World(f"sealed-{second}")
+    killed_at("measure.sealed", world.measure_and_tell)
+    killed_at(second, world.measure)
+    assert world.recover() == "kept", second
+    kills += 2
+print(kills)
+"""
+    )
+    assert kills == 32
+
+
+def test_killed_at_every_touch_of_the_disk(drive: Drive) -> None:
+    """SIGKILL before each opening, renaming and removing of a file, one after the other, until a run gets through."""
+    kills, *kinds = drive(
+        """
+def work(world, number):
+    touched = 0
+    def listen(event, values):
+        nonlocal touched
+        if event in ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect"):
+            touched += any(str(world.home) in str(value) for value in values)
+            if touched == number:
+                die()
+    sys.addaudithook(listen)
+    world.measure_and_tell()
+
+kinds = {"free": 0, "lost": 0, "kept": 0}
+kills = 0
+while True:
+    world = World(f"{kills}")
+    code = ended(forked(lambda: work(world, kills + 1)))
+    if code == 0:
+        break
+    assert code == -signal.SIGKILL
+    kinds[world.recover()] += 1
+    kills += 1
+world.clean()
+print(kills, *kinds.values())
+"""
+    )
+    assert kills >= 45
+    assert all(number >= 5 for number in kinds), kinds
+
+
+def test_killed_at_any_moment(drive: Drive) -> None:
+    """SIGKILL at moments that nobody chose."""
+    kills, kinds = drive(
+        """
+moments = random.Random(5)
+start = time.monotonic()
+assert ended(forked(World("timed").measure_and_tell)) == 0
+whole = time.monotonic() - start
+kills, kinds = 0, set()
+for number in range(100):
+    world = World(f"{number}")
+    child = forked(world.measure_and_tell)
+    time.sleep(moments.uniform(0, whole))
+    os.kill(child, signal.SIGKILL)
+    if ended(child) == -signal.SIGKILL:
+        kinds.add(world.recover())
+        kills += 1
+    else:
+        world.clean()
+        whole *= 0.9  # it is faster than it was
+    if kills == 30:
+        break
+print(kills, len(kinds))
+"""
+    )
+    assert kills == 30
+    assert kinds >= 2, "all kills fell into the same phase: the test shows little"
+
+
+# ---------------------------------------------------------------- races
+
+
+def test_one_plan_and_one_folder(drive: Drive) -> None:
+    """Of six runs at once one pays; who returns has its numbers, and the others say that it is under way or done."""
+    drive(
+        """
+for meet in (None, "measure.checked", "measure.prepared", "ledger.reserve.opened"):
+    world = World(str(meet))
+    returned, refused = race(*[world.measure] * 6, meet=meet)
+    assert returned and all(each == returned[0] for each in returned), returned
+    assert all("BudgetError: plan" in text and "is paid for already" in text for text in refused), refused
+    world.entries(1)
+    world.clean()
+    assert numbers(world.measure().noisy) == returned[0]
+    if meet:
+        assert len(returned) == 1, "all of them met before the reservation"
+"""
+    )
+
+
+def test_the_last_of_the_budget(drive: Drive) -> None:
+    """Five plans, a cap that affords one: one is measured, four cost nothing and leave nothing."""
+    drive(
+        """
+for meet in (None, "measure.prepared"):
+    world = World(str(meet), cap="3/2")
+    acts = [
+        lambda towns=towns: measure(plan_of(*towns), ROWS, world.home / f"release-{towns}", world.ledger)
+        for towns in ("a", "ab", "abc", "abcd", "abcde")
+    ]
+    returned, refused = race(*acts, meet=meet)
+    assert len(returned) == 1 and len(refused) == 4
+    assert all("epsilon = 0.5 (pure differential privacy) left of" in text for text in refused), refused
+    (entry,) = world.ledger.entries("people")
+    assert entry.state == "committed"
+    (release,) = [path for path in world.home.iterdir() if path.name != "budget.ledger"]
+    assert Release.load(release).plan.hash == entry.plan_hash
+"""
+    )
+
+
+def test_a_run_is_overtaken_while_it_finishes(drive: Drive) -> None:
+    """A run stands still after its counts are saved; a second one finishes them; both give the same numbers."""
+    drive(
+        """
+def stop_in_mid_extract():
+    def listen(event, values):
+        if event == "os.chmod" and ".ledger.json." in str(values[0]):
+            stop()
+    sys.addaudithook(listen)
+
+for step in ("measure.sealed", "ledger.commit.opened", "measure.committed", "mid-extract", "measure.extracted"):
+    world = World(step)
+    def work():
+        stop_in_mid_extract() if step == "mid-extract" else at(step, stop)
+        assert numbers(world.measure_and_tell().noisy) == world.told()
+    child = forked(work)
+    assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]), step
+    assert numbers(world.measure(again=True).noisy) == world.told()  # `again` pays only for what is lost
+    os.kill(child, signal.SIGCONT)
+    assert ended(child) == 0, step
+    world.entries(1)
+    world.clean()
+"""
+    )
+
+
+def test_again_does_not_harm_a_run_that_is_alive(drive: Drive) -> None:
+    """A slow run is taken for dead, and paid for again: both get whole releases, of their own numbers."""
+    drive(
+        """
+def work():
+    at("measure.drawn", stop)
+    refused = said(world.measure_and_tell)
+    assert "release was taken meanwhile: the release is" in refused and "give that folder a name" in refused, refused
+
+world = World("w")
+child = forked(work)
+assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+assert "its run is under way, or broke off" in said(world.measure)
+second = numbers(world.measure(again=True).noisy)
+os.kill(child, signal.SIGCONT)
+assert ended(child) == 0
+assert [entry.state for entry in world.entries(2)] == ["committed"] * 2
+(first,) = world.sealed()
+first.rename(world.home / "first")
+assert numbers(Release.load(world.home / "first").noisy) == world.told()
+assert numbers(world.measure().noisy) == second
+world.entries(2)
+"""
+    )

@@ -1,0 +1,182 @@
+"""A database that goes away while `measure` counts: nothing is spent, no word of it gets out, and a rerun finishes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.errors import BudgetError, DataError
+from prade.measure import measure
+from prade.plan import Level, Plan
+
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
+PLAN = Plan(
+    "people",
+    SCHEMA,
+    Budget.pure(1),
+    Unit(1, "ID"),
+    [Level((), Workload.all_marginals(SCHEMA, 1)), Level("TOWN", Workload.all_marginals(SCHEMA, 1))],
+    groups={"TOWN": ["a", "b"]},
+)
+
+
+@pytest.fixture(scope="module")
+def slow_url(postgres_url: str) -> str:
+    """Address of a view that takes its time over every row, as long as the table `pace` says."""
+    import psycopg
+
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute('CREATE TABLE measured ("AGE" integer, "TOWN" text, "ID" bigint)')
+        connection.execute("INSERT INTO measured SELECT n, 'a', n FROM generate_series(1, 60) AS n")
+        connection.execute("CREATE TABLE pace AS SELECT 0.0::double precision AS seconds")
+        connection.execute(
+            "CREATE VIEW slow AS SELECT * FROM measured WHERE pg_sleep((SELECT seconds FROM pace))::text = ''"
+        )
+    return f"{postgres_url}/slow"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "budget.ledger")
+    ledger.open_dataset("people", PLAN.unit, Budget.pure(1))
+    return ledger
+
+
+@contextmanager
+def slowly(url: str) -> Iterator[None]:
+    """Within this, counting takes seconds."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE pace SET seconds = 0.1")
+        try:
+            yield
+        finally:
+            connection.execute("UPDATE pace SET seconds = 0")
+
+
+@contextmanager
+def in_mid_query(url: str, act: Callable[[int], None]) -> Iterator[list[int]]:
+    """As soon as somebody reads the view, do something to the backend that does it; whom it was done to."""
+    import psycopg
+
+    backends: list[int] = []
+    reading = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'PgSleep'"
+
+    def watch() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for _ in range(400):
+                if found := connection.execute(reading).fetchone():
+                    backends.append(found[0])
+                    act(found[0])
+                    return
+                time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield backends
+    finally:
+        watcher.join()
+
+
+def end(url: str, backend: int) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s)", [backend])
+
+
+class Line:
+    """A line to the server that can be cut: connections through it break off, and new ones are refused."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.server = (host, port)
+        self.ends: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.server)
+                self.ends += [client, server]
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    @staticmethod
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65536):
+                target.sendall(piece)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        for end in (self.listener, *self.ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+def nothing_happened(error: DataError, ledger: Ledger) -> None:
+    assert "its own message is not shown because it may quote private rows" in str(error)
+    for word in ("terminating", "administrator", "server closed", "SELECT", "slow\n"):
+        assert word not in str(error)
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    assert ledger.remaining("people") == Budget.pure(1)
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]
+
+
+def finishes(url: str, ledger: Ledger) -> None:
+    place = ledger.path.with_name("release")
+    release = measure(PLAN, url, place, ledger)
+    assert release.noisy[-1][0].shape == (2, 3)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+    with pytest.raises(BudgetError):
+        measure(PLAN, url, place.with_name("second"), ledger, again=True)
+
+
+def test_a_backend_that_is_ended_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
+    with (
+        slowly(postgres_url),
+        in_mid_query(postgres_url, lambda backend: end(postgres_url, backend)) as ended,
+        pytest.raises(DataError) as caught,
+    ):
+        measure(PLAN, slow_url, ledger.path.with_name("release"), ledger)
+    assert ended, "the query was over before it could be broken off"
+    nothing_happened(caught.value, ledger)
+    finishes(slow_url, ledger)
+
+
+def test_a_line_that_is_cut_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
+    server = urlsplit(postgres_url)
+    assert server.hostname is not None
+    assert server.port is not None
+    line = Line(server.hostname, server.port)
+    through = slow_url.replace(f":{server.port}/", f":{line.port}/")
+    place = ledger.path.with_name("release")
+    with (
+        slowly(postgres_url),
+        in_mid_query(postgres_url, lambda _: line.cut()) as cut,
+        pytest.raises(DataError) as caught,
+    ):
+        measure(PLAN, through, place, ledger)
+    assert cut, "the query was over before it could be broken off"
+    end(postgres_url, cut[0])  # which has not noticed
+    nothing_happened(caught.value, ledger)
+    with pytest.raises(DataError, match="connecting to the postgres table 'slow' failed") as caught:
+        measure(PLAN, through, place, ledger)
+    nothing_happened(caught.value, ledger)
+    finishes(slow_url, ledger)

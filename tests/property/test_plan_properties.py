@@ -1,0 +1,226 @@
+"""Laws of plans on random schemas, parts, levels and groups: files, hashes, budgets, and files with junk in them."""
+
+import copy
+import datetime
+import math
+import tempfile
+import tomllib
+from pathlib import Path
+
+import tomli_w
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from prade.errors import PradeError
+from prade.plan import Ask, Level, Plan
+from prade.plan_files import plan_of_toml
+from prade.privacy import Budget, Unit
+from prade.query import backticked, parse
+from prade.schema import Column, Schema
+from prade.workload import Cells, Marginal, Predicate, Workload
+
+law = settings(derandomize=True, deadline=None, max_examples=150)
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["a`b", '"', "it's", "'''", "\\", "\n", "\x01", "größe = [", "]", "# {", "missing", "01", "true", " "]
+    ),
+    st.text(min_size=1, max_size=5),
+)
+DAYS = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1))
+NUMBERS = st.floats(-1e9, 1e9, allow_subnormal=False).map(lambda number: number + 0.0)  # no -0.0
+SHARES = st.fractions(min_value="1/1000", max_value=1000, max_denominator=1000)
+
+
+def distinct(values, most, least=1):
+    return st.lists(values, min_size=least, max_size=most, unique=True)
+
+
+@st.composite
+def columns(draw, name):
+    kind = draw(st.sampled_from(["text", "whole", "number", "truth", "bins", "days", "group"]))
+    missing = draw(st.booleans())
+    if kind == "group":
+        return Column(name, "group", values=tuple(draw(distinct(TEXTS, 3, 0))))
+    if kind == "bins":
+        edges = tuple(sorted(draw(distinct(st.integers(-50, 50), 4))))
+        integer, low = draw(st.booleans()), draw(st.none() | st.integers(-60, -51))
+        return Column(name, "numeric", edges=edges, integer=integer, min=low, missing=missing)
+    if kind == "days":
+        return Column(name, "numeric", edges=tuple(sorted(draw(distinct(DAYS, 3)))), missing=missing)
+    listed = {"text": TEXTS, "whole": st.integers(-(2**62), 2**62), "number": NUMBERS, "truth": st.booleans()}[kind]
+    values = tuple(draw(distinct(listed, 3)))
+    other = draw(st.sampled_from([None, values[0]]))
+    return Column(name, "categorical", values=values, missing=missing, other=other)
+
+
+@st.composite
+def schemas(draw):
+    names = draw(distinct(TEXTS, 4))
+    last = Column(f"{max(names, key=len)}x", "categorical", values=(1, 2))  # at least one column to estimate
+    return Schema([*(draw(columns(name)) for name in names), last])
+
+
+@st.composite
+def queries(draw, column):
+    name = backticked(column.name)
+    if column.missing and draw(st.booleans()):
+        return f"{name} is missing"
+    if column.kind == "categorical":
+        chosen = draw(distinct(st.sampled_from(column.values), 3))
+        return f"{name} {draw(st.sampled_from(['in', 'not in']))} {chosen!r}"
+    edge = draw(st.sampled_from(column.cuts))
+    value = repr(column.number_text(edge)) if column.dates else repr(edge)
+    return f"{name} {draw(st.sampled_from(['<', '>=']))} {value}"
+
+
+@st.composite
+def parts(draw, schema):
+    kind = draw(st.sampled_from(["marginal", "queries", "cells"]))
+    chosen = draw(distinct(st.sampled_from(schema.coded), 3))
+    if kind == "marginal":
+        return Marginal.of(schema, chosen)
+    if kind == "queries":
+        query = parse(" and ".join(draw(queries(schema[name])) for name in chosen), schema)
+        return Predicate(query, parse(f"not ({query.text})", schema)) if draw(st.booleans()) else Predicate(query)
+    n_cells, size = draw(st.integers(1, 3)), math.prod(schema.shape(chosen))
+    table = draw(st.lists(st.integers(0, n_cells), min_size=size, max_size=size))
+    labels = draw(st.just([]) | st.lists(TEXTS, min_size=n_cells, max_size=n_cells))
+    return Cells(chosen, table, n_cells, labels)
+
+
+@st.composite
+def group_lists(draw):
+    names = draw(distinct(TEXTS, 3, 0))
+    if not names:
+        return None
+    kinds = (st.integers(-(2**62), 2**62), NUMBERS, TEXTS, DAYS, st.booleans())
+    rows = draw(distinct(st.tuples(*(draw(st.sampled_from(kinds)) for _ in names)), 4))
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+BUDGETS = st.one_of(
+    SHARES.map(Budget.pure),
+    SHARES.map(Budget.zcdp),
+    st.builds(Budget.approx, st.sampled_from(["1/3", 1, 10]), st.sampled_from(["1e-9", "1/1000"])),
+)
+UNITS = st.one_of(
+    st.builds(Unit, st.integers(1, 9), neighbours=st.sampled_from(["add-remove", "replace"])),
+    st.builds(Unit, st.integers(3, 9), TEXTS, st.none() | st.integers(1, 3)),
+)
+
+
+@st.composite
+def plans(draw):
+    schema, groups = draw(schemas()), draw(group_lists())
+    asks = st.builds(
+        Ask, st.lists(parts(schema), min_size=1, max_size=3).map(lambda chosen: Workload(schema, chosen)), SHARES
+    )
+    names = list(groups or {})
+    cut = draw(st.integers(0, len(names)))
+    levels = [
+        Level(by, draw(st.lists(asks, min_size=1, max_size=2)), draw(st.none() | st.just(0) | SHARES))
+        for by in ([names[:cut], names[cut:]] if 0 < cut < len(names) else [names])
+    ]
+    return Plan(draw(TEXTS.filter(str.strip)), schema, draw(BUDGETS), draw(UNITS), levels, groups)
+
+
+# ------------------------------------------------------------------ files
+
+
+@law
+@given(plans())
+def test_a_plan_is_its_file(plan):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.toml"
+        plan.save(path)
+        found = Plan.load(path)
+        text = path.read_text(encoding="utf-8")
+    assert found == plan
+    assert found.hash == plan.hash
+    assert (found.schema, found.groups, found.budget, found.unit) == (plan.schema, plan.groups, plan.budget, plan.unit)
+    assert found.questions == plan.questions
+    assert [grouping.values for grouping in found.groupings] == [grouping.values for grouping in plan.groupings]
+    assert found.to_toml() == text
+    assert tomllib.loads(text) == plan.to_dict()
+
+
+# ------------------------------------------------------------------ budgets
+
+
+@law
+@given(plans())
+def test_the_whole_budget_is_spent_and_no_more(plan):
+    assert sum(question.share for question in plan.questions) == plan.noise_budget
+    for question in plan.questions:
+        per_row = Workload(plan.schema, question.parts).per_row
+        rows = plan.unit.rows
+        assert question.share.cost_of(question.scale, rows * per_row, rows**2 * per_row) <= question.share
+
+
+# ------------------------------------------------------------------ anything else in the file
+
+JUNK = st.one_of(
+    st.sampled_from([0, 1, -1, 2**70, 0.5, math.inf, math.nan, True, "", "x", "1/0", [], [[]], [1, "a"], {}, {"x": 1}]),
+    st.sampled_from([datetime.date(2020, 1, 1), datetime.time(7), datetime.datetime(2020, 1, 1, 7)]),
+)
+
+
+def places(value, path=()):
+    """The path of everything in nested tables and lists."""
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield from places(each, (*path, key))
+
+
+def changed(value):
+    """Another value of the same type, near the given one."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case datetime.date():
+            return value + datetime.timedelta(days=1)
+        case str():
+            return f"{value}x" if not value[-1:].isdigit() else f"{value}1"
+        case list():
+            return value[:-1]
+    return value  # a table changes by what is in it; to leave out a key may be to say its default
+
+
+def with_change(draw, plan, change):
+    """The content of the plan's file, with one thing in it changed."""
+    content = copy.deepcopy(plan.to_dict())
+    *path, last = draw(st.sampled_from(list(places(content))))
+    inside = content
+    for key in path:
+        inside = inside[key]
+    before = inside[last]
+    inside[last] = change(before)
+    assume(inside[last] != before or type(inside[last]) is not type(before))
+    return content
+
+
+@law
+@given(plans(), st.data())
+def test_another_value_anywhere_makes_another_plan_or_none(plan, data):
+    content = with_change(data.draw, plan, changed)
+    try:
+        found = plan_of_toml(tomli_w.dumps(content))
+    except PradeError:
+        return
+    assert found.hash != plan.hash
+
+
+@settings(law, max_examples=400)
+@given(plans(), st.data())
+def test_whatever_is_in_the_file_it_is_a_plan_or_an_error_of_ours(plan, data):
+    content = with_change(data.draw, plan, lambda value: data.draw(JUNK))
+    try:
+        found = plan_of_toml(tomli_w.dumps(content))
+    except PradeError:
+        return
+    assert plan_of_toml(found.to_toml()) == found

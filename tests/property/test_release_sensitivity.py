@@ -1,0 +1,232 @@
+"""What one person can change in a whole release, by exhaustion: never more than the budget pays for.
+
+For neighbouring tables and the counts c_q, c'_q of question q with noise of scale s_q, as it reaches the sampler,
+
+    pure    sum_q |c_q - c'_q|_1 / s_q  <=  epsilon          zCDP    sum_q |c_q - c'_q|_2^2 / (2 s_q^2)  <=  rho
+
+All neighbours of a table are measured in one go, without noise: each is a "world", an outer group of one big table.
+Sums are exact fractions.
+"""
+
+import itertools
+from contextlib import nullcontext
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.measure import count, measure, open_source
+from prade.parts import Cells, Marginal, Predicate
+from prade.plan import Ask, Level, Plan
+from prade.query import parse
+
+SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
+PLACES = ["here", "there"]
+ROWS = list(itertools.product([0, 1], [1, 7, None], [*PLACES, "elsewhere"]))  # every row there is, but for order
+BASE = [("p", ROWS[0]), ("q", ROWS[4]), ("r", ROWS[10])]
+PARTS = [
+    Marginal.of(SCHEMA, ["A"]),
+    Marginal.of(SCHEMA, ["A", "B"]),
+    Cells(["B"], table=[0, 1, 1], n_cells=1),
+    Predicate(parse("B < 5", SCHEMA)),
+    Predicate(parse("B >= 5", SCHEMA)),
+    Predicate(parse("A == 0 and B < 5", SCHEMA), parse("A == 1", SCHEMA)),
+]
+BUDGETS = [Budget.pure(1), Budget.pure("0.3"), Budget.zcdp("1/7"), Budget.approx(1, 1e-6)]
+
+
+def persons(most):
+    """Every person with up to `most` rows; the first has none."""
+    return [rows for many in range(most + 1) for rows in itertools.combinations_with_replacement(ROWS, many)]
+
+
+def worlds_with(everybody, others=BASE):
+    """One table a person: the others' rows and the person's."""
+    return [[*others, *(("new", row) for row in rows)] for rows in everybody]
+
+
+def measured(levels, budget, unit, tables):
+    """The plan, and for each question the scale that the sampler got and the true counts, [worlds, counts]."""
+    rows = [(world, f"{world}:{person}", *row) for world, table in enumerate(tables) for person, row in table]
+    names = ("WORLD", "PERSON", "A", "B", "PLACE")
+    kinds = (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.string())
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    table = pa.table([pa.array(list(cells), kind) for cells, kind in zip(columns, kinds, strict=True)], names=names)
+    worlds = len(tables)
+    groups = {"WORLD": np.repeat(np.arange(worlds), 2), "PLACE": PLACES * worlds}
+    plan = Plan("worlds", SCHEMA, budget, unit, levels, groups)
+    scales = []
+
+    def no_noise(counts, law, scale, *, threads=None):
+        scales.append(scale)
+        return counts
+
+    with TemporaryDirectory() as folder, patch("prade.measure.run.add_noise", no_noise):
+        ledger = Ledger(Path(folder) / "ledger")
+        ledger.open_dataset("worlds", unit, budget)
+        noisy = measure(plan, table, Path(folder) / "release", ledger).noisy
+    drawn = iter(scales[-sum(map(len, noisy)) :])  # before it spends, `measure` tries the sampler out
+    found = []
+    for answers in noisy:
+        (scale,) = {next(drawn) for _ in answers}
+        found.append((scale, np.concatenate([answer.reshape(worlds, -1) for answer in answers], axis=1)))
+    return plan, found
+
+
+def largest_loss(plan, found):
+    """Over all pairs of worlds that are neighbours: the first world and any other, or any two for "replace"."""
+    moved, law = [], plan.budget.law
+    for _, counts in found:
+        others = counts[None, :, :] if plan.unit.neighbours == "replace" else counts[None, :1, :]
+        change = np.abs(counts[:, None, :] - others)
+        moved.append((change if law == "laplace" else change**2).sum(axis=2).ravel())
+    prices = [1 / scale if law == "laplace" else 1 / (2 * scale**2) for scale, _ in found]
+    distinct = np.unique(np.stack(moved, axis=1), axis=0).tolist()
+    return max(sum((price * each for price, each in zip(prices, row, strict=True)), Fraction(0)) for row in distinct)
+
+
+def promised(plan):
+    return plan.noise_budget.amounts[0]
+
+
+shares = st.sampled_from(["1", "0.1", "1/3", "5"])
+asks = st.builds(
+    lambda parts, share: Ask(Workload(SCHEMA, [PARTS[part] for part in sorted(parts)]), share),
+    st.sets(st.sampled_from(range(len(PARTS))), min_size=1, max_size=4),
+    shares,
+)
+totals = st.one_of(st.none(), st.just(0), shares)
+
+
+def levels_of(by):
+    return st.builds(lambda own, total: Level(by, own, total), st.lists(asks, min_size=1, max_size=2), totals)
+
+
+plans = st.tuples(levels_of("WORLD"), levels_of("PLACE")).map(list)
+
+
+@settings(max_examples=20)
+@given(
+    levels=plans,
+    budget=st.sampled_from(BUDGETS),
+    unit=st.sampled_from([Unit(most, neighbours=each) for most in (1, 2) for each in ("add-remove", "replace")]),
+)
+def test_no_neighbour_changes_a_release_by_more_than_the_budget(levels, budget, unit):
+    plan, found = measured(levels, budget, unit, worlds_with(persons(unit.max_rows)))
+    assert 0 < largest_loss(plan, found) <= promised(plan)
+    assert sum((question.share for question in plan.questions), plan.noise_budget * 0) == plan.noise_budget
+    if budget.kind == "approx":
+        assert plan.noise_budget.as_approx(budget.delta) <= budget
+
+
+@settings(max_examples=15)
+@given(
+    levels=plans,
+    budget=st.sampled_from(BUDGETS),
+    bound=st.sampled_from([(1, None), (2, None), (3, None), (2, 1), (3, 2)]),
+    others=st.lists(st.sampled_from(ROWS), max_size=4),
+    crowd=st.lists(st.lists(st.sampled_from(ROWS), max_size=9), min_size=1, max_size=5),
+    neighbours=st.sampled_from(["add-remove", "replace"]),
+)
+def test_an_enforced_bound_keeps_a_person_with_any_rows_within_the_budget(
+    levels, budget, bound, others, crowd, neighbours
+):
+    """Each of the others has one row, so that only the new person's rows are chosen at random: by level anew."""
+    unit = Unit(bound[0], "PERSON", bound[1], neighbours)
+    known = [(str(number), row) for number, row in enumerate(others)]
+    plan, found = measured(levels, budget, unit, worlds_with([[], *crowd], known))
+    assert largest_loss(plan, found) <= promised(plan)
+
+
+TWO_LEVELS = [
+    Level("WORLD", [Ask(Workload(SCHEMA, PARTS[:2]), 3)], total="0.5"),
+    Level("PLACE", [Ask(Workload(SCHEMA, PARTS[:1])), Ask(Workload(SCHEMA, PARTS[3:5]), "1/3")], total=1),
+]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_budget_is_used_up_by_a_row_that_is_in_every_part(most):
+    plan, found = measured(TWO_LEVELS, Budget.pure(1), Unit(most), worlds_with(persons(most)))
+    assert 1 - Fraction(1, 10**12) < largest_loss(plan, found) <= 1
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        patch.object(Workload, "per_row", 1),
+        patch.object(Unit, "rows", 1),
+        patch("prade.measure.counts.bound_rows", lambda rows, unit, **_: rows),
+        nullcontext(),
+    ],
+    ids=["forgets the parts", "forgets max_rows", "forgets the bound", "none"],
+)
+def test_broken_copies_exceed_the_budget(fault, budget):
+    """The checks above can fail. The fault is in the code, the budget is the one promised."""
+    alike = [[ROWS[0]] * 5]
+    with fault:
+        plan, found = measured(TWO_LEVELS, budget, Unit(2, "PERSON"), worlds_with([[], *alike]))
+    assert (largest_loss(plan, found) <= promised(plan)) == isinstance(fault, nullcontext)
+
+
+@pytest.mark.parametrize("others", [0, 200], ids=["compared", "joined"])
+def test_a_row_is_in_one_cell_where_two_listed_texts_are_one_number(others):
+    values = ("0", "-0", *(f"text {number}" for number in range(others)))
+    schema = Schema([Column("X", "categorical", values=values, missing=True)])
+    with open_source(pa.table({"X": [0.0, -0.0, 1.0]})) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["X"])])
+    assert found.sum() == 3
+
+
+# ---------------------------------------------------------------------- other libraries' arithmetic
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_opendp_says_the_same_of_every_question(budget, neighbours):
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    plan = Plan("d", SCHEMA, budget, Unit(3, neighbours=neighbours), TWO_LEVELS, {"WORLD": [1], "PLACE": ["here"]})
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    for question in plan.questions:
+        rows = plan.unit.rows
+        most = 1 if question.is_total else Workload(SCHEMA, question.parts).per_row
+        if question.law == "laplace":
+            cost = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=float(question.scale)).map(rows * most)
+        else:
+            moved = float(np.nextafter(rows * np.sqrt(most), np.inf))
+            space = (domain, dp.l2_distance(T="f64"))
+            cost = dp.m.make_gaussian(*space, scale=float(question.scale)).map(moved)
+        assert cost == pytest.approx(float(question.share.amounts[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_dp_accounting_composes_the_questions_to_no_more_than_the_budget(budget):
+    accounting = pytest.importorskip("dp_accounting")
+    pytest.importorskip("dp_accounting.pld")
+    plan = Plan("d", SCHEMA, budget, Unit(3), TWO_LEVELS, {"WORLD": [1], "PLACE": ["here"]})
+    events = []
+    for question in plan.questions:
+        most = 1 if question.is_total else Workload(SCHEMA, question.parts).per_row
+        if question.law == "laplace":
+            events.append(accounting.LaplaceDpEvent(float(question.scale) / (3 * most)))
+        else:
+            events.append(accounting.GaussianDpEvent(float(question.scale) / (3 * np.sqrt(most))))
+    assert len(events) == 5
+    together = accounting.ComposedDpEvent(events)
+    if budget.kind == "pure":
+        accountant = accounting.pld.PLDAccountant().compose(together)
+        assert accountant.get_epsilon(1e-12) <= float(budget.epsilon) * (1 + 1e-3)  # it works on a grid of losses
+        return
+    claim = budget if budget.kind == "approx" else budget.as_approx(1e-6)
+    accountant = accounting.rdp.RdpAccountant().compose(together)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(float(claim.epsilon), rel=1e-2)  # a grid of orders
+    exact = accounting.pld.PLDAccountant().compose(together)
+    assert exact.get_epsilon(1e-6) < float(claim.epsilon)

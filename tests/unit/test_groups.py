@@ -1,0 +1,254 @@
+"""Lists of groups: levels and their order, every way to give them, rows that know only some columns, refusals."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from prade.errors import DataError, SchemaError
+from prade.groups import Groups
+
+PLACES = {"STATE": [39, 17, 39, 17], "PUMA": ["02", "01", "01", "03"], "YEAR": [2019, 2019, 2019, 2019]}
+
+
+@pytest.fixture
+def places() -> Groups:
+    return Groups.of(PLACES)
+
+
+# ------------------------------------------------------------------ levels
+
+
+def test_levels_in_order_of_appearance(places):
+    states = places.level("STATE")
+    assert (states.by, states.values) == (("STATE",), ((39,), (17,)))
+    assert states.number.tolist() == [0, 1, 0, 1]
+    assert states.labels() == ["STATE 39", "STATE 17"]
+    pumas = places.level(["STATE", "PUMA"])
+    assert pumas.values == ((39, "02"), (17, "01"), (39, "01"), (17, "03"))
+    assert pumas.number.tolist() == [0, 1, 2, 3]
+    assert pumas.labels()[0] == "STATE 39, PUMA 02"
+    assert places.level(["PUMA"]).values == (("02",), ("01",), ("03",))
+    assert places.level(["PUMA"]).number.tolist() == [0, 1, 1, 2]
+    assert len(places.level(["YEAR"])) == 1
+
+
+def test_the_order_of_columns_changes_how_groups_are_named_not_which_there_are(places):
+    one, other = places.level(["STATE", "PUMA"]), places.level(["PUMA", "STATE"])
+    assert [values[::-1] for values in other.values] == list(one.values)
+    assert other.number.tolist() == one.number.tolist()
+
+
+def test_no_columns_are_everybody(places):
+    everybody = places.level([])
+    assert (everybody.values, everybody.number.tolist(), everybody.labels()) == (((),), [0, 0, 0, 0], ["all"])
+    nobody_told = Groups.of(None)
+    assert (len(nobody_told), nobody_told.names, nobody_told.to_dict()) == (1, (), {})
+    assert nobody_told.level(()).labels() == ["all"]
+
+
+def test_a_level_of_another_column_is_refused(places):
+    with pytest.raises(DataError, match="no column 'STAT'; did you mean 'STATE'"):
+        places.level(["STAT"])
+    with pytest.raises(DataError, match="no column 'STATE'"):
+        Groups.of(None).level("STATE")
+
+
+# ------------------------------------------------------------------ every way to give them
+
+
+def test_the_same_list_from_anywhere(places, tmp_path):
+    frame = pd.DataFrame(PLACES)
+    frame.to_csv(tmp_path / "places.csv", index=False)
+    frame.to_csv(tmp_path / "places.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "places.parquet")
+    for table in (
+        places,
+        frame,
+        frame.astype({"PUMA": "category"}),
+        frame.set_index(pd.Index([7, 7, 8, 9])),
+        pl.DataFrame(PLACES),
+        pl.DataFrame(PLACES).with_columns(pl.col("PUMA").cast(pl.Categorical)),
+        pa.table(PLACES),
+        pa.table({**PLACES, "PUMA": pa.array(PLACES["PUMA"]).dictionary_encode()}),
+        pa.concat_tables([pa.table(PLACES).slice(0, 1), pa.table(PLACES).slice(1)]),
+        pa.RecordBatch.from_pydict(PLACES),
+        {**PLACES, "STATE": np.array(PLACES["STATE"], np.int16)},
+        {**PLACES, "STATE": np.array(PLACES["STATE"], np.float32)},  # whole: a column with a gap once was float
+        tmp_path / "places.csv",
+        str(tmp_path / "places.csv.gz"),
+        tmp_path / "places.parquet",
+    ):
+        assert Groups.of(table) == places
+        assert hash(Groups.of(table)) == hash(places)
+    assert places.to_dict() == PLACES
+    assert Groups.of(places.to_dict()) == places
+
+
+def test_leading_zeros_are_a_code(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("FIPS,COUNTY\n06,001\n17,031\n")
+    assert Groups.of(path).to_dict() == {"FIPS": ["06", "17"], "COUNTY": ["001", "031"]}
+    path.write_text("FIPS,COUNTY\n6,1\n17,31\n")
+    assert Groups.of(path).to_dict() == {"FIPS": [6, 17], "COUNTY": [1, 31]}
+    assert Groups.of({"FIPS": ["1", "01", "1.0"]}).to_dict() == {"FIPS": ["1", "01", "1.0"]}
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ([True, False], [True, False]),
+        ([1.0, 2.0], [1, 2]),
+        ([1.0, 2.5], [1.0, 2.5]),
+        ([2**62, 2**62 + 1], [2**62, 2**62 + 1]),
+        ([datetime.date(2020, 2, 29), datetime.date(2019, 1, 1)], ["2020-02-29", "2019-01-01"]),
+        (np.array(["2020-02-29", "2019-01-01"], "datetime64[s]"), ["2020-02-29", "2019-01-01"]),
+        ([1, "a"], ["1", "a"]),
+        (["", " a", "a", "\n"], ["", " a", "a", "\n"]),
+        ([datetime.datetime(2020, 1, 1, 5), "a"], ["2020-01-01 05:00:00", "a"]),
+    ],
+)
+def test_values_of_every_type(cells, values):
+    groups = Groups.of({"G": cells})
+    assert groups.to_dict() == {"G": values}
+    assert [type(value) for value in groups.to_dict()["G"]] == [type(value) for value in values]
+    assert groups.codes[:, 0].tolist() == list(range(len(values)))
+
+
+def test_times_of_a_zone_are_told_apart():
+    hours = [datetime.datetime(2020, 1, 1, hour, tzinfo=datetime.UTC) for hour in (7, 8)]
+    assert len(Groups.of({"G": hours})) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("G,H\nTrue,1\nFalse,1\n", [True, False]),
+        ("G,H\n1.0,1\n2.0,1\n", [1, 2]),
+        ("G,H\n1.50,1\n2.25,1\n", [1.5, 2.25]),
+        ("G,H\n2020-02-29,1\n2019-01-01,1\n", ["2020-02-29", "2019-01-01"]),
+        ("G,H\n2020-02-29 07:00:00,1\n2019-01-01 00:00:00,1\n", ["2020-02-29 07:00:00", "2019-01-01 00:00:00"]),
+        ('G,H\n"a, b",1\n" a",1\n', ["a, b", " a"]),
+    ],
+)
+def test_values_of_a_csv_file(text, values, tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text(text)
+    assert Groups.of(path).to_dict() == {"G": values, "H": [1, 1]}
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message"),
+    [
+        ({}, DataError, "list of groups is empty"),
+        ({"G": []}, DataError, "list of groups is empty"),
+        ({"G": ["a", None]}, DataError, "empty cell in column 'G'"),
+        ({"G": [1.0, float("nan")]}, DataError, "empty cell in column 'G'"),
+        (pd.DataFrame({"G": ["a", None]}), DataError, "empty cell in column 'G'"),
+        (pl.DataFrame({"H": [1, 2], "G": [None, 1]}), DataError, "empty cell in column 'G'"),
+        (pl.DataFrame({"G": [float("nan"), 1.0]}), SchemaError, "finite"),
+        ({"G": [1, 1]}, DataError, "names a group twice"),
+        ({"G": ["a", "a", "b"], "H": [1, 1, 1]}, DataError, "names a group twice"),
+        ({"G": [1, 2], "H": [1]}, DataError, "differ in length"),
+        ({"G": [[1], [2]]}, DataError, "column 'G' of the list of groups holds list"),
+        ({"G": [{"a": 1}]}, DataError, "column 'G' of the list of groups holds struct"),
+        ({"G": [b"a", b"b"]}, SchemaError, "values must be numbers, text, true/false or dates"),
+        ({5: [1]}, DataError, "column names must be text, got 5"),
+        (5, DataError, "a int is not a table"),
+        ([["a"]], DataError, "a list is not a table"),
+        ("absent.csv", DataError, r"there is no file absent\.csv"),
+        ("groups.txt", DataError, "give a file of that kind"),
+    ],
+)
+def test_lists_are_refused(table, error, message):
+    with pytest.raises(error, match=message):
+        Groups.of(table)
+
+
+def test_empty_cells_of_a_file(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text("G,H\na,1\n,2\n")
+    with pytest.raises(DataError, match="empty cell in column 'G'"):
+        Groups.of(path)
+    path.write_text("G,H\n")
+    with pytest.raises(DataError, match="list of groups is empty"):
+        Groups.of(path)
+
+
+# ------------------------------------------------------------------ what tells a row's group
+
+
+def group_of(groups: Groups, available, by, row: dict) -> int | None:
+    """The group of one row, by what `keyed` returns."""
+    keyed = groups.keyed(available, groups.level(by).number)
+    place = 0
+    for column in keyed.columns:
+        if row[column.name] not in column.values:
+            return None
+        place = place * column.present + column.values.index(row[column.name])
+    found = np.searchsorted(keyed.joint, place)
+    listed = found < len(keyed.joint) and keyed.joint[found] == place
+    return int(keyed.number[found]) if listed else None
+
+
+@pytest.mark.parametrize("by", [[], ["STATE"], ["PUMA"], ["STATE", "PUMA"], ["YEAR", "PUMA"]])
+def test_rows_that_have_every_column_find_their_group(places, by):
+    level = places.level(by)
+    rows = [dict(zip(PLACES, row, strict=True)) for row in zip(*PLACES.values(), strict=True)]
+    assert [group_of(places, ["AGE", *PLACES], by, row) for row in rows] == level.number.tolist()
+    assert group_of(places, list(PLACES), by, {"STATE": 39, "PUMA": "03", "YEAR": 2019}) is None  # not a listed pair
+    assert group_of(places, list(PLACES), by, {"STATE": 1, "PUMA": "03", "YEAR": 2019}) is None
+
+
+def test_what_follows_from_the_list_need_not_be_in_the_table(places):
+    assert group_of(places, ["STATE", "PUMA"], ["YEAR"], {"STATE": 17, "PUMA": "03"}) == 0
+    assert group_of(places, ["PUMA"], ["PUMA"], {"PUMA": "01"}) == 1
+    nested = Groups.of({"STATE": [39, 17, 17], "PUMA": [3, 1, 2]})
+    assert group_of(nested, ["PUMA"], ["STATE"], {"PUMA": 2}) == 1
+    assert group_of(nested, ["PUMA"], ["STATE", "PUMA"], {"PUMA": 2}) == 2
+
+
+def test_what_does_not_follow_must_be_in_the_table(places):
+    with pytest.raises(DataError, match="no column 'STATE' or 'YEAR', and its 'PUMA' do not tell a row's group"):
+        places.keyed(["PUMA"], places.level(["STATE"]).number)
+    with pytest.raises(DataError, match="no column 'STATE'; did you mean 'STATES'"):
+        places.keyed(["STATES"], places.level(["STATE"]).number)
+
+
+def test_keys_of_groups(places):
+    keyed = places.keyed(["PUMA", "STATE"], places.level(["STATE", "PUMA"]).number)
+    assert [column.name for column in keyed.columns] == ["STATE", "PUMA"]  # the order of the list
+    # STATE in (39, 17), PUMA in (02, 01, 03): places 0, 4, 1, 5 of six
+    assert (keyed.joint.tolist(), keyed.number.tolist(), keyed.size) == ([0, 1, 4, 5], [0, 2, 1, 3], 4)
+    assert not keyed.trivial
+    alone = Groups.of({"TOWN": ["b", "a"]})
+    assert alone.keyed(["TOWN"], alone.level(["TOWN"]).number).trivial
+    assert not alone.keyed(["TOWN"], alone.level([]).number).trivial
+    everybody = Groups.of(None)
+    assert everybody.keyed(["AGE"], everybody.level([]).number).trivial
+
+
+def test_more_combinations_than_numbers():
+    wide = Groups.of({f"c{i}": np.arange(2000) for i in range(6)})
+    with pytest.raises(DataError, match="leave out columns that follow from others"):
+        wide.keyed(wide.names, wide.level(wide.names).number)
+    assert wide.keyed(["c0"], wide.level(wide.names).number).size == 2000
+
+
+# ------------------------------------------------------------------ value
+
+
+def test_groups_are_values(places):
+    assert places != Groups.of({**PLACES, "YEAR": [2019, 2019, 2019, 2020]})
+    assert places != Groups.of({name: cells[::-1] for name, cells in PLACES.items()})
+    assert Groups.of({"G": [1, 2]}) != Groups.of({"G": ["1", "2"]})
+    assert Groups.of({"G": [1, 0]}) != Groups.of({"G": [True, False]})
+    assert places != PLACES
+    assert Groups.of(places) is places
+    assert len({places, Groups.of(PLACES)}) == 1

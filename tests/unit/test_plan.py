@@ -1,0 +1,457 @@
+"""Plans: shares, scales and totals worked by hand, nesting, hashes, what describe() says, and every refusal."""
+
+import dataclasses
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prade.errors import DataError, PradeError, WorkloadError
+from prade.plan import TOTAL, Ask, Level, Plan, total_part, total_variance
+from prade.plan_files import plan_of_toml
+from prade.privacy import Budget, Unit
+from prade.query import parse
+from prade.schema import Column, Schema
+from prade.workload import Cells, Marginal, Predicate, RowCells, Workload
+
+SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
+PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
+ONE, PERSON = Budget.pure(1), Unit(2, "ID", 1)
+
+
+def marginals(*columns) -> Workload:
+    return Workload.marginals(SCHEMA, columns)
+
+
+def make(*levels, budget=None, unit=None, groups=PLACES, schema=SCHEMA, dataset="survey") -> Plan:
+    return Plan(dataset, schema, budget or Budget.pure(1), unit or Unit(), list(levels), groups)
+
+
+# ------------------------------------------------------------------ shares and scales
+
+
+@pytest.fixture
+def uneven() -> tuple[Level, Level]:
+    """Shares 1 (totals), 1 (two parts) and 3 (one part) of five by state, 5 of five by PUMA."""
+    return Level("STATE", [Ask(marginals("age", "sex"), 1), Ask(marginals("town"), 3)], 1), Level(
+        "PUMA", Ask(marginals(("age", "sex")), 5), 0
+    )
+
+
+def test_pure_scales_by_hand(uneven):
+    plan = make(*uneven, unit=Unit(2))
+    total, two, one, joint = plan.questions
+    assert [question.share.epsilon for question in plan.questions] == [
+        Fraction(1, 10),
+        Fraction(1, 10),
+        Fraction(3, 10),
+        Fraction(1, 2),
+    ]
+    # b = rows * m / epsilon
+    assert (total.scale, two.scale, joint.scale) == (20, 40, 4)
+    assert float(one.scale) == pytest.approx(2 * 1 / 0.3)
+    assert one.scale >= Fraction(20, 3)
+    assert {question.law for question in plan.questions} == {"laplace"}
+    assert two.variance == 2 * 40**2
+    assert [question.level for question in plan.questions] == [0, 0, 0, 1]
+    assert [question.is_total for question in plan.questions] == [True, False, False, False]
+    assert [question.names() for question in plan.questions] == [[TOTAL], ["age", "sex"], ["town"], ["age x sex"]]
+
+
+def test_zcdp_scales_by_hand(uneven):
+    plan = make(*uneven, budget=Budget.zcdp("1/2"), unit=Unit(2))
+    assert [question.share.rho for question in plan.questions] == [
+        Fraction(1, 20),
+        Fraction(1, 20),
+        Fraction(3, 20),
+        Fraction(1, 4),
+    ]
+    # sigma^2 = rows^2 * m / (2 rho)
+    expected = [4 / 0.1, 4 * 2 / 0.1, 4 / 0.3, 4 / 0.5]
+    assert [question.variance for question in plan.questions] == pytest.approx(expected)
+    assert {question.law for question in plan.questions} == {"gaussian"}
+
+
+def test_approx_is_split_as_the_zcdp_within_it(uneven):
+    budget = Budget.approx(1, "1e-9")
+    plan, same = make(*uneven, budget=budget), make(*uneven, budget=budget.zcdp_within())
+    assert plan.noise_budget == budget.zcdp_within()
+    assert [question.scale for question in plan.questions] == [question.scale for question in same.questions]
+    assert sum(question.share for question in plan.questions).as_approx("1e-9") <= budget
+
+
+@pytest.mark.parametrize("budget", [Budget.pure("1/3"), Budget.zcdp("0.7"), Budget.approx(2, "1e-6")], ids=str)
+@pytest.mark.parametrize("unit", [Unit(), Unit(3, neighbours="replace"), Unit(7, person_id="ID", per_group=2)])
+def test_shares_add_up_exactly_and_no_scale_is_too_small(uneven, budget, unit):
+    plan = make(*uneven, budget=budget, unit=unit)
+    assert sum(question.share for question in plan.questions) == plan.noise_budget
+    for question in plan.questions:
+        per_row = len(question.parts)  # all of these cover everything
+        cost = question.share.cost_of(question.scale, unit.rows * per_row, unit.rows**2 * per_row)
+        assert cost <= question.share
+
+
+def test_parts_that_no_row_is_in_together_cost_once():
+    apart = Workload(SCHEMA, [Cells(["sex"], [0, 1], 1), Cells(["sex"], [1, 0], 1)])
+    together = Workload(SCHEMA, [Cells(["sex"], [0, 1], 1), Cells(["age"], [0] + 9 * [1], 1)])
+    plan = make(Level((), apart, 0), Level("STATE", together, 0))
+    assert [question.scale for question in plan.questions] == [2, 4]
+
+
+def test_shares_are_in_proportion():
+    plans = [
+        make(Level("STATE", [Ask(marginals("age"), a), Ask(marginals("sex"), b)], 0)) for a, b in ((1, 3), (5, 15))
+    ]
+    assert plans[0].questions == plans[1].questions
+    floats = make(Level("STATE", [Ask(marginals("age"), 0.1), Ask(marginals("sex"), "0.3")], 0))
+    assert floats.questions == plans[0].questions
+
+
+# ------------------------------------------------------------------ totals
+
+
+@pytest.mark.parametrize(
+    ("budget", "columns", "asked"),
+    [
+        # one part of c cells, pure: own 2 * 2^2 = 8 against c * 2 * 1^2
+        (Budget.pure(1), ["sex"], False),  # 8 against 4
+        (Budget.pure(1), ["size"], False),  # 8 against 8: not smaller
+        (Budget.pure(1), ["town"], True),  # 8 against 10
+        # two parts of c cells, pure: own 2 * 3^2 = 18 against (1 / 2) * c * 2 * 2^2
+        (Budget.pure(1), [("sex",), ("size",)], False),  # 18 against 1 / (1/16 + 1/32) = 10.7
+        (Budget.pure(1), ["town", "age"], True),  # 18 against 1 / (1/40 + 1/80) = 26.7
+        # one part of c cells, rho = 1: own 1 / (2 / 2) = 1 against c / 2
+        (Budget.zcdp(1), ["size"], True),  # 1 against 2
+        # two parts, rho = 1: own 3 / 2 against 1 / (1/c + 1/c') with sigma^2 = 1
+        (Budget.zcdp(1), ["sex", "age"], True),  # 1.5 against 1 / (1/2 + 1/10) = 1.67
+        (Budget.zcdp(1), ["sex", "size"], False),  # 1.5 against 1 / (1/2 + 1/4) = 1.33
+    ],
+)
+def test_a_total_is_asked_when_that_is_more_precise(budget, columns, asked):
+    level = make(Level("STATE", marginals(*columns)), budget=budget).levels[0]
+    assert level.total == (Fraction(1, len(columns) + 1) if asked else 0)
+    assert level.share == 1  # the level costs what it did
+
+
+def test_an_asked_total_takes_from_every_ask_alike():
+    level = Level("STATE", [Ask(marginals("age"), 1), Ask(marginals(("sex", "town")), 3)])
+    plan = make(level, Level("PUMA", marginals("sex")))
+    settled = plan.levels[0]
+    # own: 2 * 3^2 = 18; derived: 1 / (1 / (10 * 2 * 4^2) + 1 / (10 * 2 * (4/3)^2)) = 32
+    assert settled.total == Fraction(4, 3)
+    assert [ask.share for ask in settled.asks] == [Fraction(2, 3), 2]
+    assert (settled.share, plan.levels[1].share) == (4, 1)
+    assert sum(question.share.epsilon for question in plan.questions if question.level == 0) == Fraction(4, 5)
+
+
+def test_a_total_that_no_part_gives_is_asked():
+    partial = Workload(SCHEMA, [Cells(["sex"], [0, 1], 1)])
+    assert make(Level("STATE", partial)).levels[0].total == Fraction(1, 2)
+    assert total_variance(make(Level("STATE", partial, 0)).questions) == np.inf
+
+
+def test_totals_as_given():
+    assert make(Level("STATE", marginals("age"), 0)).levels[0].total == 0
+    assert make(Level("STATE", marginals("sex"), "1/2")).levels[0].total == Fraction(1, 2)
+    only = make(Level("STATE", [], total=3))
+    assert [(question.is_total, question.scale) for question in only.questions] == [(True, 1)]
+
+
+def test_every_row_is_in_the_one_cell_of_the_total():
+    schema = Schema([Column("G", "group"), Column("x", "categorical", values=("a", "b"), missing=True)])
+    part = total_part(schema, Level((), [], total=1))
+    assert (part.columns, part.n_cells, part.covers, part.labels(schema)) == (("x",), 1, True, [TOTAL])
+    assert part.cells(schema, {"x": np.array([0, 1, 2], np.uint8)}).tolist() == [0, 0, 0]
+
+
+# ------------------------------------------------------------------ levels
+
+
+def test_levels_nest():
+    plan = make(Level((), marginals("age")), Level("STATE", marginals("age")), Level(["PUMA"], marginals("age")))
+    assert [level.by for level in plan.levels] == [(), ("STATE",), ("STATE", "PUMA")]
+    assert [level.name for level in plan.levels] == ["all", "STATE", "STATE+PUMA"]
+    assert [grouping.values for grouping in plan.groupings] == [
+        ((),),
+        ((17,), (39,)),
+        ((17, 1), (17, 2), (39, 1)),
+    ]
+    # said in full, or once more, it is the same plan
+    for by in (["STATE", "PUMA"], ["PUMA", "STATE"]):
+        assert make(Level([], marginals("age")), Level("STATE", marginals("age")), Level(by, marginals("age"))) == plan
+
+
+def test_a_workload_or_one_ask_will_do_for_a_level():
+    levels = [Level("STATE", each) for each in (marginals("age"), Ask(marginals("age")), [Ask(marginals("age"))])]
+    assert levels[0] == levels[1] == levels[2]
+
+
+def test_everybody_is_one_group():
+    plan = make(Level((), marginals("age")), groups=None)
+    assert (len(plan.groups), plan.groupings[0].labels()) == (1, ["all"])
+
+
+# ------------------------------------------------------------------ value and hash
+
+
+def every_change():
+    """Plans that differ from each other in one thing that is measured, and how it is called."""
+    columns = [
+        Column("AGE", "numeric", edges=(18, 65), integer=True, min=0, max=99, missing=True),
+        Column("SEX", "categorical", values=("m", "f"), other="m"),
+        Column("PUMA", "group", values=(1, 2)),
+    ]
+
+    def changed(place, **changes):
+        return [dataclasses.replace(each, **(changes if at == place else {})) for at, each in enumerate(columns)]
+
+    def plan(
+        columns=columns,
+        dataset="survey",
+        budget=ONE,
+        unit=PERSON,
+        groups=PLACES,
+        by=(["STATE"], ["PUMA"]),
+        total=1,
+        share=1,
+        query="AGE >= 65",
+        table=(0, 0, 1),
+        labels=("a", "b"),
+        order=1,
+        names=("AGE", "SEX"),
+    ):
+        schema = Schema(columns)
+        parts = [
+            Marginal.of(schema, names),
+            Predicate(parse(query, schema)),
+            Cells(["AGE"], [*table, *[len(labels)] * (schema.size("AGE") - len(table))], len(labels), labels),
+        ]
+        first = Level(by[0], [Ask(Workload(schema, parts[::order]), share), Ask(Workload(schema, parts[:1]))], total)
+        return Plan(dataset, schema, budget, unit, [first, Level(by[1], Workload(schema, parts[1:]), 0)], groups)
+
+    yield "as it is", plan()
+    yield "dataset", plan(dataset="survey2")
+    yield "epsilon", plan(budget=Budget.pure("1.0000000001"))
+    yield "kind", plan(budget=Budget.zcdp(1))
+    yield "approx", plan(budget=Budget.approx(1, "1e-9"))
+    yield "delta", plan(budget=Budget.approx(1, "1e-8"))
+    yield "max_rows", plan(unit=Unit(3, "ID", 1))
+    yield "person_id", plan(unit=Unit(2, "id", 1))
+    yield "per_group", plan(unit=Unit(2, "ID", 2))
+    yield "no per_group", plan(unit=Unit(2, "ID"))
+    yield "no person_id", plan(unit=Unit(2))
+    yield "neighbours", plan(unit=Unit(2, "ID", 1, "replace"))
+    yield "group", plan(groups={"STATE": [17, 17, 39], "PUMA": [1, 2, 3]})
+    yield "type of groups", plan(groups={"STATE": [17, 17, 39], "PUMA": ["1", "2", "1"]})
+    yield "order of groups", plan(groups={"STATE": [39, 17, 17], "PUMA": [1, 1, 2]})
+    yield "fewer groups", plan(groups={"STATE": [17, 17], "PUMA": [1, 2]})
+    yield "by", plan(by=([], ["STATE", "PUMA"]))
+    yield "order of by", plan(by=(["PUMA"], ["STATE"]))
+    yield "total", plan(total=2)
+    yield "no total", plan(total=0)
+    yield "share", plan(share="1.5")
+    yield "query", plan(query="AGE >= 18")
+    yield "cells", plan(table=(0, 1, 1))
+    yield "more cells", plan(labels=("a", "b", "c"))
+    yield "labels", plan(labels=("a", "B"))
+    yield "order of parts", plan(order=-1)
+    yield "columns of a part", plan(names=("AGE",))
+    yield "order of columns of a part", plan(names=("SEX", "AGE"))
+    yield "edges", plan(changed(0, edges=(18, 65, 80)))
+    yield "min", plan(changed(0, min=1))
+    yield "max", plan(changed(0, max=98))
+    yield "integer", plan(changed(0, integer=False))
+    yield "missing", plan(changed(0, missing=False))
+    yield "unknown", plan(changed(0, unknown="missing"))
+    yield "values", plan(changed(1, values=("m", "x")))
+    yield "order of values", plan(changed(1, values=("f", "m")))
+    yield "other", plan(changed(1, other="f"))
+    yield "order of columns", plan(columns[::-1])
+    yield "groups of the schema", plan(changed(2, values=(1, 2, 3)))
+
+
+def test_the_hash_tells_every_change_of_what_is_measured():
+    plans = dict(every_change())
+    for (one, first), (other, second) in itertools.combinations(plans.items(), 2):
+        assert first.hash != second.hash, f"{one} and {other}"
+        assert first != second
+    assert len(set(plans.values())) == len(plans)
+
+
+def test_equal_content_makes_equal_plans():
+    for (name, first), (_, second) in zip(every_change(), every_change(), strict=True):
+        assert first.hash == second.hash, name
+        assert first == second
+        assert hash(first) == hash(second)
+    assert make(Level((), marginals("age"))) != "survey"
+
+
+@pytest.mark.parametrize("tenth", [0.1, "0.1", "1/10", "1e-1", Fraction(1, 10), np.float64(0.1)], ids=repr)
+def test_a_number_is_one_number_however_it_is_written(tenth):
+    plan = make(Level("STATE", Ask(marginals("age"), tenth), tenth), budget=Budget.pure(tenth))
+    assert plan.hash == make(Level("STATE", Ask(marginals("age"), "1/10"), "0.1"), budget=Budget.pure(0.1)).hash
+
+
+def test_the_hash_depends_on_neither_the_order_of_keys_nor_the_spelling_of_numbers():
+    first = """
+        version = 1
+        dataset = "survey"
+        level = [{by = ["STATE"], total = "0.5", ask = [{share = 0.1, parts = ["sex", ["sex", "age"]]}]}]
+        [budget]
+        kind = "pure"
+        epsilon = 0.1
+        [unit]
+        max_rows = 1
+        [groups]
+        STATE = [17, 39]
+        YEAR = [2019, 2019]
+        [schema]
+        version = 1
+        column = [{name = "sex", kind = "categorical", values = [0, 1]}, {name = "age", kind = "numeric", edges = [18]}]
+    """
+    second = """
+        groups = {YEAR = [2019, 2019], STATE = [17, 39]}
+        unit = {neighbours = "add-remove", max_rows = 1}
+        budget = {epsilon = "1/10", kind = "pure"}
+        dataset = "survey"
+        version = 1
+        [schema]
+        version = 1
+        [[schema.column]]
+        values = [0, 1]
+        kind = "categorical"
+        missing = false
+        name = "sex"
+        [[schema.column]]
+        edges = [18.0]
+        kind = "numeric"
+        name = "age"
+        [[level]]
+        total = "1/2"
+        by = "STATE"
+        [[level.ask]]
+        parts = [["sex"], ["sex", "age"]]
+        share = "0.10"
+    """
+    assert plan_of_toml(first).hash == plan_of_toml(second).hash
+
+
+# ------------------------------------------------------------------ words
+
+
+def test_describe_says_what_is_asked_of_whom_at_which_price(uneven):
+    pure = make(*uneven, Level("PUMA", [], 1), unit=Unit(2))
+    assert pure.describe().splitlines() == [
+        "3 groups, 3 levels, epsilon = 1 (pure differential privacy)",
+        "STATE (2 groups)",
+        "  number of rows: epsilon = 1/11, Laplace scale 22",
+        "  2 parts, 12 counts a group: epsilon = 1/11, Laplace scale 44",
+        "  1 part, 5 counts a group: epsilon = 3/11, Laplace scale 7.33333",
+        "STATE+PUMA (3 groups)",
+        "  1 part, 20 counts a group: epsilon = 5/11, Laplace scale 4.4",
+        "STATE+PUMA (3 groups)",
+        "  number of rows: epsilon = 1/11, Laplace scale 22",
+    ]
+    everybody = make(Level((), marginals(("age", "town", "sex", "size")), 0), budget=Budget.zcdp("1/8"), groups=None)
+    assert everybody.describe().splitlines() == [
+        "1 group, 1 level, rho = 0.125 (zero-concentrated differential privacy)",
+        "all (1 group)",
+        "  1 part, 400 counts a group: rho = 0.125, Gaussian scale 2",
+    ]
+    approx = make(Level((), marginals("age"), 0), budget=Budget.approx(1, "1e-9"), groups=None).describe().splitlines()
+    assert approx[0] == "1 group, 1 level, epsilon = 1 and delta = 1e-9 (approximate differential privacy)"
+    assert approx[2].startswith("  1 part, 10 counts a group: rho = about 0.0")
+    assert repr(everybody) == "Plan('survey', 1 groups, 1 levels, Budget.zcdp('1/8'))"
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_asks_refuse():
+    for wrong in (None, "age", [marginals("age")], Marginal.of(SCHEMA, "age"), Workload(SCHEMA, [])):
+        with pytest.raises(WorkloadError, match="at least one part"):
+            Ask(wrong)
+    with pytest.raises(WorkloadError, match="bound to one support's rows"):
+        Ask(Workload(SCHEMA, [RowCells([0, 1], 2)]))
+    with pytest.raises(WorkloadError, match="labels that are no text"):
+        Ask(Workload(SCHEMA, [Cells(["sex"], [0, 1], 2, labels=[1, 2])]))
+    for share in (-1, "-1/2"):
+        with pytest.raises(PradeError, match="not negative"):
+            Ask(marginals("age"), share)
+    for share in (None, "much", True, [1], float("nan"), "1/0"):
+        with pytest.raises(PradeError, match="the share of an ask is"):
+            Ask(marginals("age"), share)
+
+
+def test_levels_refuse():
+    for asks in ([], [marginals("age")], None, 5, "age", [None]):
+        with pytest.raises(WorkloadError, match="made of Asks"):
+            Level("STATE", asks)
+    with pytest.raises(WorkloadError, match="made of Asks"):
+        Level("STATE", [], total=0)
+    for by in (5, None, [5], ["STATE", None], {"STATE": 1}, {"STATE"}):
+        with pytest.raises(WorkloadError, match="give columns of the list of groups"):
+            Level(by, marginals("age"))
+    with pytest.raises(PradeError, match=r"the share of the totals is -1"):
+        Level("STATE", marginals("age"), total=-1)
+    with pytest.raises(PradeError, match=r"the share of the totals is 'True'"):
+        Level("STATE", marginals("age"), total=True)
+
+
+FOREIGN = Schema.from_mbi({"age": 11})
+GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"dataset": ""}, PradeError, "the name under which the ledger knows"),
+        ({"dataset": "  "}, PradeError, "the name under which the ledger knows"),
+        ({"dataset": None}, PradeError, "dataset is None"),
+        ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
+        ({"unit": 1}, PradeError, "needs a Budget and a Unit"),
+        ({"budget": Budget.pure(0)}, PradeError, "the budget is zero"),
+        ({"budget": Budget.zcdp(0)}, PradeError, "the budget is zero"),
+        ({"budget": Budget.approx(1, 0), "levels": [Level((), marginals("age"), 0)]}, PradeError, "delta is 0"),
+        ({"budget": Budget.pure("1e-400"), "levels": [Level((), marginals("age"), 0)]}, PradeError, "give more"),
+        ({"levels": []}, PradeError, "at least one Level"),
+        ({"levels": None}, PradeError, "at least one Level"),
+        ({"levels": Level((), marginals("age"))}, PradeError, "a list of at least one Level"),
+        ({"levels": (each for each in [Level((), marginals("age"))])}, PradeError, "a list of at least one Level"),
+        ({"levels": [marginals("age")]}, PradeError, "at least one Level"),
+        ({"levels": [Level((), Ask(marginals("age"), 0), 1)]}, PradeError, "the share 0"),
+        ({"levels": [Level("STAT", marginals("age"))]}, DataError, "did you mean 'STATE'"),
+        ({"levels": [Level("STATE", marginals("age"))], "groups": None}, DataError, "no column 'STATE'"),
+        (
+            {"levels": [Level("STATE", marginals("age")), Level((), marginals("age"))]},
+            PradeError,
+            "everybody comes after a level of groups",
+        ),
+        ({"levels": [Level((), Workload.marginals(FOREIGN, ["age"]))]}, WorkloadError, "another schema"),
+        ({"schema": FOREIGN}, WorkloadError, "another schema"),
+        ({"schema": {"age": 10}}, PradeError, "needs a Schema"),
+        (
+            {"schema": GROUPS_ONLY, "levels": [Level((), Workload.marginals(GROUPS_ONLY, ["G"]))]},
+            PradeError,
+            "a column that is no group column",
+        ),
+        ({"groups": 5}, DataError, "not a table"),
+    ],
+)
+def test_plans_refuse(changes, error, message):
+    given = {
+        "dataset": "survey",
+        "schema": SCHEMA,
+        "budget": Budget.pure(1),
+        "unit": Unit(),
+        "levels": [Level((), marginals("age"))],
+        "groups": PLACES,
+    }
+    with pytest.raises(error, match=message):
+        Plan(**{**given, **changes})
+
+
+def test_a_name_that_no_file_can_hold_is_noticed_by_the_hash_which_is_needed_before_anything_is_spent():
+    with pytest.raises(PradeError, match=r"half a character \('\\ud800'\)"):
+        make(Level((), marginals("age")), dataset="\ud800").hash

@@ -1,0 +1,313 @@
+"""Releases: totals against means worked by hand, measurements, the file as other tools read it, and damaged folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade.errors import DataError
+from prade.ledger import Ledger
+from prade.measure import measure
+from prade.plan import TOTAL, Ask, Level, Plan
+from prade.privacy import Budget, Unit
+from prade.query import parse
+from prade.release import MEASUREMENTS, Release, measurement_table, read_measurements
+from prade.schema import Column, Schema
+from prade.tables import write_table
+from prade.workload import Cells, Marginal, Predicate, Workload
+
+SCHEMA = Schema(
+    [
+        Column("AGE", "numeric", edges=(18, 65), integer=True, min=0, missing=True),
+        Column("SEX", "categorical", values=("m", "f")),
+    ]
+)
+GROUPS = {"STATE": [17, 17, 39], "PUMA": ["01", "02", "01"]}
+COLUMNS = ["level", "group", "part", "cell", "label", "law", "scale", "noisy"]
+
+
+def make(levels, budget=None) -> Plan:
+    return Plan("survey", SCHEMA, budget or Budget.pure(1), Unit(), levels, GROUPS)
+
+
+def filled(plan: Plan, start: int = 0) -> Release:
+    """A release whose counts are start, start + 1, ... in the order of the file."""
+    noisy, at = [], start
+    for question in plan.questions:
+        answers = []
+        for part in question.parts:
+            shape = (len(plan.groupings[question.level]), part.n_cells)
+            answers.append(np.arange(at, at + np.prod(shape), dtype=np.int64).reshape(shape))
+            at += answers[-1].size
+        noisy.append(tuple(answers))
+    return Release(Path("nowhere"), plan, tuple(noisy))
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    old = Predicate(parse("AGE >= 65 and SEX == 'f'", SCHEMA))
+    known = Cells(["AGE"], [0, 0, 0, 1], 1, ['known, "so" to say\n'])
+    return make(
+        [
+            Level("STATE", [Ask(Workload.marginals(SCHEMA, ["SEX"]), 2), Ask(Workload(SCHEMA, [old, known]), 4)], 1),
+            Level("PUMA", Workload.marginals(SCHEMA, [("AGE", "SEX"), "SEX"]), 0),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(plan, tmp_path_factory) -> Path:
+    """A real release, with noise."""
+    home = tmp_path_factory.mktemp("release")
+    rows = {"AGE": [3, 70, None, 40] * 50, "SEX": ["m", "f"] * 100, "STATE": [17, 39] * 100, "PUMA": ["01"] * 200}
+    ledger = Ledger(home / "ledger")
+    ledger.open_dataset("survey", Unit(), cap=Budget.pure(1))
+    return measure(plan, pa.table(rows), home / "survey-2026", ledger).path
+
+
+# ------------------------------------------------------------------ totals
+
+
+def test_totals_by_hand(plan):
+    release = filled(plan)
+    # shares of 8 by state: 1 for totals (b = 8), 2 for SEX (b = 4), 4 for two parts of which a row is in both (b = 4)
+    assert [float(question.scale) for question in plan.questions] == [8, 4, 4, 16]
+    totals, deviation = release.totals(0)
+    # totals 0, 1 with variance 128; sums of SEX 2 + 3, 4 + 5 with variance 2 * 32; the others cover not everybody
+    weights = np.array([1 / 128, 1 / 64])
+    expected = [(0 * weights[0] + 5 * weights[1]) / weights.sum(), (1 * weights[0] + 9 * weights[1]) / weights.sum()]
+    assert totals == pytest.approx(expected)
+    assert deviation == pytest.approx((3 / 128) ** -0.5)
+    # by PUMA no total was asked: AGE x SEX has 8 cells, SEX has 2, of the same noise, so the weights are 1 : 4
+    joint, sex = release.noisy[3]
+    totals, deviation = release.totals(1)
+    assert totals == pytest.approx((joint.sum(axis=1) + 4 * sex.sum(axis=1)) / 5)
+    assert deviation == pytest.approx((1 / (8 * 512) + 1 / (2 * 512)) ** -0.5)
+
+
+def test_gaussian_totals_by_hand():
+    plan = make([Level("STATE", Workload.marginals(SCHEMA, ["SEX"]), 1)], Budget.zcdp(1))
+    release = filled(plan)  # both with sigma^2 = 1
+    totals, deviation = release.totals(0)
+    assert totals == pytest.approx([(0 + (2 + 3) / 2) / 1.5, (1 + (4 + 5) / 2) / 1.5])
+    assert deviation == pytest.approx(1.5**-0.5)
+
+
+def test_the_mean_is_unbiased_and_as_precise_as_it_says():
+    """Noise of the declared law, drawn with a seed, because this is post-processing; every group is a trial."""
+    random, truth, trials = np.random.default_rng(0), 1000, 20_000
+    level = Level("TRIAL", Workload.marginals(SCHEMA, ["SEX", ("AGE", "SEX")]), 1)
+    plan = Plan("survey", SCHEMA, Budget.pure("1/10"), Unit(), [level], {"TRIAL": np.arange(trials)})
+    noisy = [
+        [
+            truth // part.n_cells
+            + np.round(random.laplace(scale=float(question.scale), size=(trials, part.n_cells))).astype(np.int64)
+            for part in question.parts
+        ]
+        for question in plan.questions
+    ]
+    totals, deviation = Release(Path("nowhere"), plan, tuple(map(tuple, noisy))).totals(0)
+    assert totals.mean() == pytest.approx(truth, abs=5 * deviation / trials**0.5)
+    assert totals.std() == pytest.approx(deviation, rel=0.03)
+    for answers in noisy:  # none of the sums is as precise by itself
+        assert all(counts.sum(axis=1).std() > deviation for counts in answers)
+
+
+def test_a_level_without_any_total_says_so():
+    partial = Workload(SCHEMA, [Cells(["SEX"], [0, 1], 1)])
+    with pytest.raises(DataError, match="level STATE has no total, and no part of it covers everybody"):
+        filled(make([Level("STATE", partial, 0)])).totals(0)
+
+
+# ------------------------------------------------------------------ measurements
+
+
+def test_measurements_of_a_group(plan):
+    release = filled(plan)
+    found = release.measurements(0, 1)
+    assert [measurement.part for measurement in found] == [*plan.questions[1].parts, *plan.questions[2].parts]
+    assert [measurement.counts.tolist() for measurement in found] == [[4, 5], [7], [9]]  # totals 0, 1 are left out
+    assert [measurement.scale.tolist() for measurement in found] == [[4, 4], [4], [4]]
+    assert {measurement.law for measurement in found} == {"laplace"}
+    joint, sex = release.measurements(1, 2)
+    assert joint.counts.tolist() == list(range(10 + 16, 10 + 24))
+    assert sex.counts.tolist() == [10 + 24 + 4, 10 + 24 + 5]
+    gaussian = make([Level("STATE", Workload.marginals(SCHEMA, ["SEX"]), 0)], Budget.zcdp("1/8"))
+    (measurement,) = filled(gaussian).measurements(0, 0)
+    assert (measurement.law, measurement.variance.tolist()) == ("gaussian", [4, 4])
+
+
+@pytest.mark.parametrize("level", [-1, 2])
+def test_levels_that_there_are_not(plan, level):
+    with pytest.raises(DataError, match="levels 0 to 1"):
+        filled(plan).measurements(level, 0)
+    with pytest.raises(DataError, match="levels 0 to 1"):
+        filled(plan).totals(level)
+    with pytest.raises(IndexError):
+        filled(plan).measurements(0, 2)
+
+
+# ------------------------------------------------------------------ the file
+
+
+def test_one_row_a_count_by_question_part_group_cell(plan):
+    table = measurement_table(plan, filled(plan).noisy)
+    assert table.column_names == COLUMNS
+    assert table["noisy"].to_pylist() == list(range(len(table))) == list(range(2 * (1 + 2 + 1 + 1) + 3 * (8 + 2)))
+    rows = table.to_pylist()
+    assert rows[0] == {
+        "level": "STATE",
+        "group": "STATE 17",
+        "part": TOTAL,
+        "cell": 0,
+        "label": TOTAL,
+        "law": "laplace",
+        "scale": 8.0,
+        "noisy": 0,
+    }
+    assert [(row["group"], row["cell"], row["label"]) for row in rows[2:6]] == [
+        ("STATE 17", 0, "SEX m"),
+        ("STATE 17", 1, "SEX f"),
+        ("STATE 39", 0, "SEX m"),
+        ("STATE 39", 1, "SEX f"),
+    ]
+    assert rows[8]["label"] == 'known, "so" to say\n'
+    assert rows[10]["label"] == "AGE [0, 18), SEX m"
+    assert {row["group"] for row in rows[10:]} == {
+        "STATE 17, PUMA 01",
+        "STATE 17, PUMA 02",
+        "STATE 39, PUMA 01",
+    }
+
+
+def test_other_tools_read_the_file(plan, folder):
+    release, path = Release.load(folder), folder / MEASUREMENTS
+    joint = release.noisy[3][0]
+    frame = pd.read_parquet(path)
+    assert list(frame) == COLUMNS
+    mine = frame[(frame["level"] == "STATE+PUMA") & (frame["part"] == "AGE x SEX")]
+    assert mine.pivot(index="group", columns="cell", values="noisy").to_numpy().tolist() == joint.tolist()
+    by_polars = pl.read_parquet(path).filter(pl.col("level") == "STATE+PUMA", pl.col("part") == "AGE x SEX")
+    assert by_polars["noisy"].to_list() == joint.ravel().tolist()
+    assert by_polars["scale"].unique().to_list() == [16.0]
+    with duckdb.connect() as database:
+        found = database.execute(
+            "select \"group\", sum(noisy) from read_parquet(?) where part = 'SEX' and level = 'STATE' "
+            'group by "group" order by "group"',
+            [str(path)],
+        ).fetchall()
+    assert found == list(zip(["STATE 17", "STATE 39"], release.noisy[1][0].sum(axis=1).tolist(), strict=True))
+
+
+def test_what_was_written_is_read(plan, tmp_path):
+    release = filled(plan, start=-20)
+    write_table(measurement_table(plan, release.noisy), tmp_path / MEASUREMENTS)
+    found = read_measurements(tmp_path / MEASUREMENTS, plan)
+    for mine, theirs in zip(release.noisy, found, strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            assert one.tolist() == other.tolist()
+    with pytest.raises(DataError, match="has 40 counts, its plan asks for 2"):
+        read_measurements(tmp_path / MEASUREMENTS, make([Level("STATE", [], 1)]))
+
+
+# ------------------------------------------------------------------ the folder
+
+
+def test_load(plan, folder):
+    release = Release.load(str(folder))
+    assert (release.plan, release.path) == (plan, folder)
+    assert [[counts.shape for counts in answers] for answers in release.noisy] == [
+        [(2, 1)],
+        [(2, 2)],
+        [(2, 1), (2, 1)],
+        [(3, 8), (3, 2)],
+    ]
+    assert repr(release) == f"Release({str(folder)!r}, {plan!r})"
+    again = Release.load(folder)
+    assert again.totals(1)[0].tolist() == release.totals(1)[0].tolist()
+    # 100 rows a state; beyond 20 deviations noise does not come in a lifetime
+    totals, deviation = release.totals(0)
+    assert np.abs(totals - 100).max() < 20 * deviation
+    assert "STATE: number of rows: epsilon = 0.125, Laplace scale 8" in release.account()
+
+
+@pytest.fixture
+def damaged(folder, tmp_path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+def test_changed_files_are_noticed(damaged):
+    noisy = pq.read_table(damaged / MEASUREMENTS)
+    place = noisy.column_names.index("noisy")
+    pq.write_table(noisy.set_column(place, "noisy", pa.array(range(len(noisy)))), damaged / MEASUREMENTS)
+    with pytest.raises(DataError, match=r"measurements\.parquet is not the file that the release was made with"):
+        Release.load(damaged)
+
+
+def test_a_changed_plan_is_noticed(damaged):
+    plan = damaged / "plan.toml"
+    plan.write_text(plan.read_text(encoding="utf-8").replace('epsilon = "1"', 'epsilon = "2"'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"plan\.toml is not the file"):
+        Release.load(damaged)
+
+
+@pytest.mark.parametrize("name", ["plan.toml", MEASUREMENTS, "release.json"])
+def test_absent_files_are_noticed(damaged, name):
+    (damaged / name).unlink()
+    with pytest.raises(DataError, match=name.replace(".", r"\.")):
+        Release.load(damaged)
+
+
+def test_without_its_account_a_release_is_still_read(damaged):
+    (damaged / "ledger.json").unlink()
+    release = Release.load(damaged)
+    with pytest.raises(DataError, match=r"ledger\.json"):
+        release.account()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "5", "{}", '{"format": "1"}', "\x00"])
+def test_a_damaged_manifest_is_noticed(damaged, text):
+    (damaged / "release.json").write_text(text)
+    with pytest.raises(DataError, match=r"release\.json is damaged"):
+        Release.load(damaged)
+
+
+def test_a_manifest_that_says_something_else_is_noticed(damaged):
+    path = damaged / "release.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "dataset": "another"}))
+    with pytest.raises(DataError, match=r"release\.json is damaged"):
+        Release.load(damaged)
+
+
+def test_folders_that_are_no_release(tmp_path):
+    for wrong in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(DataError, match=r"is no release: it has no release\.json"):
+            Release.load(wrong)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"release\.json"):
+        Release.load(tmp_path / "file")
+
+
+def test_names_with_odd_characters_are_in_the_file(tmp_path):
+    odd = ["a\nb", "ü, PUMA 1", '"', "\x01", " "]
+    schema = Schema([Column("`x y`", "categorical", values=tuple(odd))])
+    plan = Plan(
+        "x",
+        schema,
+        Budget.pure(1),
+        Unit(),
+        [Level("G", Workload(schema, [Marginal.of(schema, "`x y`")]), 0)],
+        {"G": odd},
+    )
+    write_table(measurement_table(plan, filled(plan).noisy), tmp_path / MEASUREMENTS)
+    frame = pd.read_parquet(tmp_path / MEASUREMENTS)
+    assert frame["group"].unique().tolist() == [f"G {each}" for each in odd]
+    assert frame["label"].unique().tolist() == [f"`x y` {each}" for each in odd]
