@@ -32,9 +32,8 @@ from prade.codec import Coded, encode
 from prade.column import closest, names_of
 from prade.distances import WORST, Codes, Floats, Ints, Pair, pair_errors
 from prade.errors import DataError
-from prade.groups import Grouping, Groups, KeyedGroups
+from prade.groups import Grouping, Groups
 from prade.joint import Joint
-from prade.matching import code_cells
 from prade.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
@@ -308,15 +307,4 @@ def _coded_side(
         return coded.codes, number.astype(np.int64)
     found = read_table(source, guess=False)
     keyed = listed.keyed(found.column_names, level.number)
-    return encode(schema, found, columns=columns).codes, _group_numbers(keyed, found)
-
-
-def _group_numbers(keyed: KeyedGroups, table: pa.Table) -> Ints:
-    place = np.zeros(table.num_rows, np.int64)
-    known = np.ones(table.num_rows, np.bool_)
-    for column in keyed.columns:
-        codes, fits = code_cells(column, table[column.name])
-        place = place * column.present + codes
-        known &= fits
-    near = np.minimum(np.searchsorted(keyed.joint, place), len(keyed.joint) - 1)
-    return np.where(known & (keyed.joint[near] == place), keyed.number[near], -1)
+    return encode(schema, found, columns=columns).codes, keyed.numbers(found)

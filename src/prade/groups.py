@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.column import Column, closest, names_of
 from prade.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LARGEST_PLACE = 2**62
 
@@ -167,3 +170,16 @@ class KeyedGroups:
         """Whether the place in the product is the group's number, for every place."""
         whole = math.prod(column.present for column in self.columns)
         return len(self.joint) == whole and np.array_equal(self.number, self.joint)
+
+    def numbers(self, table: pa.Table) -> NDArray[np.int64]:
+        """The group of each row of a table that has the key columns, -1 for none."""
+        from prade.matching import code_cells
+
+        place = np.zeros(table.num_rows, np.int64)
+        known = np.ones(table.num_rows, np.bool_)
+        for column in self.columns:
+            codes, fits = code_cells(column, table[column.name])
+            place = place * column.present + codes
+            known &= fits
+        near = np.minimum(np.searchsorted(self.joint, place), len(self.joint) - 1)
+        return np.where(known & (self.joint[near] == place), self.number[near], -1)

@@ -207,10 +207,13 @@ class Layout:
         """The same rows under another prior: one whose rows are those of this layout's prior, in the same order."""
         if len(prior) != len(self.prior):
             raise EstimationError(f"the layout is of {len(self.prior):,} rows, the other prior has {len(prior):,}")
-        weights = prior.weights
-        other = self._with_base(weights if self.kind is None else mass_per_cell(self.kind, weights, self.rows))
+        other = self._with_base(self.collapsed(prior.weights))
         other.prior = prior
         return other
+
+    def collapsed(self, weights: Floats) -> Floats:
+        """Weights of the collapsed rows from weights of the prior's rows."""
+        return weights if self.kind is None else mass_per_cell(self.kind, weights, self.rows)
 
     def restricted(self, allowed: NDArray[np.bool_]) -> Layout:
         """The same layout with the prior's mass taken away from the other collapsed rows (not renormalised)."""

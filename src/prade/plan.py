@@ -63,7 +63,7 @@ class Level:
 
     `by` are columns of the list of groups ((): everybody is one group). `total` is the share of the budget for the
     number of rows of each group (Algorithm 2 gives it half); 0 derives it from the parts; with None the plan decides
-    which of the two.
+    which of the two. A level without asks costs nothing: what is known of it comes from the levels below.
     """
 
     by: tuple[str, ...]
@@ -71,7 +71,7 @@ class Level:
     total: Fraction | None
 
     def __init__(
-        self, by: str | Sequence[str], asks: Workload | Ask | Iterable[Ask], total: Number | None = None
+        self, by: str | Sequence[str], asks: Workload | Ask | Iterable[Ask] = (), total: Number | None = None
     ) -> None:
         names = [by] if isinstance(by, str) else by
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
@@ -81,7 +81,7 @@ class Level:
         object.__setattr__(self, "by", tuple(names))
         object.__setattr__(self, "asks", tuple(asks) if isinstance(asks, Iterable) else (asks,))
         object.__setattr__(self, "total", None if total is None else _share(total, "the share of the totals"))
-        if not all(isinstance(ask, Ask) for ask in self.asks) or not (self.asks or self.total):
+        if not all(isinstance(ask, Ask) for ask in self.asks):
             raise WorkloadError("a level is made of Asks: give Ask(workload, share), or a workload")
 
     @property
@@ -162,6 +162,8 @@ class Plan:
             raise PradeError("the budget is zero, and every answer costs something: give more")
         if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
             raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
+        if not any(level.asks or level.total for level in levels):
+            raise PradeError("a plan asks for something: give a level a workload")
         if any(ask.share == 0 for level in levels for ask in level.asks):
             raise PradeError("an ask has the share 0, and without budget there is no answer: leave it out")
         nested: dict[str, None] = {}
@@ -215,7 +217,8 @@ class Plan:
         lines = [f"{_many(len(self.groups), 'group')}, {_many(len(self.levels), 'level')}, {self.budget}"]
         for place, (level, grouping) in enumerate(zip(self.levels, self.groupings, strict=True)):
             lines.append(f"{level.name} ({_many(len(grouping), 'group')})")
-            lines += [f"  {self.line(question)}" for question in self.questions if question.level == place]
+            asked = [f"  {self.line(question)}" for question in self.questions if question.level == place]
+            lines += asked or ["  nothing asked: added up from the levels below"]
         return "\n".join(lines)
 
     def line(self, question: Question) -> str:
@@ -274,8 +277,8 @@ class Plan:
 
     def _settled(self, level: Level) -> Level:
         """The level with its total decided; its share stays what it was."""
-        if level.total is not None:
-            return level
+        if level.total is not None or not level.asks:
+            return replace(level, total=level.total or Fraction(0))
         parts = sum(len(ask.workload) for ask in level.asks)
         own = level.share / (parts + 1)
         factor = Fraction(parts, parts + 1)

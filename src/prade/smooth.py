@@ -8,8 +8,9 @@ Let x_g be the true shares of group g in all measured cells, m_g what its prior 
 B is the covariance of cells between public groups beyond sampling: places differ together in many cells (where rents
 are high, so are incomes), and a few such directions survive noise that would drown cell-by-cell answers. C is the
 covariance of one row's cells within its group; C / n is what n rows vary by, and also the curvature of KL: w = n / n0
-in `MAP`'s words. The numbers a and w are those under which all groups' answers together are most likely (empirical
-Bayes), or rather the smallest within `DOUBT` nats of it, so that where noise drowns the deviations the prior stays.
+in `MAP`'s words. The numbers a and w are the most likely ones given all groups' answers together (empirical Bayes):
+before any answer, private groups are expected to differ about as public ones do (a near 1), and to be samples like
+others (w near 2: the group's own sampling and the prior's). Where noise drowns the answers that expectation remains.
 
 The posterior mean and variances are answers again, with far less noise, that estimators take as Gaussian ones. All of
 it is post-processing of noisy answers and public data. Efron and Morris (1973); Fay and Herriot (1979).
@@ -27,9 +28,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DOUBT = 3.0  # nats: as in prade.estimators.worth
-RATIOS = np.concatenate([[0.0], np.geomspace(1e-2, 1e2, 9)])  # a n / w in units of the traces of C and B
-SCALES = np.geomspace(1e-6, 1e6, 145)
+EXPECTED_BETWEEN, EXPECTED_WITHIN = 0.7, 2.0  # a and w before any answer: halfway in logarithms; states differ less
+UNSURE = 1.5  # standard deviation of their logarithms: a factor of 4 or 5 either way is no surprise
+RATIOS = np.geomspace(1e-3, 1e2, 16)  # a / w
+SCALES = np.geomspace(1e-3, 1e5, 97)  # w
 ROWS_A_CELL = 100  # of the sample that C is estimated from
 FEWEST_GROUPS = 3  # that say anything about differences between groups
 
@@ -66,6 +68,10 @@ class Spread:
         values, vectors = np.linalg.eigh(raw)
         return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
 
+    def without_between(self) -> Spread:
+        """For groups whose prior is their own public rows: what public groups differ by is no matter then."""
+        return Spread(np.zeros_like(self.between), self.within)
+
 
 def _within(cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, rows: Ints, expected: Floats) -> Floats:
     """Mean of (e - expected)(e - expected)', e being the 0/1 vector of a row's cells."""
@@ -81,54 +87,54 @@ def _within(cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, ro
 class Smoother:
     """The posterior under the most likely S, ready for any group, in the directions of the whitened S."""
 
-    root: Floats  # standard deviations of the noise in the cells, for a group of `rows` rows
-    rows: float
+    root: Floats  # standard deviations of the noise in a typical group's shares
     directions: Floats
     values: Floats
-    ratio: float
-    scale: float
+    a: float
+    w: float
 
     @classmethod
     def fit(cls, spread: Spread, deviations: Floats, rows: Floats, deviation_of_noise: Floats) -> Smoother:
-        """From deviations y_g - m_g [groups, cells], numbers of rows, and the noise's standard deviation in counts."""
+        """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations in
+        counts [groups, cells]: these are taken to differ from group to group by a factor.
+        """
         typical = float(np.exp(np.mean(np.log(rows))))
-        root = deviation_of_noise / typical
-        factor = (typical / rows) ** 2  # noise variance in shares, relative to the typical group's
+        noise = deviation_of_noise / rows[:, None]
+        root = np.exp(np.mean(np.log(noise), axis=0))
+        factor = np.mean((noise / root) ** 2, axis=1)
         whitened = deviations / root
         within = spread.within / typical / np.outer(root, root)
         between = spread.between / np.outer(root, root)
-        traces = np.trace(within), np.trace(between)
-        ratios = RATIOS if traces[1] > 0 else RATIOS[:1]
-        found = []
-        for ratio in ratios:
-            shape = within / traces[0] + (ratio / traces[1] * between if ratio else 0.0)
-            values, vectors = np.linalg.eigh(shape)
+        best = None
+        for ratio in RATIOS if between.any() else (0.0,):
+            values, vectors = np.linalg.eigh(within + ratio * between)
             values = np.maximum(values, 0.0)
             squares = (whitened @ vectors) ** 2
             for scale in SCALES:
                 variance = scale * values + factor[:, None]
-                likelihood = -0.5 * float(np.sum(np.log(variance) + squares / variance))
-                found.append((likelihood, scale * float(values.sum()), float(ratio), float(scale)))
-        best = max(each[0] for each in found)
-        _, _, ratio, scale = min((each for each in found if each[0] >= best - DOUBT), key=lambda each: each[1])
-        shape = within / traces[0] + (ratio / traces[1] * between if ratio else 0.0)
-        values, vectors = np.linalg.eigh(shape)
-        return cls(root, typical, vectors, scale * np.maximum(values, 0.0), ratio, scale)
+                fit = -0.5 * float(np.sum(np.log(variance) + squares / variance))
+                fit -= 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
+                if ratio:
+                    fit -= 0.5 * (np.log(scale * ratio / EXPECTED_BETWEEN) / UNSURE) ** 2
+                if best is None or fit > best[0]:
+                    best = fit, cls(root, vectors, scale * values, float(scale * ratio), float(scale))
+        assert best is not None
+        return best[1]
 
-    def posterior(self, deviation: Floats, rows: float) -> tuple[Floats, Floats]:
-        """Mean and variances of u_g given the group's deviation y_g - m_g."""
-        noise = (self.rows / rows) ** 2
+    def posterior(self, deviation: Floats, rows: float, deviation_of_noise: Floats) -> tuple[Floats, Floats]:
+        """Mean and variances of u_g given the group's deviation y_g - m_g; the other arguments are as in `fit`."""
+        noise = float(np.mean((deviation_of_noise / rows / self.root) ** 2))
         kept = self.values / (self.values + noise)
         mean = self.directions @ (kept * (self.directions.T @ (deviation / self.root)))
         variance = self.directions**2 @ (kept * noise)
         return self.root * mean, self.root**2 * variance
 
 
-def smooth_totals(noisy: Floats, deviation: float, expected: Floats) -> Floats:
+def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     """Numbers of rows drawn towards what was expected, as far as they scatter no more than their noise does.
 
-    n_g ~ N(expected_g, t^2), t^2 = mean squared deviation of the noisy numbers minus the noise's variance.
+    n_g ~ N(expected_g, t^2), t^2 = mean squared deviation of the noisy numbers minus the mean variance of their noise.
     """
     away = noisy - expected
-    spread = max(float(np.mean(away**2)) - deviation**2, 0.0)
-    return np.asarray(expected + away * (spread / (spread + deviation**2) if deviation else 1.0))
+    spread = max(float(np.mean(away**2 - variance)), 0.0)
+    return np.asarray(expected + away * (spread / np.maximum(spread + variance, 1e-300)))

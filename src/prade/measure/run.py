@@ -221,6 +221,8 @@ def _count(plan: Plan, source: Source) -> list[list[Counts]]:
     for place, level in enumerate(plan.levels):
         questions = [question for question in plan.questions if question.level == place]
         parts = [part for question in questions for part in question.parts]
+        if not parts:
+            continue
         counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by))
         answers += [[next(counted) for _ in question.parts] for question in questions]
     return answers
