@@ -15,19 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.blas import single_threaded_blas
 from prade.errors import EstimationError
 from prade.estimate import Estimate
 from prade.estimators.base import Estimator
 from prade.estimators.map_ import MAP
-from prade.joint import mass_per_cell
+from prade.group_prior import GroupPriors
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.parts import Part
@@ -35,6 +33,7 @@ from prade.prior import Prior
 from prade.public import Public
 from prade.release import Release
 from prade.resemblance import resemblance
+from prade.settings import Settings
 from prade.smooth import Smoother, Spread, smooth_totals
 from prade.workload import Workload
 
@@ -42,32 +41,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
-MOST_SMOOTHED = 1_500  # cells; a covariance of more takes longer than it gains
+MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grows with the cube of their number
+TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
-HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that no row is lost on the way
 FEWEST_ROWS = 1.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a group's estimate is made; what `prade.tune` chooses.
-
-    own: weight of the same group's public rows in its prior, where there are any. mixture: weight of public groups that
-    resemble the group. n0: rows that the prior is worth against smoothed answers. smooth: False leaves answers as they
-    are, and `estimator` (if not None) takes them.
-    """
-
-    own: float = 0.98
-    mixture: float = 0.0
-    n0: float = 10.0
-    smooth: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("own", "mixture"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise EstimationError(f"{name} is {getattr(self, name)!r}: give a weight from 0 to 1")
-        if not self.n0 > 0:
-            raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows")
 
 
 @dataclass(frozen=True)
@@ -83,11 +60,12 @@ class Answers:
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """What is handed out for a group of the last level: its number, its number of rows, its distribution."""
+    """A group's number, its number of rows, its distribution, and the public groups that it was found to resemble."""
 
     group: int
     total: float
     estimate: Estimate
+    alike: Floats | None = None
 
 
 class Descent:
@@ -114,7 +92,7 @@ class Descent:
         self.threads = threads
         self.seed = seed
         self._layouts: dict[tuple[Part, ...], Layout] = {}
-        self._spreads: dict[tuple[Part, ...], Spread] = {}
+        self._known_spreads: dict[tuple[Part, ...], list[tuple[slice, Spread]]] = {}
 
     def estimates(self) -> Iterator[GroupEstimate]:
         """The estimates of the last level's groups, in order."""
@@ -123,59 +101,57 @@ class Descent:
     def map(self, task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
         """task(estimate) for every group of the last level, in order, several at a time; estimates are let go of."""
         parents = [self.public.prior.weights]
-        parent_of = np.zeros(len(self.plan.groupings[0]), np.int64)
         last = len(self.plan.levels) - 1
         for level in range(last):
-            weights = [found.estimate.weights for found in self._level(level, parents, parent_of, lambda found: found)]
-            below = self.plan.groupings[level + 1]
-            parent_of = np.zeros(len(below), np.int64)
-            parent_of[below.number] = self.plan.groupings[level].number
-            parents = [HANDED_ON * each + (1 - HANDED_ON) * self.public.prior.weights for each in weights]
-        return self._level(last, parents, parent_of, task)
+            parents = [found.estimate.weights for found in self.level(level, parents, lambda found: found)]
+        return self.level(last, parents, task)
 
     # ---------------------------------------------------------------- one level
 
-    def _level(
-        self, level: int, parents: list[Floats], parent_of: Ints, task: Callable[[GroupEstimate], Result]
-    ) -> Iterator[Result]:
+    def level(self, level: int, parents: Sequence[Floats], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
+        """task(estimate) for every group of a level, given the weights that its parents ended with."""
         answers = self.answers(level)
-        layout = self._layout(answers.parts)
-        own = self.public.within(self.plan.groupings[level])
-        totals = self._totals(level, answers, own)
+        layout = self.layout(answers.parts)
+        priors = GroupPriors(self.public, self.plan, level, self.settings)
+        totals = self._totals(level, answers, priors.own)
         start = layout.part_start
-        priors = _Priors(self.public.prior, parents, parent_of, own, self.settings.own)
-        smoothed = self.estimator is None and self.settings.smooth and layout.n_cells <= MOST_SMOOTHED
-        smoother = None
-        noise = np.sqrt(np.repeat(answers.variance, np.diff(start), axis=1))
+
+        def weights_of(group: int) -> Floats:
+            return priors.weights(group, parents[priors.parent_of[group]])
+
+        noise = np.sqrt(np.repeat(answers.variance, np.diff(start), axis=1)) / totals[:, None]
         shares = np.concatenate(answers.counts, axis=1) / totals[:, None]
-        if smoothed:
-            masses = np.stack([layout.masses_of(layout.collapsed(priors.weights(g))) for g in range(len(totals))])
-            same_groups = bool((own >= 0).any() and self.plan.groupings[level].by)
-            spread = self._spread(layout).without_between() if same_groups else self._spread(layout)
-            with single_threaded_blas():
-                smoother = Smoother.fit(spread, shares - masses, totals, noise)
+        smoothers: list[tuple[slice, Smoother]] = []
+        if self.estimator is None and self.settings.smooth:
+            masses = np.stack([layout.masses_of(layout.collapsed(weights_of(g))) for g in range(len(totals))])
+            for block, spread in self._spreads(layout):
+                known = spread.without_between() if priors.same_groups else spread
+                deviations = shares[:, block] - masses[:, block]
+                smoothers.append((block, Smoother.fit(known, deviations, totals, noise[:, block])))
 
         def work(group: int) -> Result:
-            weights = priors.weights(group)
-            counts, deviation = shares[group] * totals[group], noise[group]
-            if smoother is not None:
-                mean, variance = smoother.posterior(shares[group] - masses[group], totals[group], noise[group])
-                share = np.maximum(masses[group] + mean, SMALLEST_SHARE * masses[group])
-                counts, deviation = share * totals[group], totals[group] * np.sqrt(variance)
-                if self.settings.mixture:
-                    weights = self._with_alike(layout, weights, share, np.sqrt(variance))
-            estimator: Estimator = self.estimator or MAP(
-                n0=self.settings.n0 if smoother is not None else "auto", tolerance=1e-3
-            )
+            weights, alike = weights_of(group), None
+            share, deviation = shares[group].copy(), noise[group].copy()
+            for block, smoother in smoothers:
+                prior_share = masses[group, block]
+                mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
+                share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
+                deviation[block] = np.sqrt(variance)
+            if self.settings.mixture:
+                alike = resemblance(self.public.masses(layout), share, deviation)
+                weights = priors.with_alike(weights, alike)
             measured = [
-                Measurement(part, counts[start[k] : start[k + 1]], deviation[start[k] : start[k + 1]], "gaussian")
-                for k, part in enumerate(answers.parts)
+                Measurement(part, totals[group] * share[at], totals[group] * deviation[at], "gaussian")
+                for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
+            estimator: Estimator = self.estimator or MAP(
+                n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE
+            )
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             estimate = estimator.fit(prior, measured, totals[group], layout=layout.reweighted(prior))
-            return task(GroupEstimate(group, float(totals[group]), estimate))
+            return task(GroupEstimate(group, float(totals[group]), estimate, alike))
 
-        return _several(work, len(totals), self.threads)
+        return several(work, len(totals), self.threads)
 
     def answers(self, level: int) -> Answers:
         """Noisy counts of the level's groups, those of deeper levels added up to theirs."""
@@ -219,63 +195,48 @@ class Descent:
             expected = np.full(size, answers.totals.mean())
         return np.maximum(smooth_totals(answers.totals, answers.total_variance, expected), FEWEST_ROWS)
 
-    def _layout(self, parts: tuple[Part, ...]) -> Layout:
+    def layout(self, parts: tuple[Part, ...]) -> Layout:
+        """The public rows seen through these parts, made once."""
         if parts not in self._layouts:
             self._layouts[parts] = Layout(self.public.prior, Workload(self.plan.schema, parts))
         return self._layouts[parts]
 
-    def _spread(self, layout: Layout) -> Spread:
-        """How the cells of a layout vary in the public table."""
+    def _spreads(self, layout: Layout) -> list[tuple[slice, Spread]]:
+        """How the cells of a layout vary in the public table, in blocks small enough to be smoothed at once."""
         parts = layout.workload.parts
-        if parts not in self._spreads:
-            prior = self.public.prior
-            cells = [part.cells(prior.schema, prior.codes) for part in parts]
-            with single_threaded_blas():
-                self._spreads[parts] = Spread.of(
-                    cells, [part.n_cells for part in parts], self.public.group, len(self.public.groups), self.seed
-                )
-        return self._spreads[parts]
-
-    def _with_alike(self, layout: Layout, weights: Floats, share: Floats, deviation: Floats) -> Floats:
-        alike = resemblance(self._group_masses[layout.workload.parts], share, deviation)
-        rows = self.public.prior.weights * (alike / self._group_weights)[self.public.group]
-        return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)
-
-    @cached_property
-    def _group_weights(self) -> Floats:
-        return mass_per_cell(self.public.group, self.public.prior.weights, len(self.public.groups))
-
-    @cached_property
-    def _group_masses(self) -> dict[tuple[Part, ...], Floats]:
-        """For each layout, the cells of every public group: [cells, public groups]."""
-        found = {}
-        for parts, layout in self._layouts.items():
-            masses = [
-                layout.masses_of(layout.collapsed(np.where(self.public.group == g, self.public.prior.weights, 0.0)))
-                for g in range(len(self.public.groups))
-            ]
-            found[parts] = np.stack(masses, axis=1) / self._group_weights
-        return found
+        if parts not in self._known_spreads:
+            prior, public = self.public.prior, self.public
+            found = []
+            for block in blocks([part.n_cells for part in parts], MOST_SMOOTHED):
+                cells = [parts[k].cells(prior.schema, prior.codes) for k in block]
+                sizes = [parts[k].n_cells for k in block]
+                at = slice(layout.part(block[0]).start, layout.part(block[-1]).stop)
+                found.append((at, Spread.of(cells, sizes, public.group, len(public.groups), self.seed)))
+            self._known_spreads[parts] = found
+        return self._known_spreads[parts]
 
 
-@dataclass(frozen=True)
-class _Priors:
-    """Prior weights of each group of a level: its parent's, and its own public rows'."""
+def blocks(sizes: Sequence[int], most: int) -> list[range]:
+    """Runs of neighbouring parts with at most so many cells together; a part that has more by itself is in none.
 
-    prior: Prior
-    parents: Sequence[Floats]
-    parent_of: Ints
-    own: Ints
-    share: float
+    >>> blocks([4, 4, 3, 20, 2], most=8)
+    [range(0, 2), range(2, 3), range(4, 5)]
+    """
+    found: list[range] = []
+    cells = most + 1
+    for k, size in enumerate(sizes):
+        if size > most:
+            cells = most + 1
+        elif cells + size > most:
+            found.append(range(k, k + 1))
+            cells = size
+        else:
+            found[-1] = range(found[-1].start, k + 1)
+            cells += size
+    return found
 
-    def weights(self, group: int) -> Floats:
-        handed = self.parents[self.parent_of[group]]
-        rows = np.where(self.own == group, self.prior.weights, 0.0)
-        total = float(rows.sum())
-        return np.asarray(self.share / total * rows + (1 - self.share) * handed) if total else handed
 
-
-def _several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
+def several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
     """work(0), work(1), ... in order, in threads, never more than a few ahead."""
     numbers = iter(range(number))
     with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:

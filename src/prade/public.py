@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,14 @@ from numpy.typing import NDArray
 from prade.codec import encode
 from prade.errors import DataError
 from prade.groups import Grouping, Groups
+from prade.joint import mass_per_cell
 from prade.prior import Prior
 from prade.schema import Schema
 from prade.tables import read_table
+
+if TYPE_CHECKING:
+    from prade.layout import Layout
+    from prade.workload import Workload
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,6 +61,25 @@ class Public:
                 f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove them"
             )
         return cls(prior, level, number)
+
+    @cached_property
+    def group_weights(self) -> Floats:
+        """Weight of each public group."""
+        return mass_per_cell(self.group, self.prior.weights, len(self.groups))
+
+    def masses(self, layout: Layout) -> Floats:
+        """Cells of every public group as shares: [cells, public groups]. `layout` is one of these rows."""
+        if layout.workload not in self._masses:
+            columns = [
+                layout.masses_of(layout.collapsed(np.where(self.group == number, self.prior.weights, 0.0)))
+                for number in range(len(self.groups))
+            ]
+            self._masses[layout.workload] = np.stack(columns, axis=1) / self.group_weights
+        return self._masses[layout.workload]
+
+    @cached_property
+    def _masses(self) -> dict[Workload, Floats]:
+        return {}
 
     def __len__(self) -> int:
         return len(self.prior)

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.blas import single_threaded_blas
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -65,7 +67,8 @@ class Spread:
         weight = rows[used] / rows[used].sum()
         away = shares[used] - weight @ shares[used]
         raw = (away.T * weight) @ away - within * float(weight @ (1 / rows[used]))
-        values, vectors = np.linalg.eigh(raw)
+        with single_threaded_blas():
+            values, vectors = np.linalg.eigh(raw)
         return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
 
     def without_between(self) -> Spread:
@@ -94,12 +97,12 @@ class Smoother:
     w: float
 
     @classmethod
-    def fit(cls, spread: Spread, deviations: Floats, rows: Floats, deviation_of_noise: Floats) -> Smoother:
-        """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations in
-        counts [groups, cells]: these are taken to differ from group to group by a factor.
+    def fit(cls, spread: Spread, deviations: Floats, rows: Floats, noise: Floats) -> Smoother:
+        """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
+
+        These [groups, cells] are of shares, not counts, and are taken to differ from group to group by a factor.
         """
         typical = float(np.exp(np.mean(np.log(rows))))
-        noise = deviation_of_noise / rows[:, None]
         root = np.exp(np.mean(np.log(noise), axis=0))
         factor = np.mean((noise / root) ** 2, axis=1)
         whitened = deviations / root
@@ -107,7 +110,8 @@ class Smoother:
         between = spread.between / np.outer(root, root)
         best = None
         for ratio in RATIOS if between.any() else (0.0,):
-            values, vectors = np.linalg.eigh(within + ratio * between)
+            with single_threaded_blas():
+                values, vectors = np.linalg.eigh(within + ratio * between)
             values = np.maximum(values, 0.0)
             squares = (whitened @ vectors) ** 2
             for scale in SCALES:
@@ -121,12 +125,12 @@ class Smoother:
         assert best is not None
         return best[1]
 
-    def posterior(self, deviation: Floats, rows: float, deviation_of_noise: Floats) -> tuple[Floats, Floats]:
-        """Mean and variances of u_g given the group's deviation y_g - m_g; the other arguments are as in `fit`."""
-        noise = float(np.mean((deviation_of_noise / rows / self.root) ** 2))
-        kept = self.values / (self.values + noise)
+    def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
+        """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""
+        factor = float(np.mean((noise / self.root) ** 2))
+        kept = self.values / (self.values + factor)
         mean = self.directions @ (kept * (self.directions.T @ (deviation / self.root)))
-        variance = self.directions**2 @ (kept * noise)
+        variance = self.directions**2 @ (kept * factor)
         return self.root * mean, self.root**2 * variance
 
 

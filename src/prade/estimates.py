@@ -1,0 +1,282 @@
+"""All estimates of a release: for every group a vector of multipliers, from which its distribution is worked out.
+
+    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.group_prior`)
+
+So thousands of groups take megabytes, not groups x rows; a distribution costs one pass over the public rows when
+somebody asks for it. Questions and marginals are answered from the distributions themselves, without sampling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.column import names_of
+from prade.errors import DataError
+from prade.group_prior import GroupPriors
+from prade.layout import Layout
+from prade.levels import Descent, GroupEstimate, several
+from prade.parts import Part
+from prade.prior import Prior
+from prade.public import Public
+from prade.query import parse
+from prade.settings import Settings
+from prade.workload import Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.plan import Plan
+    from prade.release import Release
+
+Floats = NDArray[np.float64]
+Result = TypeVar("Result")
+
+FORMAT = 1
+FILE = "estimates.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEstimates:
+    """The estimates of one level: a row a group in every array."""
+
+    parts: tuple[Part, ...]
+    totals: Floats
+    multipliers: Floats
+    alike: Floats | None
+    status: tuple[str, ...]
+    kl: Floats
+    gap: Floats
+
+
+class Estimates:
+    """The distributions of a release's groups, on the rows of a public table."""
+
+    def __init__(self, plan: Plan, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
+        self.plan = plan
+        self.public = public
+        self.settings = settings
+        self.levels = tuple(levels)
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        public: Public,
+        settings: Settings | None = None,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Estimates:
+        """Estimate every group of every level; `progress(done, all)` is called after each."""
+        descent = Descent(release, public, settings, threads=threads, seed=seed)
+        parents = [public.prior.weights]
+        number = sum(len(grouping) for grouping in release.plan.groupings)
+        done, levels = 0, []
+        for level in range(len(release.plan.levels)):
+            last = level == len(release.plan.levels) - 1
+            found, weights = [], []
+            for each in descent.level(level, parents, lambda each: each):
+                found.append(_Kept.of(each))
+                if not last:
+                    weights.append(each.estimate.weights)
+                done += 1
+                if progress is not None:
+                    progress(done, number)
+            levels.append(_level_of(descent.answers(level).parts, found))
+            parents = weights
+        return cls(release.plan, public, descent.settings, levels)
+
+    # ---------------------------------------------------------------- distributions
+
+    def weights(self, level: int, group: int) -> Floats:
+        """Weights of the public rows in a group of a level."""
+        priors, layout, found = self._priors[level], self._layouts[level], self.levels[level]
+        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
+        weights = priors.weights(group, parent)
+        if found.alike is not None:
+            weights = priors.with_alike(weights, found.alike[group])
+        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
+        tilted = layout.reweighted(prior)
+        return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
+
+    def joint(self, group: int, level: int = -1) -> Prior:
+        """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
+        place = range(len(self.levels))[level]
+        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(place, group))
+
+    def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
+        """task(group, weights) for every group of the last level, in order, in threads."""
+        last = len(self.levels) - 1
+        if last:
+            for parent in set(self._priors[last].parent_of.tolist()):
+                self._kept(last - 1, parent)  # before threads would each work them out
+        return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
+
+    @property
+    def totals(self) -> Floats:
+        """Number of rows of each group of the last level."""
+        return self.levels[-1].totals
+
+    # ---------------------------------------------------------------- answers
+
+    def answer(self, query: str, by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
+        """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", and their share, for the groups `by`."""
+        inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
+        shares = np.array(list(self.map(lambda _, weights: weights[inside].sum(), threads)))
+        return self._by(by, {"share": shares[:, None]}, ["share"])
+
+    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
+        """The marginal of some columns for the groups `by`: one row a group and cell, with counts and shares."""
+        names = names_of(columns)
+        part = Workload.marginals(self.plan.schema, [names])[0]
+        cells = part.cells(self.plan.schema, self.public.prior.codes)
+        found = self.map(lambda _, weights: np.bincount(cells, weights, minlength=part.n_cells), threads)
+        return self._by(by, {"share": np.array(list(found))}, part.labels(self.plan.schema))
+
+    def _by(self, by: str | Sequence[str], values: dict[str, Floats], labels: Sequence[str]) -> pa.Table:
+        import pyarrow as pa
+
+        level = self.plan.groups.level(names_of(by))
+        last = self.plan.groupings[-1]
+        above = np.zeros(len(last), np.int64)
+        above[last.number] = level.number
+        rows = np.zeros(len(level))
+        np.add.at(rows, above, self.totals)
+        counts = np.zeros((len(level), len(labels)))
+        np.add.at(counts, above, self.totals[:, None] * values["share"])
+        columns: dict[str, Any] = {
+            name: np.repeat(np.array([each[place] for each in level.values]), len(labels)).tolist()
+            for place, name in enumerate(level.by)
+        }
+        if len(labels) > 1:
+            columns["cell"] = list(labels) * len(level)
+        columns["count"] = counts.ravel()
+        columns["share"] = (counts / rows[:, None]).ravel()
+        return pa.table(columns)
+
+    # ---------------------------------------------------------------- the file
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a parquet file: one row a group of a level."""
+        import pyarrow as pa
+
+        from prade.tables import write_table
+
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike")
+        }
+        for place, (level, grouping) in enumerate(zip(self.levels, self.plan.groupings, strict=True)):
+            size = len(grouping)
+            columns["level"] += [self.plan.levels[place].name] * size
+            columns["group"] += grouping.labels()
+            columns["total"] += level.totals.tolist()
+            columns["status"] += level.status
+            columns["kl"] += level.kl.tolist()
+            columns["gap"] += level.gap.tolist()
+            columns["multipliers"] += level.multipliers.tolist()
+            columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
+        header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.plan, self.public)}
+        write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
+        """Read what `save` wrote; the release and the public table must be those that it was made from."""
+        from prade.tables import read_table
+
+        table = read_table(path)
+        try:
+            header = json.loads((table.schema.metadata or {})[b"prade"])
+            if header["format"] > FORMAT:
+                raise DataError(f"{path} has file format {header['format']}, this version reads {FORMAT}: update prade")
+            if header["inputs"] != inputs_hash(release.plan, public):
+                raise DataError(f"{path} was made from another plan or public table; remove it, or give the same ones")
+            settings, rows, levels = Settings(**header["settings"]), table.to_pylist(), []
+            descent = Descent(release, public, settings)
+            for level, grouping in enumerate(release.plan.groupings):
+                mine, rows = rows[: len(grouping)], rows[len(grouping) :]
+                levels.append(_level_of(descent.answers(level).parts, [_Kept(**_kept_fields(row)) for row in mine]))
+        except (KeyError, TypeError, ValueError) as damage:
+            if isinstance(damage, DataError):
+                raise
+            raise DataError(f"{path} holds no saved estimates, or is damaged: remove it and estimate again") from None
+        return cls(release.plan, public, settings, levels)
+
+    # ---------------------------------------------------------------- made once
+
+    @cached_property
+    def _priors(self) -> list[GroupPriors]:
+        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+
+    @cached_property
+    def _layouts(self) -> list[Layout]:
+        made: dict[tuple[Part, ...], Layout] = {}
+        for level in self.levels:
+            if level.parts not in made:
+                made[level.parts] = Layout(self.public.prior, Workload(self.plan.schema, level.parts))
+        return [made[level.parts] for level in self.levels]
+
+    @cached_property
+    def _parents(self) -> dict[tuple[int, int], Floats]:
+        return {}
+
+    def _kept(self, level: int, group: int) -> Floats:
+        """Weights of a group that has children: each of them needs these."""
+        if (level, group) not in self._parents:
+            self._parents[level, group] = self.weights(level, group)
+        return self._parents[level, group]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is kept of one group's estimate."""
+
+    total: float
+    status: str
+    kl: float
+    gap: float
+    multipliers: Floats
+    alike: Floats | None
+
+    @classmethod
+    def of(cls, found: GroupEstimate) -> _Kept:
+        report, multipliers = found.estimate.report, found.estimate.multipliers
+        assert multipliers is not None  # MAP always has them
+        return cls(found.total, report.status.value, report.kl, report.gap, multipliers, found.alike)
+
+
+def _kept_fields(row: dict[str, Any]) -> dict[str, Any]:
+    alike = None if row["alike"] is None else np.array(row["alike"])
+    kept = {name: row[name] for name in ("total", "status", "kl", "gap")}
+    return {**kept, "multipliers": np.array(row["multipliers"]), "alike": alike}
+
+
+def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
+    alike = [each.alike for each in found if each.alike is not None]
+    return LevelEstimates(
+        parts,
+        np.array([each.total for each in found]),
+        np.stack([each.multipliers for each in found]),
+        np.stack(alike) if alike else None,
+        tuple(each.status for each in found),
+        np.array([each.kl for each in found]),
+        np.array([each.gap for each in found]),
+    )
+
+
+def inputs_hash(plan: Plan, public: Public) -> str:
+    """A fingerprint of what estimates are made from, settings aside: the plan and the coded public rows."""
+    digest = hashlib.sha256(plan.hash.encode())
+    for name, code in public.prior.codes.items():
+        digest.update(name.encode() + np.ascontiguousarray(code).tobytes())
+    digest.update(public.prior.weights.tobytes() + public.group.astype(np.int64).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,94 @@
+"""Algorithm 2 as the paper has it: two levels, Laplace noise, IDE, independent draws. What the default is compared with.
+
+    level    groups              asked of each group, with epsilon / 4 each
+    1        for example STATE   number of rows;  W_S: cliques of columns with much mutual information
+    2        PUMA and YEAR       number of rows;  W_G: one-way parts on columns with little of it
+
+Counts are divided by the noisy number of rows that was asked for at their level. IDE takes T = 2 x number of parts
+steps in random order: a level-1 group starts from the public table, a level-2 group from the estimate of the level-1
+group that it is in. Each level-2 group gets its noisy number of rows, drawn from its estimate one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.errors import PradeError
+from prade.plan import Ask, Level, Plan
+from prade.prior import Prior
+from prade.privacy import Budget, Unit
+from prade.schema import Schema
+from prade.select import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.workload import Workload
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PAIRS = 40  # edges of the graph: those of the run that DESIGN gives as its reference
+ONE_WAY = 8  # parts of the second level, of the same run; noise grows with their number
+FEWEST_ROWS = 1.0  # that counts are divided by
+
+
+def published_workloads(
+    public: Prior, *, pairs: int = PAIRS, one_way: int = ONE_WAY, most_cells: int = MOST_CELLS
+) -> tuple[Workload, Workload]:
+    """W_S and W_G, chosen from the public table: see `prade.select`.
+
+    >>> from prade import Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
+    >>> public = Prior.from_table(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
+    >>> upper, lower = published_workloads(public, pairs=1)
+    >>> [part.columns for part in upper], [part.columns for part in lower]
+    ([('a', 'b'), ('c',)], [('a',), ('c',)])
+    """
+    known = Information.of(public)
+    joint = cliques(public.schema, known, strongest_pairs(known, pairs), most_cells=most_cells)
+    single = independent_columns(known, one_way)
+    return Workload.marginals(public.schema, joint), Workload.marginals(public.schema, single)
+
+
+def published_plan(
+    dataset: str,
+    schema: Schema,
+    budget: Budget,
+    unit: Unit,
+    levels: Sequence[str | Sequence[str]],
+    groups: Any,
+    public: Prior,
+    *,
+    workloads: tuple[Workload, Workload] | None = None,
+) -> Plan:
+    """The plan of Algorithm 2: epsilon / 4 for the number of rows and for the parts, at each of two levels.
+
+        b(total) = 4 rows / epsilon        b(parts) = 4 rows * number of parts / epsilon
+
+    `levels` are the group columns of the first level and those that the second adds, as in ["STATE", ("PUMA",
+    "YEAR")]. `workloads` are W_S and W_G; `published_workloads` chooses them when None.
+
+    >>> from prade import Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
+    >>> public = Prior.from_table(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
+    >>> workloads = published_workloads(public, pairs=1, one_way=1)
+    >>> print(published_plan("survey", schema, Budget.pure(4), Unit(1), ["STATE", "PUMA"],
+    ...     {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}, public, workloads=workloads).describe())
+    3 groups, 2 levels, epsilon = 4 (pure differential privacy)
+    STATE (2 groups)
+      number of rows: epsilon = 1, Laplace scale 1
+      2 parts, 6 counts a group: epsilon = 1, Laplace scale 2
+    STATE+PUMA (3 groups)
+      number of rows: epsilon = 1, Laplace scale 1
+      1 part, 2 counts a group: epsilon = 1, Laplace scale 1
+    """
+    if not isinstance(budget, Budget) or budget.kind != "pure":
+        raise PradeError(
+            f"the paper's system adds Laplace noise for a pure budget, got {budget}: give Budget.pure(...)"
+        )
+    if isinstance(levels, str) or len(levels) != 2:
+        raise PradeError(f'the paper\'s system has two levels, got {levels!r}: give two, as in ["STATE", "PUMA"]')
+    chosen = published_workloads(public) if workloads is None else workloads
+    asked = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(levels, chosen, strict=True)]
+    return Plan(dataset, schema, budget, unit, asked, groups)

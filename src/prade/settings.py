@@ -1,0 +1,29 @@
+"""How estimates are made from a release: choices that cost no budget, may be edited, and may be made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prade.errors import EstimationError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a group's estimate is made; what `prade.tune` chooses.
+
+    own: weight of the same group's public rows in its prior, where there are any. mixture: weight of public groups that
+    resemble the group. n0: rows that the prior is worth against smoothed answers. smooth: False leaves the noisy
+    answers as they are.
+    """
+
+    own: float = 0.98
+    mixture: float = 0.0
+    n0: float = 10.0
+    smooth: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("own", "mixture"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise EstimationError(f"{name} is {getattr(self, name)!r}: give a weight from 0 to 1")
+        if not self.n0 > 0:
+            raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows")

@@ -1,0 +1,122 @@
+"""From a release to a table: estimate every group, draw its rows, write values like the public table's.
+
+Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
+the table is the same, to the last cell, whatever the number of threads and however often it was interrupted: the
+estimates are kept in the release's folder as soon as they are made, and each group's rows have a seed of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.codec import Coded
+from prade.decode import Decoder
+from prade.errors import EstimationError
+from prade.estimates import FILE, Estimates, Floats
+from prade.public import Public
+from prade.sample import PASSES, draw, improve, ordering
+from prade.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.release import Release
+
+Progress = Callable[[str, int, int], None]
+
+
+def synthesize(
+    release: Release,
+    public: Any,
+    *,
+    settings: Settings | None = None,
+    seed: int = 0,
+    weight: str | None = None,
+    passes: int = PASSES,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Synthetic rows for every group of the release's last level, as an Arrow table.
+
+    `public` is the public table or file that the estimates start from, `weight` a column of its weights. The columns
+    are those of the list of groups, then the schema's. `passes` of improvement bring the rows' one- and two-way tables
+    nearer to the estimates' (see `prade.sample.improve`). `progress(what, done, all)` is told how far it is.
+    """
+    threads = threads or os.cpu_count() or 1
+    rows = Public.of(release.plan.schema, public, release.plan.groups.names, weight=weight)
+    estimates = estimates_of(release, rows, settings, threads=threads, seed=seed, progress=progress)
+    coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
+    values = Decoder.fit(release.plan.schema, public).decode(coded, seed=seed)
+    return with_groups(estimates, values, group)
+
+
+def estimates_of(
+    release: Release,
+    public: Public,
+    settings: Settings | None = None,
+    *,
+    threads: int = 1,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Estimates:
+    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones."""
+    file = release.path / FILE
+    wanted = settings or Settings()
+    if file.exists():
+        kept = Estimates.load(file, release, public)
+        if kept.settings == wanted:
+            return kept
+    told = None if progress is None else (lambda done, number: progress("estimating", done, number))
+    estimates = Estimates.of(release, public, wanted, threads=threads, seed=seed, progress=told)
+    if release.path.is_dir():
+        estimates.save(file)
+    return estimates
+
+
+def sample_groups(
+    estimates: Estimates, seed: int, *, passes: int = PASSES, threads: int = 1, progress: Progress | None = None
+) -> tuple[Coded, Floats]:
+    """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
+    codes, schema = estimates.public.prior.codes, estimates.plan.schema
+    order = ordering(codes, schema)
+    totals = np.round(estimates.totals).astype(np.int64)
+
+    def task(group: int, weights: Floats) -> Any:
+        own = int(np.random.SeedSequence([seed, group]).generate_state(1)[0])
+        rows = draw(weights, int(totals[group]), own, order=order)
+        if passes:
+            rows = improve(codes, schema, weights, rows, order=order, seed=own, passes=passes)
+        return np.random.default_rng(own).permutation(rows)
+
+    drawn = []
+    for rows in estimates.map(task, threads):
+        drawn.append(rows)
+        if progress is not None:
+            progress("sampling", len(drawn), len(totals))
+    chosen = np.concatenate(drawn)
+    group = np.repeat(np.arange(len(totals)), totals)
+    return Coded(schema, {name: code[chosen] for name, code in codes.items()}), group
+
+
+def with_groups(estimates: Estimates, values: pa.Table, group: Any) -> pa.Table:
+    """The rows with their groups' columns before them; a person id that says nothing where the plan has one."""
+    import pyarrow as pa
+
+    plan = estimates.plan
+    columns: dict[str, Any] = {}
+    if plan.unit.person_id is not None:
+        columns[plan.unit.person_id] = np.arange(1, len(group) + 1)
+    last = plan.groupings[-1]
+    first = np.unique(last.number, return_index=True)[1]
+    for name, listed in plan.groups.to_dict().items():
+        if name in last.by:
+            columns[name] = pa.array([listed[row] for row in first]).take(pa.array(group))
+    for name in values.column_names:
+        columns[name] = values[name]
+    return pa.table(columns)
