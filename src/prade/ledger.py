@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -94,6 +95,12 @@ class Ledger:
         _need_budget(cap, "cap")
         with self._file.transaction("open_dataset", create=True) as connection:
             recorded = self._datasets(connection).get(name)
+            for known in self._datasets(connection):
+                if known != name and _alike(known) == _alike(name):
+                    raise PradeError(
+                        f"{self.path} has a data set {known!r}, and {name!r} would have a budget of its own: use the "
+                        "recorded name, or one that differs by more than case and blanks"
+                    )
             if recorded is None:
                 recorded = Dataset(name, unit, cap, _now())
                 self._file.put(connection, "dataset", {**vars(recorded), "unit": _json(unit), "cap": _json(cap)})
@@ -279,6 +286,11 @@ class Ledger:
                 raise self._file.damaged()  # more than reserve would ever let through
             left -= entry.cost
         return left
+
+
+def _alike(name: str) -> str:
+    """What is left of a name when one overlooks what people overlook."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _json(value: Unit | Budget) -> str:

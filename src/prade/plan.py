@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,6 +29,7 @@ from prade.parts import Cells, Part, RowCells
 from prade.privacy import Budget, Number, Unit
 from prade.rounding import exact, readable
 from prade.schema import Schema
+from prade.settings import Settings
 from prade.workload import Workload
 
 if TYPE_CHECKING:
@@ -119,8 +121,37 @@ class Question:
         return [TOTAL] if self.is_total else [part.name for part in self.parts]
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What a rehearsal on public data promises: the mean distance of 2-way marginals (0 to 2), and the prior's own.
+
+    `spread` is the standard error of the difference between the two.
+    """
+
+    error: float
+    spread: float
+    prior: float
+
+    def __post_init__(self) -> None:
+        for name in ("error", "spread", "prior"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise PradeError(f"{name} is {value!r}: give a number that is not negative")
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether the private data are expected to improve on the prior by more than the spread."""
+        return self.prior - self.error > self.spread
+
+    def __str__(self) -> str:
+        return f"expected error {self.error:.3f}, the prior's {self.prior:.3f} (difference to within {self.spread:.3f})"
+
+
 class Plan:
     """What will be asked, of whom, under which promise, at which price; a value, and a readable file (`save`).
+
+    `settings` say how to estimate, `expected` which error to expect: both cost nothing and are not what is measured, so
+    they may be edited after measuring, and plans that differ in them only are equal.
 
     Each level's columns are added to those of the level before: ``["STATE"], ["PUMA"]`` means each state, and then each
     PUMA within its state. A total of None is asked, as one part more at the level, when its variance
@@ -145,13 +176,24 @@ class Plan:
     """
 
     def __init__(
-        self, dataset: str, schema: Schema, budget: Budget, unit: Unit, levels: Sequence[Level], groups: Any = None
+        self,
+        dataset: str,
+        schema: Schema,
+        budget: Budget,
+        unit: Unit,
+        levels: Sequence[Level],
+        groups: Any = None,
+        *,
+        settings: Settings | None = None,
+        expected: Expected | None = None,
     ) -> None:
         self.dataset = dataset
         self.schema = schema
         self.budget = budget
         self.unit = unit
         self.groups = Groups.of(groups)
+        self.settings = settings
+        self.expected = expected
         if not isinstance(schema, Schema) or not schema.coded:
             raise PradeError(f"a plan needs a Schema with a column that is no group column, got {schema!r}")
         if not isinstance(dataset, str) or not dataset.strip():
@@ -194,7 +236,9 @@ class Plan:
     @cached_property
     def hash(self) -> str:
         """A fingerprint of all that is measured: SHA-256 of the plan's content, whatever the layout of its file."""
-        content = json.dumps(self.to_dict(), sort_keys=True, default=str, ensure_ascii=False)
+        from prade.plan_files import measured_to_dict
+
+        content = json.dumps(measured_to_dict(self), sort_keys=True, default=str, ensure_ascii=False)
         try:
             return hashlib.sha256(content.encode()).hexdigest()
         except UnicodeEncodeError as error:
@@ -219,6 +263,8 @@ class Plan:
             lines.append(f"{level.name} ({_many(len(grouping), 'group')})")
             asked = [f"  {self.line(question)}" for question in self.questions if question.level == place]
             lines += asked or ["  nothing asked: added up from the levels below"]
+        if self.expected is not None:
+            lines.append(str(self.expected))
         return "\n".join(lines)
 
     def line(self, question: Question) -> str:

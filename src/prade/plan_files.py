@@ -1,6 +1,7 @@
 """A plan's file: TOML that a person reads and edits; unknown keys are refused.
 
-It holds everything that is measured: the schema and the list of groups too, so that a release explains itself.
+It holds everything that is measured: the schema and the list of groups too, so that a release explains itself. The
+tables [settings] and [expected], where there are any, are not measured: how to estimate, and what to expect of it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import MISSING, asdict, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from prade.column import closest
 from prade.errors import DataError, PradeError, WorkloadError
@@ -19,6 +21,7 @@ from prade.parts import Cells, Marginal, Part, Predicate
 from prade.privacy import Budget, Unit
 from prade.query import parse
 from prade.schema_files import columns_of_toml, one_line_arrays, toml_of_columns
+from prade.settings import Settings
 from prade.workload import Workload
 
 if TYPE_CHECKING:
@@ -26,7 +29,10 @@ if TYPE_CHECKING:
     from prade.schema import Schema
 
 VERSION = 1
-KEYS = ("version", "dataset", "budget", "unit", "level", "groups", "schema")
+KEYS = ("version", "dataset", "budget", "unit", "level", "settings", "expected", "groups", "schema")
+OPTIONAL = ("settings", "expected", "groups")
+
+Record = TypeVar("Record")
 
 
 # ---------------------------------------------------------------------- writing
@@ -34,6 +40,13 @@ KEYS = ("version", "dataset", "budget", "unit", "level", "groups", "schema")
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Plain values: numbers of the budget and shares as texts of exact fractions."""
+    free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
+    found = {**measured_to_dict(plan), **free}
+    return {key: found[key] for key in KEYS if key in found}
+
+
+def measured_to_dict(plan: Plan) -> dict[str, Any]:
+    """What is asked, of whom, at which price, in plain values: all but what costs nothing and may be edited later."""
     levels = [
         {
             "by": list(level.by),
@@ -97,14 +110,14 @@ def plan_of_toml(text: str) -> Plan:
     """The plan of a TOML text."""
     import tomli_w
 
-    from prade.plan import Plan
+    from prade.plan import Expected, Plan
     from prade.schema import Schema
 
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"not TOML: {error}") from None
-    _only(found, KEYS, optional=("groups",))
+    _only(found, KEYS, optional=OPTIONAL)
     if found["version"] != VERSION or isinstance(found["version"], bool):
         raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
     with _within("schema"):
@@ -114,7 +127,29 @@ def plan_of_toml(text: str) -> Plan:
         budget = Budget.from_dict(_table(found["budget"], "budget"))
     with _within("unit"):
         unit = Unit.from_dict(_table(found["unit"], "unit"))
-    return Plan(found["dataset"], schema, budget, unit, levels, _groups(_table(found.get("groups", {}), "groups")))
+    groups = _groups(_table(found.get("groups", {}), "groups"))
+    settings, expected = _record(found, "settings", Settings), _record(found, "expected", Expected)
+    return Plan(found["dataset"], schema, budget, unit, levels, groups, settings=settings, expected=expected)
+
+
+def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | None:
+    """A table of the file that is one small record of numbers; what it leaves out is as usual, where that is known."""
+    if key not in found:
+        return None
+    table = _table(found[key], key)
+    known = fields(cast("Any", kind))
+    with _within(key):
+        _only(
+            table,
+            tuple(field.name for field in known),
+            optional=tuple(field.name for field in known if field.default is not MISSING),
+        )
+        for field in known:
+            value = table.get(field.name, field.default)
+            if (field.type == "bool") != isinstance(value, bool) or not isinstance(value, (int, float)):
+                wanted = "true or false" if field.type == "bool" else "a number"
+                raise DataError(f"{field.name} is {str(value)[:40]!r}; write {wanted}")
+        return kind(**table)
 
 
 def _groups(table: Mapping[str, Any]) -> Groups:

@@ -1,4 +1,4 @@
-"""Algorithm 2 as the paper has it: two levels, Laplace noise, IDE, independent draws. What the default is compared with.
+"""Algorithm 2 as the paper has it: two levels, Laplace noise, IDE, independent draws. The default is compared with it.
 
     level    groups              asked of each group, with epsilon / 4 each
     1        for example STATE   number of rows;  W_S: cliques of columns with much mutual information
@@ -11,16 +11,21 @@ group that it is in. Each level-2 group gets its noisy number of rows, drawn fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.errors import PradeError
+from prade.codec import Coded
+from prade.errors import EstimationError, PradeError
+from prade.estimators.ide import IDE
+from prade.layout import Layout
+from prade.levels import GroupEstimate
 from prade.plan import Ask, Level, Plan
 from prade.prior import Prior
 from prade.privacy import Budget, Unit
+from prade.release import Release
 from prade.schema import Schema
 from prade.select import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 from prade.workload import Workload
@@ -92,3 +97,76 @@ def published_plan(
     chosen = published_workloads(public) if workloads is None else workloads
     asked = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(levels, chosen, strict=True)]
     return Plan(dataset, schema, budget, unit, asked, groups)
+
+
+def published_estimates(release: Release, public: Prior, seed: int, *, threads: int = 1) -> Iterator[GroupEstimate]:
+    """The estimates of the last level's groups, in order, with the noisy number of rows of each as it was drawn.
+
+    Counts are divided by that number too. One below 1, which the paper does not speak of, is taken as 1 there: the
+    answers then add up to more than everybody, and IDE's projection brings them back to shares. `seed` is that of the
+    random orders of IDE's steps; `threads` do not change the result.
+
+    The release has a total and parts at each level, as `published_plan` asks for them; there may be more than two
+    levels. `public` has the rows that estimates are made of, with their weights.
+    """
+    plan = release.plan
+    above = [public]
+    parent_of = np.zeros(len(plan.groupings[0]), np.int64)
+    for level, grouping in enumerate(plan.groupings):
+        estimates = _level(release, level, above, parent_of, seed, threads)
+        if level == len(plan.levels) - 1:
+            yield from estimates
+            return
+        above = [Prior(public.schema, public.codes, found.estimate.weights) for found in estimates]
+        below = plan.groupings[level + 1]
+        parent_of = np.zeros(len(below), np.int64)
+        parent_of[below.number] = grouping.number
+
+
+def published_rows(release: Release, public: Prior, seed: int, *, threads: int = 1) -> tuple[Coded, Ints]:
+    """Algorithm 2's synthetic table, coded, and the number of each row's group at the last level.
+
+    A group gets its noisy number of rows, rounded, and none where that is not positive. They are drawn from its
+    estimate independently of each other, with numpy's generator for (seed, level, group).
+    """
+    drawn = [np.zeros(0, np.int64)]
+    sizes = np.zeros(len(release.plan.groupings[-1]), np.int64)
+    for found in published_estimates(release, public, seed, threads=threads):
+        sizes[found.group] = max(round(found.total), 0)
+        generator = np.random.default_rng([seed, len(release.plan.levels), found.group])
+        drawn.append(generator.choice(len(public), sizes[found.group], p=found.estimate.weights))
+    rows = np.concatenate(drawn)
+    coded = Coded(public.schema, {name: code[rows] for name, code in public.codes.items()})
+    return coded, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def asked_totals(release: Release, level: int) -> Floats:
+    """The noisy numbers of rows that were asked for at a level, without what its parts say about them."""
+    for question, noisy in zip(release.plan.questions, release.noisy, strict=True):
+        if question.level == level and question.is_total:
+            return noisy[0][:, 0].astype(np.float64)
+    raise EstimationError(
+        f"level {release.plan.levels[level].name} was not asked for its number of rows, by which the paper's system "
+        "divides: make the plan with published_plan"
+    )
+
+
+def _level(
+    release: Release, level: int, above: Sequence[Prior], parent_of: Ints, seed: int, threads: int
+) -> Iterator[GroupEstimate]:
+    """IDE for each group of a level, from its parent's distribution."""
+    totals = asked_totals(release, level)
+    measured = [release.measurements(level, group) for group in range(len(totals))]
+    if not measured[0]:
+        raise EstimationError(
+            f"level {release.plan.levels[level].name} was asked for no parts: make the plan with published_plan"
+        )
+    workload = Workload(release.plan.schema, [measurement.part for measurement in measured[0]])
+    layout = Layout(above[0], workload, threads=threads)
+    layouts = [layout.reweighted(prior) for prior in above]
+    for group, total in enumerate(totals):
+        ide = IDE(seed=int(np.random.SeedSequence([seed, level, group]).generate_state(1)[0]))
+        parent = parent_of[group]
+        rows = max(float(total), FEWEST_ROWS)
+        estimate = ide.fit(above[parent], measured[group], rows, layout=layouts[parent])
+        yield GroupEstimate(group, float(total), estimate)

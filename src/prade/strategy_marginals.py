@@ -18,6 +18,7 @@ from prade.strategy_base import Choice, Floats, Norm, Reconstruction, Strategy, 
 from prade.strategy_search import LARGEST_CLOSURE, Lattice, marginal_weights, members, subsets
 
 if TYPE_CHECKING:
+    from prade.plan import Ask
     from prade.schema import Schema
 
 
@@ -79,6 +80,13 @@ class MarginalStrategy(Strategy):
             parts = (self._ranks[t] / self._lambda[t] for t in subsets(_mask(columns)) if self._ranks[t])
             variances.append(np.full(cells, unit * sum(parts) / float(cells) ** 2))
         self.variances = np.concatenate(variances)
+
+    def asks(self, schema: Schema) -> list[Ask]:
+        """The questions as asks of a `Level`, one each: a release of them answers this strategy, in its order."""
+        from prade.plan import Ask
+        from prade.workload import Workload
+
+        return [Ask(Workload(schema, [question.part(schema)]), question.share) for question in self.questions]
 
     def reconstruct(self, noisy: Sequence[ArrayLike], budget: float | Fraction = 1, rows: int = 1) -> Reconstruction:
         """One array of noisy counts a question -> answers of the asked marginals, laid end to end.

@@ -372,6 +372,7 @@ def test_a_draw_that_fails_is_spent_and_says_so(
         with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* with again=True") as caught:
             measure(PLAN, ROWS, tmp_path / "release", ledger)
     assert "4711" not in str(caught.value)
+    assert caught.value.__context__ is None  # crash reporters follow it
     assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
     assert not hidden(tmp_path)
     measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)

@@ -328,3 +328,10 @@ def test_every_write_reaches_the_disk_with_its_folder(ledger: Ledger, monkeypatc
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **settings: real(*args, **settings, factory=Watched))
     ledger.commit(ledger.reserve("census", "p", Budget.pure("0.1")).id, "hash")
     assert levels == [3, "delete"] * 2
+
+
+@pytest.mark.parametrize("other", ["Census", "census ", " census", "CENSUS", "\uff43ensus"])
+def test_a_name_that_looks_the_same_gets_no_second_budget(ledger: Ledger, other: str) -> None:
+    with pytest.raises(PradeError, match="has a data set 'census'"):
+        ledger.open_dataset(other, Unit(max_rows=1), Budget.pure(1))
+    assert ledger.open_dataset("census 2", Unit(max_rows=1), Budget.pure(1)).name == "census 2"

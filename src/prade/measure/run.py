@@ -74,8 +74,8 @@ def measure(
     """Ask the private table what the plan says, once, and keep the noisy answers in the folder.
 
     `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
-    plan's unit. A folder that has this plan's release already is read and nothing is spent; a plan that was paid for
-    but has no release here is refused, unless `again` says that it shall be paid for once more.
+    plan's unit. A folder that has this plan's release already is read and nothing is spent (nor is `private` looked at,
+    whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that it shall be paid for once more.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload
@@ -109,17 +109,20 @@ def measure(
         _step("prepared")
         entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
         _step("reserved")
+        failure = ""
         try:
             noisy = _draw(plan, counts, threads)
             del counts
             _step("drawn")
             _write(staging, plan, noisy, entry, makers)
         except Exception as error:
+            failure = reason(error)
+        if failure:  # raised out here, so that not even the error's context leads back to a count
             raise DataError(
-                f"the noisy counts could not be written to {staging} ({reason(error)}): entry {entry.id} of data set "
+                f"the noisy counts could not be written to {staging} ({failure}): entry {entry.id} of data set "
                 f"{plan.dataset!r} is spent. Mend that, then measure with again=True, which spends {plan.budget} once "
                 "more"
-            ) from None
+            )
         return _finish(staging, place, plan, ledger)
 
 
