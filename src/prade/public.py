@@ -16,7 +16,7 @@ from prade.groups import Grouping, Groups
 from prade.joint import mass_per_cell
 from prade.prior import Prior
 from prade.schema import Schema
-from prade.tables import read_table
+from prade.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     from prade.layout import Layout
@@ -46,13 +46,16 @@ class Public:
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
         """From a public table or file. `by` are group columns; those that the table does not have are passed over."""
+        import pyarrow as pa
+
         found = read_table(table, guess=False)
         coded = encode(schema, found, weight=weight)
         prior = Prior(schema, coded.codes, coded.weights)
         present = [name for name in by if name in found.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
-        listed = found.select(present).group_by(present).aggregate([]).drop_null()
+        plain = pa.table({name: plain_cells(found[name]) for name in present})
+        listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
         level = groups.level(present)
         number = groups.keyed(present, level.number).numbers(found)

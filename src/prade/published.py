@@ -7,12 +7,17 @@
 Counts are divided by the noisy number of rows that was asked for at their level. IDE takes T = 2 x number of parts
 steps in random order: a level-1 group starts from the public table, a level-2 group from the estimate of the level-1
 group that it is in. Each level-2 group gets its noisy number of rows, drawn from its estimate one by one.
+
+IDE's projection is the Euclidean one here: of the answers that are L1-nearest, which the paper does not tell apart, it
+is one that does not look at the estimate under way. The least-KL one, `IDE`'s own default, does, and is better at small
+epsilon; choosing it is no part of what was published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +30,7 @@ from prade.levels import GroupEstimate
 from prade.plan import Ask, Level, Plan
 from prade.prior import Prior
 from prade.privacy import Budget, Unit
+from prade.public import Public
 from prade.release import Release
 from prade.schema import Schema
 from prade.select import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
@@ -32,28 +38,29 @@ from prade.workload import Workload
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Projection = Literal["euclidean", "least-kl"]
 
-PAIRS = 40  # edges of the graph: those of the run that DESIGN gives as its reference
-ONE_WAY = 8  # parts of the second level, of the same run; noise grows with their number
+PAIRS = 40  # edges of the graph; more of them are more parts, and noise grows with the number of parts
+ONE_WAY = 8  # parts of the second level, where groups are small: 8 make the noise of a count 32 rows at epsilon 1
 FEWEST_ROWS = 1.0  # that counts are divided by
 
 
 def published_workloads(
-    public: Prior, *, pairs: int = PAIRS, one_way: int = ONE_WAY, most_cells: int = MOST_CELLS
+    public: Public, *, pairs: int = PAIRS, one_way: int = ONE_WAY, most_cells: int = MOST_CELLS
 ) -> tuple[Workload, Workload]:
     """W_S and W_G, chosen from the public table: see `prade.select`.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-    >>> public = Prior.from_table(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
+    >>> public = Public.of(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
     >>> upper, lower = published_workloads(public, pairs=1)
     >>> [part.columns for part in upper], [part.columns for part in lower]
     ([('a', 'b'), ('c',)], [('a',), ('c',)])
     """
-    known = Information.of(public)
-    joint = cliques(public.schema, known, strongest_pairs(known, pairs), most_cells=most_cells)
-    single = independent_columns(known, one_way)
-    return Workload.marginals(public.schema, joint), Workload.marginals(public.schema, single)
+    schema = public.prior.schema
+    known = Information.of(public.prior)
+    together = cliques(schema, known, strongest_pairs(known, pairs), most_cells=most_cells)
+    return Workload.marginals(schema, together), Workload.marginals(schema, independent_columns(known, one_way))
 
 
 def published_plan(
@@ -63,7 +70,7 @@ def published_plan(
     unit: Unit,
     levels: Sequence[str | Sequence[str]],
     groups: Any,
-    public: Prior,
+    public: Public,
     *,
     workloads: tuple[Workload, Workload] | None = None,
 ) -> Plan:
@@ -76,7 +83,7 @@ def published_plan(
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-    >>> public = Prior.from_table(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
+    >>> public = Public.of(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
     >>> workloads = published_workloads(public, pairs=1, one_way=1)
     >>> print(published_plan("survey", schema, Budget.pure(4), Unit(1), ["STATE", "PUMA"],
     ...     {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}, public, workloads=workloads).describe())
@@ -99,45 +106,47 @@ def published_plan(
     return Plan(dataset, schema, budget, unit, asked, groups)
 
 
-def published_estimates(release: Release, public: Prior, seed: int, *, threads: int = 1) -> Iterator[GroupEstimate]:
-    """The estimates of the last level's groups, in order, with the noisy number of rows of each as it was drawn.
+def published_estimates(
+    release: Release, public: Public, seed: int, *, projection: Projection = "euclidean", threads: int = 1
+) -> Iterator[GroupEstimate]:
+    """The estimates of the last level's groups, in order, each with its noisy number of rows.
 
-    Counts are divided by that number too. One below 1, which the paper does not speak of, is taken as 1 there: the
-    answers then add up to more than everybody, and IDE's projection brings them back to shares. `seed` is that of the
-    random orders of IDE's steps; `threads` do not change the result.
+    Counts are divided by that number. One below 1, of which the paper does not speak, is taken as 1 there: the answers
+    then add up to more than everybody, and IDE's projection makes them shares again. `seed` is that of the random
+    orders of IDE's steps; `threads` do not change the result.
 
-    The release has a total and parts at each level, as `published_plan` asks for them; there may be more than two
-    levels. `public` has the rows that estimates are made of, with their weights.
+    The release needs an asked total and parts at each level, as `published_plan` has them; there may be more than two
+    levels. A group that asks for nothing that the public rows have keeps its parent's distribution.
     """
-    plan = release.plan
-    above = [public]
-    parent_of = np.zeros(len(plan.groupings[0]), np.int64)
-    for level, grouping in enumerate(plan.groupings):
-        estimates = _level(release, level, above, parent_of, seed, threads)
-        if level == len(plan.levels) - 1:
-            yield from estimates
-            return
-        above = [Prior(public.schema, public.codes, found.estimate.weights) for found in estimates]
-        below = plan.groupings[level + 1]
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
+    groupings = release.plan.groupings
+    above = [public.prior]
+    parent_of = np.zeros(len(groupings[0]), np.int64)
+    for level, grouping in enumerate(groupings[:-1]):
+        estimates = _level(release, level, above, parent_of, IDE(projection=projection, seed=seed), threads)
+        above = [Prior(each.estimate.schema, each.estimate.codes, each.estimate.weights) for each in estimates]
+        below = groupings[level + 1]
         parent_of = np.zeros(len(below), np.int64)
         parent_of[below.number] = grouping.number
+    yield from _level(release, len(groupings) - 1, above, parent_of, IDE(projection=projection, seed=seed), threads)
 
 
-def published_rows(release: Release, public: Prior, seed: int, *, threads: int = 1) -> tuple[Coded, Ints]:
-    """Algorithm 2's synthetic table, coded, and the number of each row's group at the last level.
+def published_rows(
+    release: Release, public: Public, seed: int, *, projection: Projection = "euclidean", threads: int = 1
+) -> tuple[Coded, Ints]:
+    """Algorithm 2's synthetic table, coded, and for each row the number of its group at the last level.
 
     A group gets its noisy number of rows, rounded, and none where that is not positive. They are drawn from its
-    estimate independently of each other, with numpy's generator for (seed, level, group).
+    estimate independently of each other. The result depends on the arguments only, not on `threads`.
     """
-    drawn = [np.zeros(0, np.int64)]
-    sizes = np.zeros(len(release.plan.groupings[-1]), np.int64)
-    for found in published_estimates(release, public, seed, threads=threads):
-        sizes[found.group] = max(round(found.total), 0)
-        generator = np.random.default_rng([seed, len(release.plan.levels), found.group])
-        drawn.append(generator.choice(len(public), sizes[found.group], p=found.estimate.weights))
+    drawn = []
+    for found in published_estimates(release, public, seed, projection=projection, threads=threads):
+        generator = np.random.default_rng([seed, len(release.plan.levels), found.group])  # no stream of IDE's
+        drawn.append(generator.choice(len(public), max(round(found.total), 0), p=found.estimate.weights))
     rows = np.concatenate(drawn)
-    coded = Coded(public.schema, {name: code[rows] for name, code in public.codes.items()})
-    return coded, np.repeat(np.arange(len(sizes)), sizes)
+    coded = Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})
+    return coded, np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
 
 
 def asked_totals(release: Release, level: int) -> Floats:
@@ -152,9 +161,9 @@ def asked_totals(release: Release, level: int) -> Floats:
 
 
 def _level(
-    release: Release, level: int, above: Sequence[Prior], parent_of: Ints, seed: int, threads: int
+    release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE, threads: int
 ) -> Iterator[GroupEstimate]:
-    """IDE for each group of a level, from its parent's distribution."""
+    """IDE for each group of a level, from its parent's distribution, each group with an order of its own."""
     totals = asked_totals(release, level)
     measured = [release.measurements(level, group) for group in range(len(totals))]
     if not measured[0]:
@@ -165,8 +174,7 @@ def _level(
     layout = Layout(above[0], workload, threads=threads)
     layouts = [layout.reweighted(prior) for prior in above]
     for group, total in enumerate(totals):
-        ide = IDE(seed=int(np.random.SeedSequence([seed, level, group]).generate_state(1)[0]))
         parent = parent_of[group]
-        rows = max(float(total), FEWEST_ROWS)
-        estimate = ide.fit(above[parent], measured[group], rows, layout=layouts[parent])
+        seeded = replace(ide, seed=int(np.random.SeedSequence([ide.seed, level, group]).generate_state(1)[0]))
+        estimate = seeded.fit(above[parent], measured[group], max(total, FEWEST_ROWS), layout=layouts[parent])
         yield GroupEstimate(group, float(total), estimate)

@@ -57,14 +57,15 @@ class Information:
             nats[i, j] = nats[j, i] = _shared(joint.project((a, b)))
         return cls(names, nats)
 
-    def between(self, a: str, b: str) -> float:
-        """I(a; b)."""
-        return float(self.nats[self._place(a), self._place(b)])
-
-    def _place(self, name: str) -> int:
+    def place(self, name: str) -> int:
+        """Where a column is in `columns` and `nats`."""
         if name not in self.columns:
             raise WorkloadError(f"there is no column {name!r} here; there are {', '.join(self.columns)}")
         return self.columns.index(name)
+
+    def between(self, a: str, b: str) -> float:
+        """I(a; b)."""
+        return float(self.nats[self.place(a), self.place(b)])
 
 
 def strongest_pairs(information: Information, number: int | None = None, *, least: float = 0.0) -> list[Pair]:
@@ -101,20 +102,20 @@ def cliques(
     """
     import networkx as nx
 
-    place = {name: i for i, name in enumerate(information.columns)}
+    if not isinstance(most_cells, (int, np.integer)) or most_cells < 1:
+        raise WorkloadError(f"most_cells is {most_cells!r}: give the most cells that a table may have, 1 or more")
     graph = nx.Graph()
-    graph.add_nodes_from(information.columns)
-    graph.add_edges_from((information.columns[information._place(a)], b) for a, b in pairs)
-    if unknown := [name for name in graph if name not in place]:
-        information._place(unknown[0])
-    maximal = [tuple(sorted(clique, key=place.__getitem__)) for clique in nx.find_cliques(graph)]
-    found = [clique for clique in maximal if schema.domain_size(clique) <= most_cells]
+    graph.add_nodes_from(range(len(information.columns)))
+    graph.add_edges_from((information.place(a), information.place(b)) for a, b in pairs)
+    maximal = sorted(sorted(clique) for clique in nx.find_cliques(graph))
+    named = [tuple(information.columns[place] for place in clique) for clique in maximal]
+    found = [clique for clique in named if schema.domain_size(clique) <= most_cells]
     joined = {pair for clique in found for pair in combinations(clique, 2)}
-    for clique in sorted(set(maximal) - set(found), key=lambda names: [place[name] for name in names]):
-        found += _broken_up(schema, information, clique, joined, most_cells)
-    kept = [names for names in dict.fromkeys(found) if not any(set(names) < set(other) for other in found)]
-    alone = [(name,) for name in information.columns if not any(name in names for names in kept)]
-    return sorted(kept + alone, key=lambda names: [place[name] for name in names])
+    for clique in named:
+        if clique not in found and len(clique) > 1:
+            found += _broken_up(schema, information, clique, joined, most_cells)
+    alone = [(name,) for name in information.columns if not any(name in clique for clique in found)]
+    return sorted(found + alone, key=lambda clique: [information.place(name) for name in clique])
 
 
 def independent_columns(information: Information, number: int | None = None, *, most: float = MOST_TOLD) -> Columns:
@@ -142,32 +143,30 @@ def _broken_up(
     schema: Schema, information: Information, clique: Columns, joined: set[Pair], most_cells: int
 ) -> list[Columns]:
     """Smaller cliques that have all pairs of a clique that fit and are not in `joined`, to which theirs are added."""
-    place = information.columns.index
-    known = Information(clique, information.nats[np.ix_(*2 * [[place(name) for name in clique]])])
+
+    def gain(name: str, members: Columns) -> tuple[int, float]:
+        new = [pair for pair in combinations(_in_order(clique, {name, *members}), 2) if pair not in joined]
+        return sum(name in pair for pair in new), sum(information.between(name, other) for other in members)
+
+    def fitting(members: Columns) -> list[str]:
+        others = [name for name in clique if name not in members and gain(name, members)[0]]
+        return [name for name in others if schema.domain_size([*members, name]) <= most_cells]
+
     found = []
-    for pair in strongest_pairs(known):
+    for pair in sorted(combinations(clique, 2), key=lambda pair: -information.between(*pair)):
         if pair in joined or schema.domain_size(pair) > most_cells:
             continue
-        members = list(pair)
-
-        def gain(name: str, members: list[str] = members) -> tuple[int, float]:
-            new = [_in_order(clique, name, other) not in joined for other in members]
-            return sum(new), sum(known.between(name, other) for other in members)
-
-        while fitting := [
-            name
-            for name in clique
-            if name not in members and schema.domain_size([*members, name]) <= most_cells and gain(name)[0] > 0
-        ]:
-            members.append(max(fitting, key=gain))
-        part = tuple(name for name in clique if name in members)
-        joined |= set(combinations(part, 2))
-        found.append(part)
+        members: Columns = pair
+        while candidates := fitting(members):
+            gains = {name: gain(name, members) for name in candidates}
+            members = _in_order(clique, {*members, max(candidates, key=gains.__getitem__)})
+        joined.update(combinations(members, 2))
+        found.append(members)
     return found
 
 
-def _in_order(columns: Columns, a: str, b: str) -> Pair:
-    return (a, b) if columns.index(a) < columns.index(b) else (b, a)
+def _in_order(columns: Columns, members: set[str]) -> Columns:
+    return tuple(name for name in columns if name in members)
 
 
 def _entropy(mass: Floats) -> float:
