@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common import DATA, need_data, report, seconds, table
 from prade import Schema
@@ -30,7 +32,8 @@ from prade.tables import read_table
 ROWS = DATA / "acs2024_ny_pa.parquet"
 COPIES = 30  # of 344,497 rows: 10,334,910
 MEMORY = "1GiB"
-Fingerprint = list[list[int]]
+Answers = list[NDArray[np.int64]]  # [groups, cells] for each part
+Listed = list[list[tuple[Any, ...]]]  # for each part: group, one cell a column, number of rows
 
 
 def job() -> tuple[Schema, list[tuple[str, list[tuple[str, ...]]]], dict[str, dict[str, list[object]]]]:
@@ -43,20 +46,19 @@ def job() -> tuple[Schema, list[tuple[str, list[tuple[str, ...]]]], dict[str, di
     return schema, levels, groups
 
 
-def in_database(files: object, **settings: object) -> Fingerprint:
+def in_database(files: object, **settings: object) -> Answers:
     """All counts by prade, from parquet."""
     unit = settings.pop("unit", None)
     schema, levels, groups = job()
-    found: Fingerprint = []
+    found: Answers = []
     with open_source(files, **settings) as source:
         for level, columns in levels:
             parts = [Marginal.of(schema, names) for names in columns]
-            for answer in count(source, schema, parts, groups[level], unit):
-                found.append(sorted(answer[answer > 0].tolist()))
+            found += count(source, schema, parts, groups[level], unit)
     return found
 
 
-def in_pandas() -> Fingerprint:
+def in_pandas() -> Listed:
     """All counts by pandas: read, cut into bins, group."""
     import pandas as pd
 
@@ -71,11 +73,13 @@ def in_pandas() -> Fingerprint:
         else:
             rows[name] = rows[name].fillna(-1)
     return [
-        sorted(rows.groupby([level, *names], sort=False).size().tolist()) for level, parts in levels for names in parts
+        list(rows.groupby([level, *names], sort=False).size().reset_index().itertuples(index=False, name=None))
+        for level, parts in levels
+        for names in parts
     ]
 
 
-def in_polars() -> Fingerprint:
+def in_polars() -> Listed:
     """All counts by polars: a lazy scan, all parts collected together."""
     import polars as pl
 
@@ -91,7 +95,31 @@ def in_polars() -> Fingerprint:
             exprs.append(pl.col(name).fill_null(-1))
     rows = pl.scan_parquet(ROWS).select("STATE", "PUMA", *exprs)
     answers = [rows.group_by([level, *names]).len() for level, parts in levels for names in parts]
-    return [sorted(answer["len"].to_list()) for answer in pl.collect_all(answers)]
+    return [answer.rows() for answer in pl.collect_all(answers)]
+
+
+def tabulated(listed: Listed) -> Answers:
+    """What pandas or polars list, as prade gives it: every group and every cell in its place, zeros included."""
+    schema, levels, groups = job()
+    codes = {}
+    for name in schema.coded:
+        column = schema[name]
+        if column.kind == "categorical":
+            codes[name] = {value: place for place, value in enumerate(column.values)}
+            codes[name][-1] = column.present if column.missing else column.fallback
+        else:
+            codes[name] = {place: place for place in range(column.size)}
+    found = []
+    for (level, names), lines in zip(
+        [(level, names) for level, parts in levels for names in parts], listed, strict=True
+    ):
+        place = {str(group): number for number, group in enumerate(groups[level][level])}
+        sizes = [schema.size(name) for name in names]
+        answer = np.zeros((len(place), *sizes), np.int64)
+        for group, *cells, rows in lines:
+            answer[(place[str(group)], *(codes[name][cell] for name, cell in zip(names, cells, strict=True)))] += rows
+        found.append(answer.reshape(len(place), -1))
+    return found
 
 
 def large(unit: Unit | None) -> dict[str, float]:
@@ -110,7 +138,7 @@ def child(kind: str) -> None:
     answers = in_database([ROWS] * COPIES, memory_limit=MEMORY, unit=unit)
     took = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"seconds": took, "gib": peak, "rows": sum(answers[0])}))
+    print(json.dumps({"seconds": took, "gib": peak, "rows": int(answers[0].sum())}))
 
 
 def noise(cells: int = 1_000_000) -> list[list[object]]:
@@ -134,20 +162,17 @@ def main() -> None:
     if options.child:
         child(options.child)
         return
-    ways: dict[str, Callable[[], Fingerprint]] = {
-        "prade (DuckDB)": lambda: in_database(ROWS),
-        "pandas": in_pandas,
-        "polars": in_polars,
-    }
-    right = in_database(ROWS)
-    figures: dict[str, object] = {}
-    lines = []
+    answers = in_database(ROWS)
+    figures: dict[str, object] = {"prade (DuckDB)": seconds(lambda: in_database(ROWS), repeat=3)}
+    lines = [["prade (DuckDB)", f"{figures['prade (DuckDB)']:.2f}", ""]]
+    ways: dict[str, Callable[[], Listed]] = {"pandas": in_pandas, "polars": in_polars}
     for name, way in ways.items():
-        same = way() == right
+        differing = sum(int((own != other).sum()) for own, other in zip(answers, tabulated(way()), strict=True))
         figures[name] = took = seconds(way, repeat=3)
-        lines.append([name, f"{took:.2f}", "yes" if same else "NO"])
+        figures[f"{name}, differing counts"] = differing
+        lines.append([name, f"{took:.2f}", f"{differing:,} of {sum(answer.size for answer in answers):,}"])
     text = "344,497 rows from parquet, 36 one-way parts by PUMA (239) and 50 two-way parts by state (2):\n\n"
-    text += table(["counted by", "seconds", "the same counts"], lines)
+    text += table(["counted by", "seconds", "counts that differ from prade's, cell by cell"], lines)
     if not options.skip_large:
         sizes = []
         for name, unit in (("all rows", None), ("at most 5 rows a household", Unit(5, person_id="SERIALNO"))):
@@ -156,6 +181,7 @@ def main() -> None:
             sizes.append([name, f"{found['rows']:,.0f}", f"{found['seconds']:.1f}", f"{found['gib']:.2f}"])
         text += f"\n\nThe same from {COPIES} copies of the file (10,334,910 rows), DuckDB limited to {MEMORY}:\n\n"
         text += table(["", "rows counted", "seconds", "largest resident memory, GiB"], sizes)
+        text += f"\n\nThe limit of {MEMORY} is for the engine's own rows; Python and the answers come on top of it."
     lines = noise()
     figures["noise"] = lines
     text += "\n\nNoise for 1,000,000 cells, scale 36:\n\n"

@@ -33,6 +33,7 @@ from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
 from prade.privacy import Unit
+from prade.select import Information, strongest_pairs
 from prade.workload import Workload
 
 if TYPE_CHECKING:
@@ -89,18 +90,10 @@ def pairs_of(joint: Joint) -> list[Pair]:
     return list(itertools.combinations(joint.columns, 2))
 
 
-def mutual_information(joint: Joint, pair: Pair) -> float:
-    """I(a; b) = KL(q(a, b) || q(a) q(b)), in nats."""
-    both = joint.project(pair)
-    apart = both.sum(axis=1, keepdims=True) * both.sum(axis=0, keepdims=True)
-    seen = both > 0
-    return float(np.sum(both[seen] * np.log(both[seen] / apart[seen])))
-
-
 def most_informative_pairs(public: Joint) -> list[Pair]:
     """Pairs of columns with a small table, those that tell most about each other first."""
-    small = [pair for pair in pairs_of(public) if public.schema.domain_size(pair) <= MOST_CELLS]
-    return sorted(small, key=lambda pair: -mutual_information(public, pair))
+    pairs = strongest_pairs(Information.of(public))
+    return [pair for pair in pairs if public.schema.domain_size(pair) <= MOST_CELLS]
 
 
 def simulated_answers(

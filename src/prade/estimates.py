@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 FORMAT = 1
-FILE = "estimates.parquet"
+ESTIMATES, SUPPORT = "estimates.parquet", "support.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,9 @@ class LevelEstimates:
 class Estimates:
     """The distributions of a release's groups, on the rows of a public table."""
 
-    def __init__(self, plan: Plan, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
-        self.plan = plan
+    def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
+        self.release = release
+        self.plan: Plan = release.plan
         self.public = public
         self.settings = settings
         self.levels = tuple(levels)
@@ -84,17 +85,18 @@ class Estimates:
         done, levels = 0, []
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
+            parts = descent.answers(level).parts
             found, weights = [], []
             for each in descent.level(level, parents, lambda each: each):
-                found.append(_Kept.of(each))
+                found.append(_Kept.of(each, parts))
                 if not last:
                     weights.append(each.estimate.weights)
                 done += 1
                 if progress is not None:
                     progress(done, number)
-            levels.append(_level_of(descent.answers(level).parts, found))
+            levels.append(_level_of(parts, found))
             parents = weights
-        return cls(release.plan, public, descent.settings, levels)
+        return cls(release, public, descent.settings, levels)
 
     # ---------------------------------------------------------------- distributions
 
@@ -148,6 +150,11 @@ class Estimates:
 
         level = self.plan.groups.level(names_of(by))
         last = self.plan.groupings[-1]
+        if finer := [name for name in level.by if not follows(self.plan, name)]:
+            raise DataError(
+                f"{finer[0]!r} is no column of the release's levels ({', '.join(last.by) or 'none'}), nor does it "
+                "follow from them: the release does not tell its groups apart"
+            )
         above = np.zeros(len(last), np.int64)
         above[last.number] = level.number
         rows = np.zeros(len(level))
@@ -185,7 +192,7 @@ class Estimates:
             columns["gap"] += level.gap.tolist()
             columns["multipliers"] += level.multipliers.tolist()
             columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
-        header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.plan, self.public)}
+        header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
         write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
 
     @classmethod
@@ -198,18 +205,22 @@ class Estimates:
             header = json.loads((table.schema.metadata or {})[b"prade"])
             if header["format"] > FORMAT:
                 raise DataError(f"{path} has file format {header['format']}, this version reads {FORMAT}: update prade")
-            if header["inputs"] != inputs_hash(release.plan, public):
-                raise DataError(f"{path} was made from another plan or public table; remove it, or give the same ones")
+            if header["inputs"] != inputs_hash(release, public):
+                raise DataError(
+                    f"{path} was made from another release or public table; remove it, or give the same ones"
+                )
             settings, rows, levels = Settings(**header["settings"]), table.to_pylist(), []
             descent = Descent(release, public, settings)
             for level, grouping in enumerate(release.plan.groupings):
                 mine, rows = rows[: len(grouping)], rows[len(grouping) :]
+                if [row["group"] for row in mine] != grouping.labels():
+                    raise ValueError("rows are missing, or in another order")
                 levels.append(_level_of(descent.answers(level).parts, [_Kept(**_kept_fields(row)) for row in mine]))
         except (KeyError, TypeError, ValueError) as damage:
             if isinstance(damage, DataError):
                 raise
             raise DataError(f"{path} holds no saved estimates, or is damaged: remove it and estimate again") from None
-        return cls(release.plan, public, settings, levels)
+        return cls(release, public, settings, levels)
 
     # ---------------------------------------------------------------- made once
 
@@ -248,9 +259,10 @@ class _Kept:
     alike: Floats | None
 
     @classmethod
-    def of(cls, found: GroupEstimate) -> _Kept:
+    def of(cls, found: GroupEstimate, parts: Sequence[Part]) -> _Kept:
         report, multipliers = found.estimate.report, found.estimate.multipliers
-        assert multipliers is not None  # MAP always has them
+        if multipliers is None:  # the answers were hopeless, and the prior is kept as it is
+            multipliers = np.zeros(sum(part.n_cells for part in parts))
         return cls(found.total, report.status.value, report.kl, report.gap, multipliers, found.alike)
 
 
@@ -262,10 +274,13 @@ def _kept_fields(row: dict[str, Any]) -> dict[str, Any]:
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
     alike = [each.alike for each in found if each.alike is not None]
+    multipliers = np.stack([each.multipliers for each in found])
+    if multipliers.shape[1] != sum(part.n_cells for part in parts):
+        raise ValueError("multipliers are one a cell")
     return LevelEstimates(
         parts,
         np.array([each.total for each in found]),
-        np.stack([each.multipliers for each in found]),
+        multipliers,
         np.stack(alike) if alike else None,
         tuple(each.status for each in found),
         np.array([each.kl for each in found]),
@@ -273,9 +288,19 @@ def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates
     )
 
 
-def inputs_hash(plan: Plan, public: Public) -> str:
-    """A fingerprint of what estimates are made from, settings aside: the plan and the coded public rows."""
-    digest = hashlib.sha256(plan.hash.encode())
+def follows(plan: Plan, name: str) -> bool:
+    """Whether a column of the list of groups is known from the last level's group: its own, or a PUMA's state."""
+    last = plan.groupings[-1]
+    return name in last.by or len(plan.groups.level((*last.by, name))) == len(last)
+
+
+def inputs_hash(release: Release, public: Public) -> str:
+    """A fingerprint of what estimates are made from, settings aside: plan, noisy counts, coded public rows, groups."""
+    digest = hashlib.sha256(release.plan.hash.encode())
+    for counts in (counts for answers in release.noisy for counts in answers):
+        digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
+    named = [[str(value) for value in row] for row in (public.groups.by, *public.groups.values)]
+    digest.update(json.dumps(named).encode())
     for name, code in public.prior.codes.items():
         digest.update(name.encode() + np.ascontiguousarray(code).tobytes())
     digest.update(public.prior.weights.tobytes() + public.group.astype(np.int64).tobytes())

@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.blas import single_threaded_blas
 from prade.errors import EstimationError
 from prade.estimate import Estimate
 from prade.estimators.base import Estimator
@@ -42,6 +43,7 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grows with the cube of their number
+PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 FEWEST_ROWS = 1.0
@@ -130,6 +132,10 @@ class Descent:
                 smoothers.append((block, Smoother.fit(known, deviations, totals, noise[:, block])))
 
         def work(group: int) -> Result:
+            with single_threaded_blas():  # sums in one order, whoever else works
+                return task(estimate_of(group))
+
+        def estimate_of(group: int) -> GroupEstimate:
             weights, alike = weights_of(group), None
             share, deviation = shares[group].copy(), noise[group].copy()
             for block, smoother in smoothers:
@@ -149,7 +155,7 @@ class Descent:
             )
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             estimate = estimator.fit(prior, measured, totals[group], layout=layout.reweighted(prior))
-            return task(GroupEstimate(group, float(totals[group]), estimate, alike))
+            return GroupEstimate(group, float(totals[group]), estimate, alike)
 
         return several(work, len(totals), self.threads)
 
@@ -207,37 +213,47 @@ class Descent:
         if parts not in self._known_spreads:
             prior, public = self.public.prior, self.public
             found = []
-            for block in blocks([part.n_cells for part in parts], MOST_SMOOTHED):
-                cells = [parts[k].cells(prior.schema, prior.codes) for k in block]
-                sizes = [parts[k].n_cells for k in block]
-                at = slice(layout.part(block[0]).start, layout.part(block[-1]).stop)
+            for at in blocks([part.n_cells for part in parts], MOST_SMOOTHED, PIECE):
+                cells, sizes = [], []
+                for k, part in enumerate(parts):
+                    start, stop, _ = at.indices(layout.part(k).stop)
+                    if (start := max(start, layout.part(k).start)) < stop:
+                        cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
+                        sizes.append(stop - start)
+                        cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
                 found.append((at, Spread.of(cells, sizes, public.group, len(public.groups), self.seed)))
             self._known_spreads[parts] = found
         return self._known_spreads[parts]
 
 
-def blocks(sizes: Sequence[int], most: int) -> list[range]:
-    """Runs of neighbouring parts with at most so many cells together; a part that has more by itself is in none.
+def blocks(sizes: Sequence[int], most: int, piece: int) -> list[slice]:
+    """All cells of neighbouring parts, at most so many in a block; a part that has more is cut into pieces.
 
-    >>> blocks([4, 4, 3, 20, 2], most=8)
-    [range(0, 2), range(2, 3), range(4, 5)]
+    >>> blocks([4, 4, 3, 20, 2], most=8, piece=7)
+    [slice(0, 8, None), slice(8, 11, None), slice(11, 18, None), slice(18, 25, None), slice(25, 31, None), \
+slice(31, 33, None)]
     """
-    found: list[range] = []
-    cells = most + 1
-    for k, size in enumerate(sizes):
+    found: list[slice] = []
+    start, room = 0, 0
+    for size in sizes:
+        stop = start + size
         if size > most:
-            cells = most + 1
-        elif cells + size > most:
-            found.append(range(k, k + 1))
-            cells = size
+            found += [slice(at, min(at + piece, stop)) for at in range(start, stop, piece)]
+            room = 0
+        elif size > room:
+            found.append(slice(start, stop))
+            room = most - size
         else:
-            found[-1] = range(found[-1].start, k + 1)
-            cells += size
+            found[-1] = slice(found[-1].start, stop)
+            room -= size
+        start = stop
     return found
 
 
 def several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
     """work(0), work(1), ... in order, in threads, never more than a few ahead."""
+    if threads < 1:
+        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     numbers = iter(range(number))
     with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:
         waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(numbers, 2 * threads)]

@@ -37,7 +37,8 @@ class Unit:
     Neighbouring tables differ by one person's rows, added or removed ("add-remove"), or exchanged for another
     person's ("replace"). With `person_id`, the column that says whose row it is, the bound is to be enforced where
     the rows are counted: a random choice keeps at most max_rows rows of a person and, with `per_group`, at most that
-    many in one group. Without it the bound is a statement about the table, which nothing checks.
+    many in one group of the whole list of groups, at every level. Without it the bound is a statement about the table,
+    which nothing checks.
 
     >>> Unit(7).enforced, Unit(7, person_id="ID").enforced
     (False, True)

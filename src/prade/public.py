@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +14,19 @@ from numpy.typing import NDArray
 
 from prade.codec import encode
 from prade.errors import DataError
+from prade.estimate import WEIGHT_FIELD
 from prade.groups import Grouping, Groups
 from prade.joint import mass_per_cell
 from prade.prior import Prior
 from prade.schema import Schema
-from prade.tables import plain_cells, read_table
+from prade.tables import plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
     from prade.layout import Layout
     from prade.workload import Workload
+
+FORMAT = 1
+GROUP_FIELD = "prade:group"
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,11 +51,20 @@ class Public:
 
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
-        """From a public table or file. `by` are group columns; those that the table does not have are passed over."""
+        """From a public table or file. `by` are group columns; those that the table does not have are passed over.
+
+        Rows of weight 0 are left out.
+        """
         import pyarrow as pa
 
         found = read_table(table, guess=False)
+        for place, name in enumerate(found.column_names):
+            if name in (*by, weight) and pa.types.is_union(found[name].type):  # Python objects, each of its own type
+                found = found.set_column(place, name, read_table(table, [name])[name])
         coded = encode(schema, found, weight=weight)
+        if weight is not None:
+            weighing = np.flatnonzero(coded.weights)
+            coded, found = coded.take(weighing), found.take(weighing)
         prior = Prior(schema, coded.codes, coded.weights)
         present = [name for name in by if name in found.column_names]
         if not present:
@@ -87,16 +102,52 @@ class Public:
     def __len__(self) -> int:
         return len(self.prior)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the coded rows, their weights and groups as parquet: what estimates need of a public table."""
+        import pyarrow as pa
+
+        columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
+        if len(columns) < len(self.prior.codes) + 2:
+            raise DataError(f"a column is named {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs: rename it")
+        values = [[str(value) for value in row] for row in self.groups.values]
+        header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
+        write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Public:
+        """What `save` wrote; the groups' values come back as text."""
+        table = read_table(path)
+        try:
+            header = json.loads((table.schema.metadata or {})[b"prade"])
+            if header["format"] > FORMAT:
+                raise DataError(f"{path} has file format {header['format']}, this version reads {FORMAT}: update prade")
+            group = table[GROUP_FIELD].to_numpy()
+            names = [name for name in table.column_names if name not in (WEIGHT_FIELD, GROUP_FIELD)]
+            codes = {name: table[name].to_numpy() for name in names}
+            prior = Prior(Schema.from_toml(header["schema"]), codes, table[WEIGHT_FIELD].to_numpy())
+            prior.weights = table[WEIGHT_FIELD].to_numpy()  # to the last bit: dividing by their sum again may change it
+            values = tuple(tuple(row) for row in header["groups"])
+            return cls(prior, Grouping(tuple(header["by"]), values, np.arange(len(values))), group)
+        except (KeyError, TypeError, ValueError) as damage:
+            if isinstance(damage, DataError):
+                raise
+            raise DataError(f"{path} holds no public rows, or is damaged: remove it and estimate again") from None
+
     def take(self, rows: NDArray[Any]) -> Public:
         """Some of the rows; the groups stay numbered as they are."""
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
         return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
 
     def within(self, level: Grouping) -> Ints:
-        """For each public row, the group of a plan's level that it is in: that of the same name. -1 for none."""
+        """For each public row, the group of a plan's level that it is in, -1 for none.
+
+        Names are read as those of private rows are: where the plan lists numbers, 1 and "01" are the same.
+        """
+        import pyarrow as pa
+
         if not level.by or any(name not in self.groups.by for name in level.by):
             return np.full(len(self), -1 if level.by else 0, np.int64)
-        places = [self.groups.by.index(name) for name in level.by]
-        known = {tuple(map(str, values)): number for number, values in enumerate(level.values)}
-        own = [known.get(tuple(str(values[place]) for place in places), -1) for values in self.groups.values]
-        return np.array(own, np.int64)[self.group]
+        listed = Groups.of({name: [values[k] for values in level.values] for k, name in enumerate(level.by)})
+        places = {name: self.groups.by.index(name) for name in level.by}
+        mine = pa.table({name: [values[place] for values in self.groups.values] for name, place in places.items()})
+        return listed.keyed(level.by, np.arange(len(level))).numbers(mine)[self.group]

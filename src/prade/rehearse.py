@@ -137,7 +137,7 @@ class Rehearsal:
         columns = tuple(dict.fromkeys(name for level in levels for name in names_of(level)))
         finest = Groups.of(groups).level(columns)
         generator = np.random.default_rng([seed, 0])
-        kind, folds = _folds(public, finest, generator)
+        kind, folds = _folds(_kept(public, np.arange(len(public))), finest, generator)
         if not folds:
             raise DataError("the public table is too small for a rehearsal: give more rows, or write the plan yourself")
         every = list(combinations(public.prior.schema.coded, 2))

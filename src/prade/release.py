@@ -29,6 +29,8 @@ from prade.plan import Plan, Question
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.estimates import Estimates
+
 FORMAT = 1
 PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", "release.json", "ledger.json"
 HASHED = (PLAN, MEASUREMENTS)
@@ -99,6 +101,26 @@ class Release:
     def account(self) -> str:
         """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
         return "\n".join(read_sealed(self.path / EXTRACT)["account"])
+
+    def estimates(self) -> Estimates:
+        """The estimates that the folder keeps, once they have been made (`prade.synthesize`)."""
+        from prade.estimates import ESTIMATES, SUPPORT, Estimates
+        from prade.public import Public
+
+        if not (self.path / ESTIMATES).exists():
+            raise DataError(f"{self.path} has no estimates yet: make them with prade.synthesize.estimates_of")
+        return Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
+
+    def answer(self, query: str, by: str | Sequence[str] = ()) -> pa.Table:
+        """How many rows satisfy a query, by group: from the estimates themselves, nothing is drawn.
+
+        ``release.answer("AGEP >= 65 and SEX == 2", by="PUMA")``
+        """
+        return self.estimates().answer(query, by)
+
+    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = ()) -> pa.Table:
+        """The marginal of some columns by group, from the estimates themselves."""
+        return self.estimates().marginal(columns, by)
 
     def _answers(self, level: int) -> list[tuple[Question, tuple[Noisy, ...]]]:
         """The questions of a level with their answers."""

@@ -90,7 +90,7 @@ def cliques(
     A clique whose table would have more than `most_cells` cells is broken up into smaller ones, so that every pair of
     it that fits is still in one of them: begin with its strongest pair that is in none yet, and add the column that
     brings in most such pairs (of equals, the one that tells most) while the table fits. A pair that does not fit is not
-    asked about, its columns are.
+    asked about, its columns are; a single column is, whatever its size.
 
     >>> schema = Schema.from_mbi({"a": 10, "b": 10, "c": 10, "d": 2})
     >>> known = Information(("a", "b", "c", "d"), np.array([
@@ -114,6 +114,7 @@ def cliques(
     for clique in named:
         if clique not in found and len(clique) > 1:
             found += _broken_up(schema, information, clique, joined, most_cells)
+    found = [clique for clique in found if not any(set(clique) < set(other) for other in found)]
     alone = [(name,) for name in information.columns if not any(name in clique for clique in found)]
     return sorted(found + alone, key=lambda clique: [information.place(name) for name in clique])
 

@@ -34,7 +34,8 @@ EXPECTED_BETWEEN, EXPECTED_WITHIN = 0.7, 2.0  # a and w before any answer: halfw
 UNSURE = 1.5  # standard deviation of their logarithms: a factor of 4 or 5 either way is no surprise
 RATIOS = np.geomspace(1e-3, 1e2, 16)  # a / w
 SCALES = np.geomspace(1e-3, 1e5, 97)  # w
-ROWS_A_CELL = 100  # of the sample that C is estimated from
+ROWS_A_CELL, FEWEST_ROWS = 100, 20_000  # of the sample that C is estimated from
+ROWS_AT_ONCE = 4_096  # whose cells are held as 0/1 vectors
 FEWEST_GROUPS = 3  # that say anything about differences between groups
 
 
@@ -50,7 +51,7 @@ class Spread:
         """From each row's cell in every part (its size for none) and its group.
 
         `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
-        minus what sampling alone would make of it, cut to its positive part.
+        minus what sampling alone would make of it, cut to its positive part. A group of one row says nothing of either.
         """
         start = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.bincount(group, minlength=n_groups).astype(float)
@@ -59,31 +60,42 @@ class Spread:
             flat = np.bincount(group * (sizes[k] + 1) + cell, minlength=n_groups * (sizes[k] + 1))
             shares[:, start[k] : start[k + 1]] = flat.reshape(n_groups, -1)[:, : sizes[k]]
         used = rows > 1
+        if not used.any() and n_groups > 1:
+            return cls.of(cells, sizes, np.zeros_like(group), 1, seed)
         shares[used] /= rows[used, None]
-        chosen = np.random.default_rng(seed).permutation(len(group))[: ROWS_A_CELL * int(start[-1])]
-        within = _within(cells, sizes, start, chosen, shares[group[chosen]])
-        if used.sum() < FEWEST_GROUPS:
-            return cls(np.zeros_like(within), within)
-        weight = rows[used] / rows[used].sum()
-        away = shares[used] - weight @ shares[used]
-        raw = (away.T * weight) @ away - within * float(weight @ (1 / rows[used]))
+        usable = np.flatnonzero(used[group])
+        chosen = np.random.default_rng(seed).permutation(usable)[: max(ROWS_A_CELL * int(start[-1]), FEWEST_ROWS)]
+        number, size = float(rows[used].sum()), int(used.sum())
         with single_threaded_blas():
-            values, vectors = np.linalg.eigh(raw)
-        return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
+            # a group's shares are fitted to its rows: each group takes one degree of freedom
+            within = _within(cells, sizes, start, chosen, shares, group) * (number / max(number - size, 1.0))
+            if size < FEWEST_GROUPS:
+                return cls(np.zeros_like(within), within)
+            weight = rows[used] / number
+            away = shares[used] - weight @ shares[used]
+            raw = (away.T * weight) @ away - within * ((size - 1) / number)
+            values, vectors = np.linalg.eigh(raw / (1 - weight @ weight))
+            return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
 
     def without_between(self) -> Spread:
         """For groups whose prior is their own public rows: what public groups differ by is no matter then."""
         return Spread(np.zeros_like(self.between), self.within)
 
 
-def _within(cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, rows: Ints, expected: Floats) -> Floats:
-    """Mean of (e - expected)(e - expected)', e being the 0/1 vector of a row's cells."""
-    indicators = -expected
-    for k, cell in enumerate(cells):
-        mine = cell[rows].astype(np.int64)
-        inside = np.flatnonzero(mine < sizes[k])
-        indicators[inside, start[k] + mine[inside]] += 1.0
-    return np.asarray(indicators.T @ indicators / len(rows))
+def _within(
+    cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, chosen: Ints, shares: Floats, group: Ints
+) -> Floats:
+    """Mean over the chosen rows of (e - s)(e - s)': e is the 0/1 vector of a row's cells, s its group's shares."""
+    summed = np.zeros((shares.shape[1], shares.shape[1]))
+    for first in range(0, len(chosen), ROWS_AT_ONCE):
+        rows = chosen[first : first + ROWS_AT_ONCE]
+        away = -shares[group[rows]]
+        for k, cell in enumerate(cells):
+            mine = cell[rows].astype(np.int64)
+            inside = np.flatnonzero(mine < sizes[k])
+            away[inside, start[k] + mine[inside]] += 1.0
+        summed += away.T @ away
+    return np.asarray(summed / max(len(chosen), 1))
 
 
 @dataclass(frozen=True)
@@ -112,8 +124,8 @@ class Smoother:
         for ratio in RATIOS if between.any() else (0.0,):
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh(within + ratio * between)
+                squares = (whitened @ vectors) ** 2
             values = np.maximum(values, 0.0)
-            squares = (whitened @ vectors) ** 2
             for scale in SCALES:
                 variance = scale * values + factor[:, None]
                 fit = -0.5 * float(np.sum(np.log(variance) + squares / variance))

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prade.codec import Coded
 from prade.decode import Decoder
 from prade.errors import EstimationError
-from prade.estimates import FILE, Estimates, Floats
+from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
 from prade.public import Public
 from prade.sample import PASSES, draw, improve, ordering
 from prade.settings import Settings
+from prade.tables import is_text, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,16 +44,18 @@ def synthesize(
 ) -> pa.Table:
     """Synthetic rows for every group of the release's last level, as an Arrow table.
 
-    `public` is the public table or file that the estimates start from, `weight` a column of its weights. The columns
-    are those of the list of groups, then the schema's. `passes` of improvement bring the rows' one- and two-way tables
-    nearer to the estimates' (see `prade.sample.improve`). `progress(what, done, all)` is told how far it is.
+    `public` is the public table or file that the estimates start from, `weight` a column of its weights; without
+    `settings` the plan's are used. The columns are those of the list of groups, then the schema's. `passes` of
+    improvement bring the rows' one- and two-way tables nearer to the estimates' (see `prade.sample.improve`).
+    `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
+    serve every seed.
     """
-    threads = threads or os.cpu_count() or 1
+    threads = (os.cpu_count() or 1) if threads is None else threads
     rows = Public.of(release.plan.schema, public, release.plan.groups.names, weight=weight)
-    estimates = estimates_of(release, rows, settings, threads=threads, seed=seed, progress=progress)
+    estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
     values = Decoder.fit(release.plan.schema, public).decode(coded, seed=seed)
-    return with_groups(estimates, values, group)
+    return with_groups(estimates, values, group, read_table(public).schema)
 
 
 def estimates_of(
@@ -60,26 +64,26 @@ def estimates_of(
     settings: Settings | None = None,
     *,
     threads: int = 1,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> Estimates:
     """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones."""
-    file = release.path / FILE
-    wanted = settings or Settings()
+    file = release.path / ESTIMATES
+    wanted = settings or release.plan.settings or Settings()
     if file.exists():
         kept = Estimates.load(file, release, public)
         if kept.settings == wanted:
             return kept
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
-    estimates = Estimates.of(release, public, wanted, threads=threads, seed=seed, progress=told)
+    estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
     if release.path.is_dir():
+        public.save(release.path / SUPPORT)
         estimates.save(file)
     return estimates
 
 
 def sample_groups(
     estimates: Estimates, seed: int, *, passes: int = PASSES, threads: int = 1, progress: Progress | None = None
-) -> tuple[Coded, Floats]:
+) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
@@ -104,8 +108,11 @@ def sample_groups(
     return Coded(schema, {name: code[chosen] for name, code in codes.items()}), group
 
 
-def with_groups(estimates: Estimates, values: pa.Table, group: Any) -> pa.Table:
-    """The rows with their groups' columns before them; a person id that says nothing where the plan has one."""
+def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Schema) -> pa.Table:
+    """The rows with their groups' columns before them; a person id that says nothing where the plan has one.
+
+    Group columns have the public table's types where those hold the listed values.
+    """
     import pyarrow as pa
 
     plan = estimates.plan
@@ -115,8 +122,24 @@ def with_groups(estimates: Estimates, values: pa.Table, group: Any) -> pa.Table:
     last = plan.groupings[-1]
     first = np.unique(last.number, return_index=True)[1]
     for name, listed in plan.groups.to_dict().items():
-        if name in last.by:
-            columns[name] = pa.array([listed[row] for row in first]).take(pa.array(group))
+        if follows(plan, name):
+            each = pa.array([listed[row] for row in first])
+            if name in public.names:
+                each = _typed(each, public.field(name).type)
+            columns[name] = each.take(pa.array(group))
     for name in values.column_names:
         columns[name] = values[name]
     return pa.table(columns)
+
+
+def _typed(cells: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Whole numbers in a column's own width, texts in its own kind of text; all else as it is."""
+    import pyarrow as pa
+
+    alike = (pa.types.is_integer(wanted) and pa.types.is_integer(cells.type)) or (
+        is_text(wanted) and is_text(cells.type)
+    )
+    try:
+        return cells.cast(wanted) if alike else cells
+    except pa.ArrowInvalid:  # a listed number that the public table's type does not hold
+        return cells

@@ -6,69 +6,47 @@ kept when the mean error falls by more than its standard error,
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
 Both sides have the same groups and the same noise up to its scale, so that d says more than the errors do. Candidates
-come from simple to elaborate, so that ties stay simple. What is chosen is rehearsed once more with fresh noise: the best
-of many trials was partly lucky, and what is promised must not be. Nothing here can see private rows.
+come from simple to elaborate, so that ties stay simple. What is chosen is rehearsed once more with fresh noise: the
+best of many trials was partly lucky, and what is promised must not be. Nothing here can see private rows.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.candidates import Candidates, Choice, Columns
 from prade.column import names_of
 from prade.errors import PradeError
 from prade.groups import Groups
-from prade.plan import Ask, Expected, Level, Plan
+from prade.plan import Expected, Plan
 from prade.privacy import Budget, Unit
 from prade.public import Public
-from prade.rehearse import WORDS, Rehearsal
+from prade.rehearse import WORDS, Rehearsal, mean_of
 from prade.schema import Schema
-from prade.select import Information, strongest_pairs
 from prade.settings import Settings
-from prade.workload import Workload
-from prade.worth import worth
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats = NDArray[np.float64]
-Columns = tuple[str, ...]
 Progress = Callable[[str, int, int], None]
 
-TOTALS = tuple(Fraction(share) for share in ("1/50", "1/20", "1/10", "1/5", "1/3"))
-ONE_WAY = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8))  # of the columns, those that pay best
-TWO_WAY = (5, 15)
-SHARES_ABOVE = (Fraction(1, 10), Fraction(3, 10))
-MIXTURES, OWNS, N0S = (0.3, 0.7), (0.9, 0.999), (3.0, 30.0)
-MOST_CELLS = 100  # of a two-way part: a group has too few rows for more
-MOST_PAIRS = 60  # that are looked at more closely
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
-CLEARLY = 2.0  # standard errors by which a candidate must be behind after one fold for the others to be spared
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
-
-    `above` has the share of the whole budget and the parts of each level but the last.
-    """
-
-    parts: tuple[Columns, ...]
-    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...]
-    total: Fraction = Fraction(0)
-    settings: Settings = Settings()
+CLEARLY = 2.0  # standard errors by which a candidate must be behind after a fold for the other folds to be spared
+FRESH = 500  # between the seeds of the trials and those of what is promised
+NOTABLE_RISK = 0.01
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One rehearsal: what was changed, its error, the best so far on the same folds, and the difference's spread."""
+    """One rehearsal: what was changed, its error, the best one so far on the same folds, the difference's spread."""
 
     what: str
     error: float
@@ -80,7 +58,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The outcome: a plan with its settings and expected error, advice in plain words, and everything that was tried."""
+    """The outcome: a plan with its settings and expected error, advice in plain words, and all that was tried."""
 
     plan: Plan
     advice: str
@@ -90,7 +68,8 @@ class Tuned:
     @property
     def settings(self) -> Settings:
         """How to estimate."""
-        return self.plan.settings or Settings()
+        assert self.plan.settings is not None
+        return self.plan.settings
 
     @property
     def expected(self) -> Expected:
@@ -107,7 +86,7 @@ class Tuned:
         """The trials, one a row."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist([vars(trial) for trial in self.trials])
+        return pa.Table.from_pylist([asdict(trial) for trial in self.trials])
 
 
 def tune(
@@ -127,123 +106,147 @@ def tune(
 ) -> Tuned:
     """A plan for this budget, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
-    `levels` are the columns of each level, as in ``["STATE", "PUMA"]``, `groups` is the public list of groups, `weight` a
-    column of public weights. It takes about `seconds`, and at least two rehearsals; what it finds is the same for the
-    same seed unless the time is up first. `progress(what, done, all)` is told the seconds.
+    `levels` are the columns of each level, as in ``["STATE", "PUMA"]``, `groups` is the public list of groups, `weight`
+    a column of public weights. It takes about `seconds`, and at least two rehearsals; what it finds is the same for the
+    same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
 
     >>> from prade.datasets import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
-    >>> tuned = tune("people", data.schema, Budget.pure(1), Unit(4), ["PLACE"], groups, data.public, seconds=0)
+    >>> tuned = tune("people", data.schema, Budget.pure("1/1000"), Unit(4), ["PLACE"], groups, data.public, seconds=0)
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    if not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
         raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
-    began = time.monotonic()
+    clock = _Clock(time.monotonic(), seconds, progress)
     listed = Groups.of(groups)
     nest: list[Columns] = [names_of(level) for level in levels] or [()]
     rows = public if isinstance(public, Public) else Public.of(schema, public, listed.names, weight=weight)
     rehearsal = Rehearsal.of(rows, listed, nest, seed=seed, threads=threads)
 
     def plan_of(choice: Choice, expected: Expected | None = None) -> Plan:
-        return Plan(
-            dataset,
-            schema,
-            budget,
-            unit,
-            _levels(schema, nest, choice),
-            listed,
-            settings=choice.settings,
-            expected=expected,
-        )
+        asked = choice.levels(schema, nest)
+        return Plan(dataset, schema, budget, unit, asked, listed, settings=choice.settings, expected=expected)
 
-    search = Search(rehearsal, plan_of, began + seconds, seed, progress)
-    one_way = tuple((name,) for name in schema.coded)
-    search.start(Choice(one_way, ((Fraction(0), ()),) * (len(nest) - 1)))
-    finished = search.run(Candidates(rehearsal, rows, plan_of))
-    expected = search.expected()
-    plan = plan_of(search.best, expected)
+    candidates = Candidates(rehearsal, rows, plan_of)
+    search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest(len(nest)))
+    finished = search.climb(candidates)
+    plan = plan_of(search.best, search.expected())
     return Tuned(plan, _advice(rehearsal, plan, finished), tuple(search.trials), finished)
 
 
-def _levels(schema: Schema, nest: Sequence[Columns], choice: Choice) -> list[Level]:
-    found = [
-        Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
-        for by, (share, parts) in zip(nest, choice.above, strict=False)
-    ]
-    last = 1 - sum((share for share, _ in choice.above), Fraction(0))
-    ask = Ask(Workload.marginals(schema, choice.parts), last * (1 - choice.total))
-    return [*found, Level(nest[-1], ask, last * choice.total)]
+@dataclass(frozen=True)
+class _Clock:
+    """The time box."""
+
+    began: float
+    seconds: float
+    progress: Progress | None
+
+    def enough(self, needed: float) -> bool:
+        """Whether there is time for something that takes so long."""
+        passed = time.monotonic() - self.began
+        if self.progress is not None:
+            self.progress("rehearsing", int(min(passed, self.seconds)), int(self.seconds))
+        return passed + needed < self.seconds
 
 
-# ---------------------------------------------------------------------- candidates
+class _Search:
+    """The best choice so far with its errors, and how it came about."""
 
-
-class Candidates:
-    """What may be changed, one thing at a time, from simple to elaborate."""
-
-    def __init__(self, rehearsal: Rehearsal, public: Public, plan_of: Callable[[Choice], Plan]) -> None:
+    def __init__(
+        self, rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan], seed: int, clock: _Clock, start: Choice
+    ) -> None:
         self.rehearsal = rehearsal
-        self.schema = public.prior.schema
         self.plan_of = plan_of
-        strongest = strongest_pairs(Information.of(public.prior, self.schema.coded))
-        small = [pair for pair in strongest if self.schema.domain_size(pair) <= MOST_CELLS]
-        self.pairs: list[Columns] = list(small[:MOST_PAIRS])
+        self.seed = 2 * FRESH * seed
+        self.clock = clock
+        scored = sum(min(rehearsal.scored, len(fold.groups)) for fold in rehearsal.folds)
+        self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
+        self.folds = range(len(rehearsal.folds))
+        self.best = start
+        self.tried = {start}
+        began = time.monotonic()
+        self.errors = [self._errors(start, fold, self.seed) for fold in self.folds]
+        mean = mean_of(self.errors)
+        self.trials = [Trial("all one-way parts", mean, mean, 0.0, True, time.monotonic() - began)]
 
-    def changes(self, best: Callable[[], Choice]) -> Iterator[Iterator[tuple[str, Choice]]]:
-        """Ladders of changes to what is the best when their turn comes: who falls from a rung need not climb on."""
-        yield ((f"share of the totals {share}", replace(best(), total=share)) for share in (Fraction(0), *TOTALS))
-        yield self._one_way(best)
-        yield self._two_way(best)
-        for place in reversed(range(len(best().above))):
-            yield self._above(best, place)
-        options = {"mixture": MIXTURES if self._several_groups() else (), "own": OWNS if self._own() else (), "n0": N0S}
-        for name, values in options.items():
-            for value in (getattr(Settings(), name), *values):
-                yield iter([(f"{name} {value:g}", replace(best(), settings=replace(best().settings, **{name: value})))])
+    def climb(self, candidates: Candidates) -> bool:
+        """Try every candidate, again as long as something changes; False when the time is up first."""
+        improved = True
+        while improved:
+            improved = False
+            for ladder in candidates.ladders(lambda: self.best):
+                for words, choice in ladder:
+                    if choice in self.tried:
+                        continue
+                    if not self.clock.enough(self._one_more()):
+                        return False
+                    trial = self._attempt(words, choice)
+                    improved |= trial.kept
+                    if trial.error - trial.best > trial.spread:
+                        break  # what is worse already does not become better further up
+        return True
 
-    def _one_way(self, best: Callable[[], Choice]) -> Iterator[tuple[str, Choice]]:
-        columns: list[Columns] = [(name,) for name in self.schema.coded]
-        ranked = self._ranked(columns, best())
-        for share in (Fraction(1), *ONE_WAY):
-            number = math.ceil(share * len(columns))
-            kept = tuple(part for part in columns if part in ranked[:number])
-            pairs = tuple(part for part in best().parts if len(part) > 1)
-            yield f"{number} one-way parts", replace(best(), parts=kept + pairs)
+    def expected(self) -> Expected:
+        """The error of the best choice with fresh noise, beside the prior's."""
+        errors = [self._errors(self.best, fold, self.seed + FRESH) for fold in self.folds]
+        prior = [np.tile(self.rehearsal.prior_errors(fold), len(self.repeats)) for fold in self.folds]
+        _, spread = _difference(errors, prior)
+        return Expected(round(mean_of(errors), 6), round(spread, 6), round(mean_of(prior), 6))
 
-    def _two_way(self, best: Callable[[], Choice]) -> Iterator[tuple[str, Choice]]:
-        single = tuple(part for part in best().parts if len(part) == 1)
-        ranked = self._ranked(self.pairs, best())
-        for number in (0, *TWO_WAY):
-            yield f"{number} two-way parts", replace(best(), parts=single + tuple(ranked[:number]))
+    def _one_more(self) -> float:
+        """Seconds for another trial, and for the last one: the best again, with fresh noise."""
+        usual = float(np.mean([trial.seconds for trial in self.trials]))
+        return usual + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
-    def _above(self, best: Callable[[], Choice], place: int) -> Iterator[tuple[str, Choice]]:
-        single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
-        asked = {"nothing": (Fraction(0), ())} | {
-            f"{words} for {share}": (share, parts)
-            for words, parts in (
-                ("one-way parts", single),
-                ("one- and two-way parts", single + tuple(self.pairs[: TWO_WAY[-1]])),
-            )
-            for share in SHARES_ABOVE
-        }
-        for words, ask in asked.items():
-            if sum(share for share, _ in best().above[:place] + (ask,) + best().above[place + 1 :]) < 1:
-                above = best().above[:place] + (ask,) + best().above[place + 1 :]
-                yield f"level {place + 1}: {words}", replace(best(), above=above)
+    def _attempt(self, words: str, choice: Choice) -> Trial:
+        began = time.monotonic()
+        self.tried.add(choice)
+        errors: list[Floats] = []
+        for fold in self.folds:
+            errors.append(self._errors(choice, fold, self.seed))
+            known = self.errors[: len(errors)]
+            mean, spread = _difference(errors, known)
+            if mean > CLEARLY * spread:
+                break
+        took = time.monotonic() - began
+        kept = len(errors) == len(self.folds) and mean < -spread
+        self.trials.append(Trial(words, mean_of(errors), mean_of(known), spread, kept, took))
+        if kept:
+            self.best, self.errors = choice, errors
+        return self.trials[-1]
 
-    def _ranked(self, parts: Sequence[Columns], choice: Choice) -> list[Columns]:
-        """The parts by what asking for them at this choice's noise would improve, the best first."""
-        question = self.plan_of(choice).questions[-1]
-        gains = [worth(self.rehearsal.folds, self.schema, part, question.variance) for part in parts]
-        return [parts[k] for k in np.argsort(-np.array(gains), kind="stable")]
+    def _errors(self, choice: Choice, fold: int, seed: int) -> Floats:
+        plan = self.plan_of(choice)
+        found = [self.rehearsal.errors(plan, choice.settings, seed=seed + k, fold=fold) for k in self.repeats]
+        return np.concatenate(found)
 
-    def _several_groups(self) -> bool:
-        return all(len(fold.public.groups) > 1 for fold in self.rehearsal.folds)
 
-    def _own(self) -> bool:
-        """Whether public rows of the same groups are there, at any level."""
-        plan = self.plan_of(Choice(((self.schema.coded[0],),), ()))
-        del plan
-        return self.rehearsal.kind == "same groups"
+def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
+    """Mean difference of groups' errors, and its standard error."""
+    away = np.concatenate(errors) - np.concatenate(others)
+    return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))
+
+
+def _advice(rehearsal: Rehearsal, plan: Plan, finished: bool) -> str:
+    """What to do, in plain words."""
+    expected = plan.expected
+    assert expected is not None
+    if expected.worthwhile:
+        said = [f"Measure: {expected}."]
+    else:
+        said = [
+            f"Do not touch the private data at this budget: {expected}. The public table as it is will be at "
+            "least as good; give a larger budget, or fewer and larger groups, or publish what is public."
+        ]
+    said.append(f"In the rehearsal {WORDS[rehearsal.kind]}.")
+    risk = float(np.mean([rehearsal.risk(plan, fold) for fold in range(len(rehearsal.folds))]))
+    if risk > NOTABLE_RISK:
+        said.append(
+            f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
+        )
+    if not finished:
+        said.append("The time was up before everything was tried: more seconds may find a better plan.")
+    return " ".join(said)

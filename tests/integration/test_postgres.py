@@ -244,3 +244,85 @@ def test_nothing_is_left_behind_in_the_database(people_url, postgres_url, monkey
             assert other.execute(listing).fetchone() == (0,)
     sums = {int(answer.sum()) for part, answer in zip(parts(declared), found, strict=True) if part.covers}
     assert len(sums) == 1
+
+
+# ---------------------------------------------------------------------- what PostgreSQL has and others have not
+
+LONG = [f"w{place}" for place in range(100)] + ["va", "VA", "Va", "vA", "vb"]
+
+
+def counted(postgres_url, name, column, groups=None):
+    declared = Schema([column])
+    with open_source(f"{postgres_url}/{name}") as source:
+        (found,) = count(source, declared, [Marginal.of(declared, [column.name])], groups)
+    return found
+
+
+@pytest.mark.parametrize("made", ["text COLLATE anycase", "citext", "varchar(9) COLLATE anycase", "char(9)"])
+def test_a_row_counts_once_whatever_the_collation_takes_for_equal(postgres_url, made):
+    import psycopg
+
+    name = f"cased_{len(made)}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        try:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS citext")
+            connection.execute(
+                "CREATE COLLATION IF NOT EXISTS anycase "
+                "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        except psycopg.errors.FeatureNotSupported as absent:
+            pytest.skip(f"this PostgreSQL is without it: {absent}")
+        connection.execute(f"CREATE TABLE {name} (x {made}, y integer)")
+        connection.cursor().executemany(
+            f"INSERT INTO {name} VALUES (%s, 1)", [[cell] for cell in ("va", "VA", "vb", "VB", "w\u00e9", None)]
+        )
+    found = counted(postgres_url, name, Column("x", "categorical", values=LONG, missing=True))
+    assert {LONG[place] if place < 105 else None: int(found[0, place]) for place in np.flatnonzero(found[0])} == {
+        "va": 1,
+        "VA": 1,
+        "vb": 1,
+        None: 3,  # VB and w\u00e9 are not listed
+    }
+    by_group = counted(postgres_url, name, Column("y", "categorical", values=(0, 1)), {"x": LONG})
+    assert by_group.sum() == 3
+
+
+def test_no_number_is_too_much_for_the_engine(postgres_url):
+    import psycopg
+
+    cells = ["1", "5", "9.99", "10", "-7.5", "1e400", "-1e400", "1e-400", "-1e-400", "1e300", "NaN", None]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for name, kind in (("numbers", "numeric"), ("long_numbers", "numeric(900, 450)")):
+            connection.execute(f"CREATE TABLE {name} (x {kind})")
+            connection.cursor().executemany(f"INSERT INTO {name} VALUES (%s)", [[cell] for cell in cells])
+    binned = Column("x", "numeric", edges=(0, 3, 10), missing=True)
+    listed = Column("x", "categorical", values=(1, 5, 10), missing=True)
+    words = Column("x", "categorical", values=("1", "5", "x"), missing=True)
+    for name in ("numbers", "long_numbers"):
+        assert counted(postgres_url, name, binned).tolist() == [[2, 3, 2, 3, 2]]
+        assert counted(postgres_url, name, listed).tolist() == [[1, 1, 1, 9]]
+    assert counted(postgres_url, "numbers", words).tolist() == [[1, 1, 0, 10]]
+    assert counted(postgres_url, "long_numbers", words).tolist() == [[0, 0, 0, 12]]  # the text has 450 zeros more
+
+
+def test_a_table_of_another_schema_and_an_enumeration(postgres_url):
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA other")
+        connection.execute("CREATE TYPE mood AS ENUM ('good', 'bad')")
+        connection.execute("CREATE TABLE other.moods (x mood, y integer)")
+        connection.execute('CREATE TABLE "other.dotted" (x mood, y integer)')
+        for name in ("other.moods", '"other.dotted"'):
+            connection.execute(f"INSERT INTO {name} VALUES ('good', 1), ('bad', 2), ('bad', 3), (NULL, 1)")
+    some = Column("x", "categorical", values=("bad", "ugly"), missing=True)
+    many = Column("x", "categorical", values=["bad", *LONG], missing=True)
+    for name in ("other.moods", "other.dotted"):
+        assert counted(postgres_url, name, some).tolist() == [[2, 0, 2]]
+        assert counted(postgres_url, name, many)[0, [0, -1]].tolist() == [2, 2]
+        assert counted(postgres_url, name, Column("y", "numeric", edges=(2,)), {"x": ["ugly", "bad"]}).tolist() == [
+            [0, 0],
+            [0, 2],
+        ]
+    with pytest.raises(DataError, match=r"opening the postgres table 'another\.moods' failed"):
+        open_source(f"{postgres_url}/another.moods")

@@ -3,16 +3,18 @@
 import datetime
 import decimal
 import sqlite3
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, Schema, encode
-from prade.errors import DataError, SchemaError, WorkloadError
-from prade.measure import count, open_source
+from prade import Budget, Column, Ledger, Schema, Workload, encode
+from prade.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.measure import add_noise, count, measure, open_source
 from prade.measure import counts as counts_module
 from prade.parts import Cells, Marginal, Predicate, RowCells
+from prade.plan import Level, Plan
 from prade.privacy import Unit
 from prade.query import parse
 
@@ -149,6 +151,61 @@ def test_no_text_is_too_much_for_the_engine(text):
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
     assert found.sum() == 2
     assert found[0, 0] == 1
+
+
+VARIANTS = ["va", "VA", "Va", "vA", "vb"]
+LONG = [f"w{place}" for place in range(100)] + VARIANTS  # long: joined, not compared
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
+def test_a_row_counts_once_whatever_the_collation_takes_for_equal(collation, tmp_path):
+    """Under NOCASE the cell va equals four values of the list: one of them is its place, no others."""
+    duckdb = pytest.importorskip("duckdb")
+    cells = ["va", "VA", "vb", "VB", "v\u00e4", "w7", None]
+    with duckdb.connect(str(tmp_path / "rows.db")) as database:
+        database.execute(f"CREATE TABLE t (x VARCHAR COLLATE {collation}, y INTEGER)")
+        database.executemany("INSERT INTO t VALUES (?, 1)", [[cell] for cell in cells])
+    schema = Schema([Column("x", "categorical", values=LONG, missing=True), Column("y", "categorical", values=(0, 1))])
+    table = {"x": cells, "y": [1] * len(cells)}
+    codes = encode(schema, table).codes["x"]
+    with open_source(f"duckdb://{tmp_path}/rows.db/t") as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+        (by_group,) = count(source, schema, [Marginal.of(schema, ["y"])], {"x": LONG})
+    assert found[0].tolist() == np.bincount(codes, minlength=106).tolist()
+    assert by_group[:, 1].tolist() == [cells.count(value) for value in LONG]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "another"])
+def test_long_lists_of_text_are_found_in_any_engine(engine, monkeypatch):
+    """By their bytes where it is known how to get them, and otherwise by one comparison after another."""
+    monkeypatch.setattr("prade.measure.source.Source.engine", engine)
+    schema = Schema([Column("x", "categorical", values=LONG, missing=True)])
+    with open_source({"x": ["va", "VA", "w7", None, "\u00e9"]}) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
+    assert {place: found[0, place] for place in np.flatnonzero(found[0])} == {7: 1, 100: 1, 101: 1, 105: 2}
+
+
+OUR_NAMES = ["raw_0", "place", "place_0", "place_0_key", "place_0_value", "group", "group_listed", "group_number"]
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"prade_{each}" for each in [*OUR_NAMES, "person", "rank", "ticket", "code_0"]), "key", "entry", "rows"]
+)
+def test_a_table_may_have_columns_of_any_name(name):
+    values = list(range(200))
+    schema = Schema([Column("x", "categorical", values=values, missing=True)])
+    table = {"x": [1, 2, 3], name: [7, 7, 7], "place": [1, 2, 5], "id": [1, 1, 2]}
+    groups = {"place": [5, 1, 2, *range(100, 200)], "state": ["a", "b", *["c"] * 101]}
+    part = Marginal.of(schema, ["x"])
+    with open_source(table) as source:
+        (found,) = count(source, schema, [part])
+        (by_state,) = count(source, schema, [part], groups, Unit(2, person_id="id", per_group=1), ["state"])
+    assert np.flatnonzero(found[0]).tolist() == [1, 2, 3]
+    assert np.argwhere(by_state).tolist() == [[0, 3], [1, 1], [2, 2]]
+    other = Schema([Column(name, "categorical", values=values, missing=True)])
+    with open_source(table) as source:
+        (found,) = count(source, other, [Marginal.of(other, [name])], None, Unit(1, person_id=name))
+    assert {place: found[0, place] for place in np.flatnonzero(found[0])} == {7: 1}
 
 
 def people(rows=2000, seed=7):
@@ -291,6 +348,18 @@ def test_a_person_counts_at_most_per_group_times_in_one_group():
     assert tight.sum() == len({person for person, state in seen if state in ("36", "42")})
 
 
+@pytest.mark.parametrize("by", [[], ["STATE"], ["STATE", "TOWN"]])
+def test_per_group_means_the_groups_of_the_whole_list_at_every_level(by):
+    schema, _ = people(8)
+    rows = {"AGE": [1] * 7, "STATE": [36, 36, 36, 42, 42, 42, 42], "TOWN": [0, 0, 1, 0, 1, 2, 2], "ID": [1] * 7}
+    groups = {"STATE": [36, 36, 42, 42, 42], "TOWN": [0, 1, 0, 1, 2]}
+    with open_source(rows) as source:
+        for most, per_group, counted in ((7, 1, 5), (7, 2, 7), (3, 1, 3)):
+            unit = Unit(most, person_id="ID", per_group=per_group)
+            (found,) = count(source, schema, [Marginal.of(schema, ["AGE"])], groups, unit, by)
+            assert found.sum() == counted
+
+
 @pytest.mark.parametrize("chunk", [500, 1])
 def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
     """With one row a person, two queries that no row satisfies together may not both count the same person."""
@@ -348,6 +417,57 @@ def test_cells_without_a_code_are_refused_by_their_type_only():
     with open_source(table) as source, pytest.raises(DataError, match="cannot be coded") as refused:
         count(source, schema, [Marginal.of(schema, ["x"])])
     assert "987654321" not in str(refused.value)
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        (["00100", "00200"], pa.array([100, 200])),
+        (["a", "b"], pa.array([1.5, 2.5])),
+        (["soon", "late"], pa.array([DAY(2020, 1, 1)])),
+        (["a", "b"], pa.array([decimal.Decimal("1.0")])),
+        (["yes", "no"], pa.array([True])),
+        ([0.5, 1.5], pa.array([1, 2])),
+    ],
+    ids=["codes", "words for numbers", "words for dates", "words for decimals", "words for truths", "halves"],
+)
+def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, long, monkeypatch):
+    """By type and list alone: an empty table is refused as well, and one fitting value is enough for both."""
+    if long:
+        monkeypatch.setattr(counts_module, "LONG_LIST", 0)
+    schema = Schema([Column("x", "categorical", values=values), Column("y", "categorical", values=(0, 1))])
+    table = pa.table({"x": cells, "y": pa.array([0] * len(cells))})
+    for rows in (table, table.slice(0, 0)):
+        with open_source(rows) as source:
+            with pytest.raises(DataError, match=r"column 'x': no cell of the table's type .* can be one of the listed"):
+                count(source, schema, [Marginal.of(schema, ["x"])])
+            with pytest.raises(DataError, match="nothing was counted: write the list as the table has it"):
+                count(source, schema, [Marginal.of(schema, ["y"])], {"x": values})
+    fitting = str(cells[0].as_py()).lower() if isinstance(values[0], str) else cells[0].as_py()
+    schema = Schema([Column("x", "categorical", values=[*values, fitting], missing=True)])
+    with open_source(table) as source:
+        assert count(source, schema, [Marginal.of(schema, ["x"])])[0][0, 2] == 1
+
+
+def test_a_list_that_fits_no_cell_is_refused_before_anything_is_spent(tmp_path):
+    schema, _ = people(8)
+    level = Level("PUMA", Workload(schema, [Marginal.of(schema, ["AGE"])]))
+    plan = Plan("rows", schema, Budget.pure(1), Unit(1), [level], {"PUMA": ["00100", "00200"]})
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("rows", plan.unit, Budget.pure(1))
+    with pytest.raises(DataError, match="column 'PUMA': no cell"):
+        measure(plan, pa.table({"AGE": [3, 70], "PUMA": [100, 200]}), tmp_path / "release", ledger)
+    assert ledger.remaining("rows") == Budget.pure(1)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_noise_that_64_bits_do_not_hold_is_refused(law):
+    largest = add_noise(np.full(2000, 2**53), law, Fraction(2**53))
+    assert np.abs(largest.astype(float)).max() < 2**60
+    for scale in (2**53 + 2, 2**62, 10**300):
+        with pytest.raises(PradeError, match=r"expected at most 2\*\*53"):
+            add_noise([0], law, Fraction(float(scale)))
 
 
 def test_too_many_keys_are_refused():

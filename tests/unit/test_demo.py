@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Prior, Schema, Unit, Workload, demo, encode
+from prade import Schema, Unit, Workload, demo, encode
 from prade.demo_page import Comparison, Outcome, bars, errors_table, marginals
 
 PERSONS = 2000
@@ -138,13 +138,6 @@ def test_workload_comes_from_the_public_side(setting: demo.Setting) -> None:
     pairs = [part.columns for part in setting.workload][len(names) :]
     assert pairs == demo.most_informative_pairs(setting.public)[: demo.TWO_WAY_PARTS]
     assert all(part.n_cells <= demo.MOST_CELLS for part in setting.workload)
-
-
-def test_mutual_information() -> None:
-    schema = Schema.from_mbi({"a": 2, "b": 2})
-    tied = encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]})
-    assert demo.mutual_information(tied, ("a", "b")) == pytest.approx(np.log(2))
-    assert demo.mutual_information(Prior.uniform(schema), ("a", "b")) == pytest.approx(0, abs=1e-15)
 
 
 def test_mean_error_is_zero_for_the_truth_and_two_for_its_opposite() -> None:

@@ -385,11 +385,12 @@ def test_asks_refuse():
 
 
 def test_levels_refuse():
-    for asks in ([], [marginals("age")], None, 5, "age", [None]):
+    for asks in ([marginals("age")], None, 5, "age", [None]):
         with pytest.raises(WorkloadError, match="made of Asks"):
             Level("STATE", asks)
-    with pytest.raises(WorkloadError, match="made of Asks"):
-        Level("STATE", [], total=0)
+    for level in (Level("STATE"), Level("STATE", [], total=0)):
+        with pytest.raises(PradeError, match="a plan asks for something"):
+            make(level)
     for by in (5, None, [5], ["STATE", None], {"STATE": 1}, {"STATE"}):
         with pytest.raises(WorkloadError, match="give columns of the list of groups"):
             Level(by, marginals("age"))

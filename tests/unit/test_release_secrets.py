@@ -257,6 +257,21 @@ def test_a_malformed_record_changes_at_most_one_row(record, tmp_path):
     assert largest_change(found[0], found[2]) <= 1
 
 
+@pytest.mark.parametrize(("suffix", "size"), [("csv", 700), ("csv.gz", 70_000), ("csv", 3_000_000)])
+def test_a_record_with_many_lines_in_quotes_changes_at_most_one_row(suffix, size, tmp_path):
+    """Valid CSV, and so placed that the engine's pieces of the file would begin inside the quotes."""
+    header, lines = csv_of([(*row[:4], "long" * 100) for row in HONEST * 10_000]).split(b"\n", 1)
+    inner = b"\n3,f,1,a,5"
+    record = b'70,m,"' + inner * (size // len(inner)) + b'",a,5\n'
+    start = lines.index(b"\n", 8_000_000 - len(record) // 2) + 1
+    found = []
+    for name, text in (("without", lines), ("with", lines[:start] + record + lines[start:])):
+        path = tmp_path / f"{name}.{suffix}"
+        path.write_bytes(gzip.compress(header + b"\n" + text, 1) if suffix == "csv.gz" else header + b"\n" + text)
+        found.append(true_release(path, tmp_path))
+    assert largest_change(*found) <= 1
+
+
 @pytest.mark.xfail(reason="DuckDB reads no parquet file with text that is no Unicode, whichever row it is in")
 def test_text_that_is_no_unicode_in_a_parquet_file_changes_at_most_one_row(tmp_path):
     found = []

@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import sys
+import tempfile
 import traceback
 import warnings
 
@@ -118,6 +119,44 @@ def test_records_with_too_few_fields_are_left_out_and_with_too_many_count_by_the
     assert found[0] == [[0, 0, 1, 0], [1, 1, 1, 0]]
 
 
+def young_and_old(path, text, threads):
+    """How many rows are below 18 and how many are 65 or more, of CSV text written to a file."""
+    path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
+    with open_source(path, threads=threads) as source:
+        (found,) = count(source, SCHEMA, PARTS[:1])
+    return found[0, 0], found[0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "size", "threads"),
+    [
+        ("rows.csv", 8_000_000, 70, 1),
+        ("rows.csv", 8_000_000, 700, 2),
+        ("rows.csv", 8_000_000, 1_000_000, 2),
+        ("rows.csv.gz", 8_000_000, 700, 2),
+        ("rows.csv.gz", 8_000_000, 1_000_000, 1),
+        ("rows.csv", 33_554_432, 700, 2),
+        ("rows.csv.gz", 33_554_432, 700, 1),
+    ],
+)
+def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_path):
+    """The engine reads files in pieces of 8,000,000 or 33,554,432 bytes; a cell full of lines lies across the cut."""
+    header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
+    note = inner * (size // len(inner))
+    before, rest = divmod(cut - len(header) - len(note) // 2, len(line))
+    filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
+    text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
+    assert young_and_old(tmp_path / name, text, threads) == (1, before + 5000)
+
+
+@pytest.mark.parametrize("size", [3_000_000, 40_000_000])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_a_record_of_many_lines_that_is_too_long_is_left_out(size, name, tmp_path):
+    header, line, inner = b"AGE,NOTE\r\n", b"70,x\r\n", b"\r\n3,x"
+    text = header + line * 1000 + b'3,"' + inner * (size // len(inner)) + b'"\r\n' + line * 1000
+    assert young_and_old(tmp_path / name, text, 2) == (0, 2000)
+
+
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left = tmp_path / "prade-spill-left"
@@ -134,6 +173,48 @@ def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
+def sweep_at(moment, monkeypatch):
+    """Another run sweeps the first spill folder, before it is held or while this run waits for it."""
+    import fcntl
+
+    made, swept = [], []
+    make, lock = tempfile.mkdtemp, fcntl.flock
+
+    def making(*arguments, **named):
+        made.append(make(*arguments, **named))
+        if moment == "before" and len(made) == 1:
+            swept.append(os.rmdir(made[0]))
+        return made[-1]
+
+    def locking(handle, operation):
+        if moment == "while" and not swept and not operation & fcntl.LOCK_NB:
+            swept.append(os.rmdir(made[0]))
+        return lock(handle, operation)
+
+    monkeypatch.setattr("tempfile.mkdtemp", making)
+    monkeypatch.setattr("fcntl.flock", locking)
+    return made, swept
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
+@pytest.mark.parametrize("moment", ["before", "while"])
+def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made, swept = sweep_at(moment, monkeypatch)
+    with open_source(ROWS):
+        assert len(made) == 2
+        assert len(swept) == 1
+        with open_source(ROWS):  # would sweep it if nobody held it
+            assert os.path.isdir(made[1])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_temporary_folder_the_error_is_a_plain_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(DataError, match="does not start"):
+        open_source(ROWS)
+
+
 def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(tmp_path / "rows.db")) as database:
@@ -141,9 +222,13 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
         database.execute("CREATE TABLE people AS SELECT * FROM memory")
         database.execute("CREATE TYPE sex AS ENUM ('f', 'm', 'x')")
         database.execute("CREATE TABLE listed AS SELECT * REPLACE (SEX::sex AS SEX) FROM memory")
+        database.execute("CREATE SCHEMA other")
+        database.execute("CREATE TABLE other.elsewhere AS SELECT * FROM memory")
+        database.execute('CREATE TABLE "dotted.name" AS SELECT * FROM memory')
     before = (tmp_path / "rows.db").read_bytes()
     assert answers(f"duckdb://{tmp_path}/rows.db/people") == RIGHT
-    assert answers(f"duckdb://{tmp_path}/rows.db/listed") == RIGHT
+    for name in ("listed", "other.elsewhere", "dotted.name"):
+        assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
     monkeypatch.setattr("prade.measure.counts.PARTS_A_STATEMENT", 1)
@@ -164,6 +249,57 @@ def test_an_ibis_table_is_counted_by_its_own_engine_and_left_open():
         open_source(table, memory_limit="1GiB")
     assert connection.table("rows").count().execute() == len(ROWS["AGE"])
     connection.disconnect()
+
+
+ROW_BY_ROW = {
+    "the table": lambda rows, ibis: rows,
+    "columns": lambda rows, ibis: rows.select("PUMA", "AGE", "SEX", CODE=rows.CODE + 0),
+    "other names": lambda rows, ibis: rows.rename(OLD="AGE").rename(AGE="OLD"),
+    "casts": lambda rows, ibis: rows.cast({"AGE": "float64"}).mutate(SEX=rows.SEX.lower()),
+    "rows": lambda rows, ibis: rows.filter(rows.PUMA.isin(["a", "b"])).drop_null("PUMA"),
+    "more": lambda rows, ibis: rows.mutate(more=rows.AGE * 2).drop("more").order_by("AGE").view(),
+}
+DEPENDENT = {
+    "Limit": lambda rows, ibis: rows.limit(5),
+    "Sample": lambda rows, ibis: rows.sample(0.5),
+    "Distinct": lambda rows, ibis: rows.distinct(),
+    "Aggregate": lambda rows, ibis: rows.group_by("AGE", "SEX", "CODE", "PUMA").aggregate(n=rows.count()),
+    "WindowFunction": lambda rows, ibis: rows.mutate(AGE=rows.AGE - rows.AGE.max()),
+    "RowNumber|WindowFunction": lambda rows, ibis: rows.mutate(place=ibis.row_number()).drop("place"),
+    "ScalarSubquery|Aggregate|Max": lambda rows, ibis: rows.filter(rows.AGE.max() > rows.AGE),
+    "InSubquery": lambda rows, ibis: rows.filter(rows.AGE.isin(rows.CODE)),
+    "JoinChain": lambda rows, ibis: rows.join(rows.view(), "PUMA"),
+    "Union": lambda rows, ibis: rows.union(rows),
+    "Unnest": lambda rows, ibis: rows.mutate(AGE=ibis.array([rows.AGE, rows.CODE]).unnest()),
+    "RowID": lambda rows, ibis: rows.filter(rows.rowid() < 5),
+    "RandomScalar": lambda rows, ibis: rows.filter(ibis.random() < 0.5),
+    "AliasedRelation": lambda rows, ibis: rows.alias("other"),
+}
+
+
+@pytest.fixture
+def rows_in_ibis():
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
+        yield connection.create_table("people", pa.table(ROWS)), ibis
+    connection.disconnect()
+
+
+@pytest.mark.parametrize("name", ROW_BY_ROW)
+def test_an_ibis_table_may_choose_and_compute_row_by_row(name, rows_in_ibis):
+    assert answers(ROW_BY_ROW[name](*rows_in_ibis)) == RIGHT
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_an_ibis_table_in_which_rows_depend_on_each_other_is_refused(name, rows_in_ibis):
+    table = DEPENDENT[name](*rows_in_ibis)
+    with pytest.raises(DataError, match=rf"has a ({name}) in it.*make it a table or a view"):
+        open_source(table)
+    table = table.mutate(one=1).drop("one") if name != "Unnest" else table  # also where it is deeper inside
+    with pytest.raises(DataError, match=f"has a ({name}) in it"):
+        open_source(table)
 
 
 def test_settings_reach_the_embedded_engine(tmp_path):

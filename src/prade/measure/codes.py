@@ -5,16 +5,17 @@ codes, decided by the column's declaration and the type of the table's column, n
 expression here can make an engine fail on a cell: text is cast only where it was seen to be a number, and nothing
 is added to or subtracted from a raw number.
 
-Three things are read differently than in memory: only spaces, tabs and line ends around text are trimmed; a number
-written with an exponent of 300 or more, or with over a hundred digits, is no number; and text lists meet times of a
-zone in UTC, where engines keep them.
+Four things are read differently than in memory: only spaces, tabs and line ends around text are trimmed; a number
+written with an exponent of 300 or more, or with over a hundred digits, is no number; text lists meet times of a
+zone in UTC, where engines keep them; and in a short list text is found by the column's own collation. A list that no
+cell of the column's type can be in is refused: everything counted by it would be empty.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from prade.column import EPOCH, LARGEST_WHOLE, Column
@@ -31,6 +32,10 @@ NUMBER = (
     r"|^[+-]?([0-9]{1,17}\.?[0-9]{0,4}|\.[0-9]{1,4})[eE]-[12][0-9]{2}$"
 )
 WHOLE = r"^[+-]?[0-9]{1,30}$"
+# Decimals of any length, as text: what a double cannot hold is cut off, which leaves it as good as infinite or zero.
+WRITTEN_OUT = r"^-?[0-9]+(\.[0-9]+)?$"
+WITHIN_DOUBLES = r"^-?[0-9]{1,250}(\.[0-9]{1,250})?"
+LONGEST_DECIMAL = 76  # digits, that Arrow holds
 TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
 DAY = r"^([0-9]{1,4})-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])$"
 
@@ -60,24 +65,30 @@ def place_of(column: Column, cell: ir.Value, nowhere: int | None) -> ir.Value:
     return _find(value, listed, nowhere)
 
 
-def joined_place(table: ir.Table, column: Column, name: str) -> ir.Table:
-    """The table with one more column `name`: the cell's place in the list of values, NULL for none, by a join.
+def joined_place(table: ir.Table, column: Column, cells: str, name: str, engine: str) -> ir.Table:
+    """The table with one more column `name`: the place of the column `cells` in the list, NULL for none, by a join.
 
     An expression grows with the list and, for text, takes as many comparisons; a join takes one look-up. The list
     travels inside the statement as an array of texts, ten digits of the place and then the value, so that
-    nothing has to be written into the database.
+    nothing has to be written into the database. No cell may meet two values of the list, or its row would count
+    twice: text is joined by its bytes, because "=" may follow a collation in which "a" is "A".
     """
     import ibis
 
-    value, listed = _comparable(column, table[column.name])
+    value, listed = _comparable(column, table[cells])
     kind = value.type()
-    if not (kind.is_string() or kind.is_integer() or kind.is_floating()):
-        return table.mutate(**{name: place_of(column, table[column.name], None)})
+    as_bytes = _bytes_in(engine) if kind.is_string() else None
+    if as_bytes is None and not (kind.is_integer() or kind.is_floating()):
+        return table.mutate(**{name: place_of(column, table[cells], None)})
     entries = ibis.literal([f"{place:010d}{each}" for each, place in listed], "array<string>").unnest()
     entry = entries.name("entry").as_table()
     key, found = f"{name}_key", f"{name}_value"
-    wide = "int64" if kind.is_integer() else kind  # the list may hold more than a narrow column does
-    listing = entry.select(**{found: entry.entry.substr(10).cast(wide), name: entry.entry.substr(0, 10).cast("int32")})
+    each: Any = entry.entry.substr(10)
+    if as_bytes is not None:
+        value, each = as_bytes(value), as_bytes(each)
+    else:
+        each = each.cast("int64" if kind.is_integer() else kind)  # the list may hold more than a narrow column does
+    listing = entry.select(**{found: each, name: entry.entry.substr(0, 10).cast("int32")})
     keyed = table.mutate(**{key: value})
     return keyed.left_join(listing, keyed[key] == listing[found]).drop(key, found)
 
@@ -105,13 +116,24 @@ def only_listed(rows: ir.Table, name: str, places: Sequence[int], numbers: Seque
 
 
 def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
-    """The cell as text, number or date, and the listed values that it can equal with their places."""
+    """The cell as text, number or date, and the listed values that it can equal with their places: one at least."""
+    value, listed = _matches(column, cell)
+    if not listed and not cell.type().is_null():
+        raise DataError(
+            f"column {column.name!r}: no cell of the table's type {cell.type()} can be one of the listed values, of "
+            f"which the first is {column.values[0]!r}; nothing was counted: write the list as the table has it (the "
+            "text '00100' is no whole number, 100 is), or convert the column"
+        )
+    return value, listed
+
+
+def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
     if column.value_type == "str":
         kind = cell.type()
         _refuse_unreadable(column, kind)
         texts = [(str(value), place) for place, value in enumerate(column.values)]
-        if kind.is_string():
-            return cell, texts
+        if kind.is_string() or _of_any_length(kind):
+            return cell.cast("string"), texts
         # "0" and "-0" are one number: a row that met both in a join would be counted twice
         return cell, list({value: place for text, place in texts for value in _typed(text, kind)}.items())
     number = _number(column, cell)
@@ -194,9 +216,17 @@ def _number(column: Column, cell: Any) -> Any:
         return _choose(cell.isnull(), None, _choose(cell, 1, 0))
     # Cuts of a numeric column may lie beyond any integer type; then its cells are compared as doubles.
     listed = (*column.cuts, *(bound for bound in (column.min, column.max) if bound is not None))
+    if _of_any_length(kind):
+        return _only(cell.cast("string"), WRITTEN_OUT).re_extract(WITHIN_DOUBLES, 0).cast("float64")
     if kind.is_temporal() or (kind.is_integer() and all(abs(each) <= LARGEST_WHOLE for each in listed)):
         return cell
     return cell.cast("float64")
+
+
+def _of_any_length(kind: Any) -> bool:
+    """Whether cells are decimals that may be too large or too small for a double, on which an engine's cast fails."""
+    sizes = (kind.precision, kind.scale) if kind.is_decimal() else ()
+    return any(size is None or not 0 <= size <= LONGEST_DECIMAL for size in sizes)
 
 
 def _only(text: Any, pattern: str) -> Any:
@@ -244,6 +274,20 @@ def _code(value: Any) -> Any:
     if hasattr(value, "type"):
         return value
     return ibis.null("int32") if value is None else ibis.literal(value, "int32")
+
+
+def _bytes_in(engine: str) -> Callable[[Any], Any] | None:
+    """What makes bytes of a text in an engine, whatever the text; None for engines where that is not known."""
+    import ibis
+
+    function: Callable[..., Callable[..., Any]] = ibis.udf.scalar.builtin
+    if engine == "duckdb":
+        return function(lambda text: None, name="encode", signature=(["string"], "binary"))
+    if engine == "postgres":
+        convert = function(lambda text, to: None, name="convert_to", signature=(["string", "string"], "binary"))
+        encoding = function(lambda: None, name="getdatabaseencoding", signature=([], "string"))
+        return lambda text: convert(text, encoding())  # the text's own encoding: nothing is converted or can fail
+    return None
 
 
 def _literal(value: Any, kind: Any) -> Any:

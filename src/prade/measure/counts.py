@@ -39,7 +39,7 @@ Counts = NDArray[np.int64]
 MOST_COUNTS = 2**31  # every one of them is held, and gets noise
 PARTS_A_STATEMENT = 500
 LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
-GROUP, PERSON, TICKET = "prade_group", "prade_person", "prade_ticket"
+GROUP, PLACE, PERSON, TICKET = "prade_group", "prade_place", "prade_person", "prade_ticket"
 
 
 def count(
@@ -55,8 +55,8 @@ def count(
     `groups` is the public list of groups, a table with one row a group (None: all rows are one group); `by` are those
     of its columns that make the groups to count (None: all of them). Rows in no listed group are left out, at every
     level; a column of the list that the rows do not have is looked up by those that they have. With a `unit` that
-    names a person id, at most ``unit.max_rows`` rows of a person are counted (and at most ``unit.per_group`` in one
-    group), the same ones in all parts; rows without a person id are not counted.
+    names a person id, at most ``unit.max_rows`` rows of a person are counted, the same ones in all parts; of these at
+    most ``unit.per_group`` in one group of the whole list, at every level; rows without a person id are not counted.
 
     >>> import pyarrow
     >>> from prade import Column, Schema
@@ -85,33 +85,43 @@ def count(
 def coded_rows(
     source: Source, schema: Schema, parts: Sequence[Part], listed: KeyedGroups, person_id: str | None = None
 ) -> ir.Table:
-    """The rows of listed groups as an expression: group, codes of every column that a part looks at, person."""
-    table, joined = source.table, dict[Column, str]()
-    for column in dict.fromkeys([*listed.columns, *(schema[name] for name in _code_names(parts))]):
-        source.column(column.name)  # complains about a column that is not there
+    """The rows of listed groups as an expression: group, place, codes of every column that a part looks at, person.
+
+    The place is the finest group that the list and the table tell apart, whatever level the group is of.
+    """
+    codes = _code_names(parts)
+    looked_at = list(dict.fromkeys([*listed.columns, *(schema[name] for name in codes)]))
+    people = [] if person_id is None else [person_id]
+    # Only what is needed, under names of our own: a table's names may be anything, even the ones used here.
+    raw = {name: f"prade_raw_{place}" for place, name in enumerate([*(each.name for each in looked_at), *people])}
+    table = source.table.select(**{own: source.column(name) for name, own in raw.items()})
+    joined = dict[Column, str]()
+    for column in looked_at:
         if len(column.values) > LONG_LIST and _has_arrays(source):
             joined[column] = f"prade_place_{len(joined)}"
-            table = joined_place(table, column, joined[column])
+            table = joined_place(table, column, raw[column.name], joined[column], source.engine)
     places = {column: table[name] for column, name in joined.items()}
-    columns = {GROUP: _group_of(table, listed, places)}
-    for name, code_name in _code_names(parts).items():
-        columns[code_name] = code_of(schema[name], table[name], _has_nan(source), places.get(schema[name]))
+    place = _place_in(table, listed, raw, places)
+    columns = {GROUP: place, PLACE: place}
+    for name, code_name in codes.items():
+        columns[code_name] = code_of(schema[name], table[raw[name]], _has_nan(source), places.get(schema[name]))
     if person_id is not None:
-        source.column(person_id)
-        columns[PERSON] = table[person_id]
+        columns[PERSON] = table[raw[person_id]]
     rows = table.select(**columns)
     if listed.trivial:
         return rows.filter(rows[GROUP].notnull())
     return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), _has_arrays(source))
 
 
-def _group_of(table: ir.Table, listed: KeyedGroups, places: Mapping[Column, ir.Value]) -> ir.Value:
+def _place_in(
+    table: ir.Table, listed: KeyedGroups, raw: Mapping[str, str], places: Mapping[Column, ir.Value]
+) -> ir.Value:
     """The row's place in the product of the group columns; NULL for a row in no listed group."""
     import ibis
 
     joint: Any = None
     for column in listed.columns:
-        place: Any = places[column] if column in places else place_of(column, table[column.name], None)
+        place: Any = places[column] if column in places else place_of(column, table[raw[column.name]], None)
         place = place.cast("int64")
         joint = place if joint is None else joint * column.present + place
     return ibis.literal(0, "int64") if joint is None else joint
@@ -122,8 +132,9 @@ def bound_rows(rows: ir.Table, unit: Unit, *, has_nan: bool = True, ticket: Any 
 
     Which rows of a person stay depends on that person's rows and random numbers alone, so that adding or removing a
     person changes nobody else's: the counted tables differ by at most max_rows rows. With ``unit.per_group`` a person
-    first keeps at most that many rows in each group. Rows without an id are dropped: as one person they would push
-    each other out, as many they would be unbounded. `ticket` names a column that stands in for the random numbers.
+    first keeps at most that many rows in each place, the finest group of the list. Rows without an id are dropped: as
+    one person they would push each other out, as many they would be unbounded. `ticket` names a column that stands in
+    for the random numbers.
     """
     import ibis
 
@@ -132,11 +143,11 @@ def bound_rows(rows: ir.Table, unit: Unit, *, has_nan: bool = True, ticket: Any 
         person.notnull() & ~person.isnan() if has_nan and person.type().is_floating() else person.notnull()
     )
     rows = rows.mutate(**{TICKET: ibis.random() if ticket is None else rows[ticket]})
-    bounds = [] if unit.per_group is None else [([PERSON, GROUP], unit.per_group)]
+    bounds = [] if unit.per_group is None else [([PERSON, PLACE], unit.per_group)]
     for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
-        place = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
-        rows = rows.mutate(prade_place=place)
-        rows = rows.filter(rows.prade_place < most).drop("prade_place")
+        rank = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
+        rows = rows.mutate(prade_rank=rank)
+        rows = rows.filter(rows.prade_rank < most).drop("prade_rank")
     return rows
 
 

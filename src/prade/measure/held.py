@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+SPILL = "prade-spill-"
 
 
 @contextmanager
@@ -27,3 +31,28 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         yield mine
     finally:
         os.close(handle)
+
+
+@contextmanager
+def spill_folder() -> Iterator[Path]:
+    """A folder for what does not fit in memory. It may come to hold private rows: what killed runs left is removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
+        with suppress(OSError), held(left) as abandoned:  # another user's, or gone meanwhile
+            if abandoned:
+                shutil.rmtree(left, ignore_errors=True)
+    with ExitStack() as holding:
+        own = held_folder(holding, lambda: Path(tempfile.mkdtemp(prefix=SPILL)))
+        try:
+            yield own
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
+
+
+def held_folder(holding: ExitStack, make: Callable[[], Path]) -> Path:
+    """A new folder that `holding` holds; one that another run swept away before it was held is made anew."""
+    while True:
+        own = make()
+        with suppress(FileNotFoundError):
+            holding.enter_context(held(own, wait=True))
+        if own.exists():
+            return own

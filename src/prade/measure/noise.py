@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from prade.measurement import Law
 
 LARGEST_COUNT = 2**53
+LARGEST_SCALE = 2**53  # noise beyond 2**62, which 64 bits might not hold with the count, then has probability e**-512
 CELLS_A_TASK = 20_000
 
 
@@ -29,7 +30,8 @@ def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | No
 
     A vector release with L1 sensitivity s is (s / scale)-DP under the first law, one with L2 sensitivity s is
     (s^2 / (2 scale^2))-zCDP under the second. `scale` is a positive fraction that a float holds exactly, as
-    `Budget.noise_scale` gives it, so that the law is the declared one to the last bit. The samplers are exact and use
+    `Budget.noise_scale` gives it, so that the law is the declared one to the last bit, and at most 2**53: noisy counts
+    are 64-bit numbers, and beyond that some would be cut off at their ends. The samplers are exact and use
     the operating system's randomness; there is no seed to set.
 
     Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy (2020).
@@ -62,8 +64,13 @@ def checked_scale(scale: Fraction) -> float:
         found = math.inf
     if not math.isfinite(found) or Fraction(found) != scale:
         raise PradeError(
-            f"scale {float(found)!r} is not exact as a float, so the noise would differ from the declared law; "
+            f"scale {found!r} is not exact as a float, so the noise would differ from the declared law; "
             "give the Fraction that Budget.noise_scale returns"
+        )
+    if found > LARGEST_SCALE:
+        raise PradeError(
+            f"scale is {found:.3g}, expected at most 2**53 ({LARGEST_SCALE:,}): noisy counts are 64-bit numbers, and "
+            "some would be cut off at their ends; give a larger budget, or ask less"
         )
     return found
 

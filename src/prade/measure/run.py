@@ -75,7 +75,8 @@ def measure(
 
     `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
     plan's unit. A folder that has this plan's release already is read and nothing is spent (nor is `private` looked at,
-    whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that it shall be paid for once more.
+    whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that
+    it shall be paid for once more.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-import shutil
-import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -23,12 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prade.column import closest
 from prade.errors import DataError, PradeError
-from prade.measure.held import held
+from prade.measure.held import spill_folder
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-SPILL = "prade-spill-"
 Result = TypeVar("Result")
 KINDS = (".parquet", ".csv", ".csv.gz")
 HELP = (
@@ -61,10 +58,12 @@ class Source:
         return str(self.connection.name)
 
     def column(self, name: str) -> ir.Value:
-        """One column of the table, or a DataError that names the close matches."""
+        """The cells of one column, or a DataError that names the close matches."""
         if name not in self.table.columns:
             raise DataError(f"{self.name} has no column {name!r}{closest(name, self.table.columns)}")
-        return self.table[name]
+        cells = self.table[name]
+        # To Ibis an enumeration is text, but PostgreSQL does not compare it with a text that it does not enumerate.
+        return cells + "" if self.engine == "postgres" and cells.type().is_string() else cells
 
     def supports(self, operation: Any) -> bool:
         """Whether the engine knows an Ibis operation."""
@@ -97,14 +96,26 @@ def open_source(
     """Private rows as a `Source`: nothing is read but names and types of columns.
 
     `source` is a path or glob (or a list of paths) of parquet or CSV files, ``"duckdb://file.db/table"``, any address
-    that Ibis connects to with the table's name at its end, a pandas, polars or pyarrow table, or an Ibis table.
-    `memory_limit` (such as ``"1GiB"``), `temp_directory` (where it spills; a folder of its own that is
-    removed at the end when None) and `threads` belong to the embedded DuckDB and are refused elsewhere.
+    that Ibis connects to with the table's name at its end (``schema.table`` for one that is not in the default schema),
+    a pandas, polars or pyarrow table, or an Ibis table. `memory_limit`, `temp_directory` and `threads` belong to the
+    embedded DuckDB and are refused elsewhere.
+
+    What does not fit into `memory_limit` (such as ``"1GiB"``; None: four fifths of the machine's) is spilled to disk.
+    The limit is for the engine's rows: the process takes some hundred MiB more. Spilled rows are private. They go to a
+    folder ``prade-spill-...`` in the system's temporary one, which only this user can read and which is removed at the
+    end; what a killed run left is removed by the user's next run on this machine (on Windows it stays). Where you name
+    a `temp_directory`, the engine removes its files at the end, and what a killed run leaves is yours to remove.
 
     A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
-    change how all others are read. A record with too few fields is left out, of one with too many the first count. The
-    file must be one that a CSV writer wrote: a quote that opens a field and is never closed takes the records after it
-    along, up to the next quote, and then one row changes more than its own counts.
+    change how all others are read. It is read from end to end, not in pieces side by side: where a piece begins within
+    quotes, the engine takes lines of a cell for rows. A record with too few fields or of over 2 MB is left out, of one
+    with too many fields the first count. The file must be one that a CSV writer wrote: a quote that opens a field and
+    is never closed takes the records after it along, up to the next quote, and then one row changes more than its own
+    counts; so does, in a file of one column, a carriage return that is not quoted.
+
+    An Ibis table may choose columns and rows and compute cells, each row by itself. Whatever could let a row change
+    what others count as (limits, samples, aggregates, windows, joins, SQL) is refused. Inside a view of the database
+    nobody can see it: that its rows do not depend on each other is yours to see to.
 
     >>> import pyarrow
     >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
@@ -116,6 +127,7 @@ def open_source(
     settings = {"memory_limit": memory_limit, "temp_directory": temp_directory, "threads": threads}
     if _is_ibis_table(source):
         _refuse_settings(settings, "an Ibis table")
+        _refuse_dependent_rows(source)
         connection = guarded("finding the engine of the Ibis table", lambda: source.get_backend())
         return Source(source, connection, "the Ibis table")
     if isinstance(source, str) and "://" in source:
@@ -193,6 +205,7 @@ def _csv_table(connection: Any, files: list[str]) -> Any:
         escape='"',
         nullstr="",
         ignore_errors=True,
+        parallel=False,  # in parallel, pieces begin at any line, also within quotes: one row would become many
         strict_mode=False,  # strict, one stray carriage return makes the engine fail on the whole file
     )
 
@@ -249,8 +262,7 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
 
     keeping = ExitStack()
     spill = settings["temp_directory"]
-    options = {key: value for key, value in settings.items() if value is not None}
-    options |= {"temp_directory": str(keeping.enter_context(_spill_folder()) if spill is None else spill), **more}
+    options = {key: value for key, value in settings.items() if value is not None} | more
     connection: Any = None
 
     def release() -> None:
@@ -259,28 +271,13 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
         keeping.close()
 
     try:
+        options["temp_directory"] = str(keeping.enter_context(spill_folder()) if spill is None else spill)
         connection = ibis.duckdb.connect(database, **options)
         connection.raw_sql("SET enable_progress_bar = false")
     except Exception as error:  # no row has been read yet, so these words are about settings and files
         release()
         raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None
     return connection, release
-
-
-@contextmanager
-def _spill_folder() -> Iterator[Path]:
-    """A folder for what does not fit in memory. It may come to hold private rows: what killed runs left is removed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{SPILL}*"):
-        with suppress(OSError), held(left) as abandoned:  # another user's, or gone meanwhile
-            if abandoned:
-                shutil.rmtree(left, ignore_errors=True)
-    own = Path(tempfile.mkdtemp(prefix=SPILL))
-    try:
-        with held(own, wait=True):
-            own.mkdir(mode=0o700, exist_ok=True)  # somebody may have swept it before it was held
-            yield own
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
 
 
 # ---------------------------------------------------------------------- databases
@@ -305,7 +302,20 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
         _refuse_settings(settings, name)
         connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
         release = connection.disconnect
-    return _source(lambda: connection.table(table), connection, name, release)
+    return _source(lambda: _table(connection, table), connection, name, release)
+
+
+def _table(connection: Any, name: str) -> Any:
+    """The table of that name, or of the schema that stands before the last dot."""
+    from ibis.common.exceptions import TableNotFound
+
+    schema, dot, table = name.rpartition(".")
+    try:
+        return connection.table(name)
+    except TableNotFound:
+        if not dot:
+            raise
+    return connection.table(table, database=schema)
 
 
 def _source(find: Callable[[], Any], connection: Any, name: str, release: Callable[[], None]) -> Source:
@@ -319,6 +329,24 @@ def _source(find: Callable[[], Any], connection: Any, name: str, release: Callab
 
 def _is_ibis_table(source: Any) -> bool:
     return type(source).__module__.startswith("ibis.") and hasattr(source, "get_backend") and hasattr(source, "schema")
+
+
+def _refuse_dependent_rows(table: Any) -> None:
+    """Refuse an Ibis expression in which one row can change what another counts as, or count more than once."""
+    import ibis.expr.operations as ops
+
+    stored = (ops.DatabaseTable, ops.InMemoryTable)
+    row_by_row = (ops.Project, ops.Filter, ops.Sort, ops.DropColumns, ops.DropNull, ops.FillNull, ops.SelfReference)
+    across_rows = (ops.Reduction, ops.Analytic, ops.WindowFunction, ops.Subquery, ops.Unnest, ops.RowID)
+    unknown = (ops.Impure, ops.ElementWiseVectorizedUDF)  # chance, and functions of which nobody knows what they see
+    for node in table.op().find(ops.Node):
+        relation = isinstance(node, ops.Relation) and not isinstance(node, stored + row_by_row)
+        if relation or isinstance(node, across_rows + unknown):
+            raise DataError(
+                f"the Ibis table has a {type(node).__name__} in it, by which a row could change what others count as "
+                "or count several times; expected columns and rows chosen or computed row by row: make it a table or "
+                "a view of the database and give that, if you know that a person changes only their own rows in it"
+            )
 
 
 def _refuse_settings(settings: dict[str, Any], name: str) -> None:

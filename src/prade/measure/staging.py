@@ -10,12 +10,12 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from prade.errors import DataError, PradeError
-from prade.measure.held import held
+from prade.measure.held import held, held_folder
 from prade.release import EXTRACT, MANIFEST, sealed_text
 from prade.tables import replace_file
 
@@ -25,17 +25,22 @@ UNFINISHED = ".unfinished"
 @contextmanager
 def staging_folder(place: Path) -> Iterator[Path]:
     """A new folder beside `place`; it goes away with this block, unless it has been sealed or renamed."""
-    staging = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
-    try:
-        staging.mkdir()
-    except OSError as error:
-        raise unwritable(staging, error) from None
-    try:
-        with held(staging, wait=True):
+
+    def make() -> Path:
+        staging = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
+        try:
+            staging.mkdir()
+        except OSError as error:
+            raise unwritable(staging, error) from None
+        return staging
+
+    with ExitStack() as holding:
+        staging = held_folder(holding, make)
+        try:
             yield staging
-    finally:
-        if not is_sealed(staging):
-            shutil.rmtree(staging, ignore_errors=True)
+        finally:
+            if not is_sealed(staging):
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def unfinished(place: Path) -> list[Path]:

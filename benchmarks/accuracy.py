@@ -1,0 +1,115 @@
+"""Error against epsilon: the prior as it is, Algorithm 2 as published (where there are two levels), and ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+from common import ROOT, report, table
+from jobs import Job, kept
+from prade import Plan
+from prade.plan_files import plan_of_toml
+
+ALL = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
+MAIN = ("10", "1", "0.1")
+NAMES = {"euclidean": "published", "least-kl": "published, least-KL projection"}
+
+
+def plan_for(job: Job, epsilon: str) -> tuple[Plan, dict[str, Any]]:
+    """The tuner's plan, made once and kept: it sees no private row."""
+
+    def run() -> dict[str, Any]:
+        tuned = job.tuned(epsilon)
+        return {"plan": tuned.plan.to_toml(), "advice": tuned.advice, "trials": len(tuned.trials)}
+
+    found = kept(job.name, f"plan {epsilon}", run)
+    return plan_of_toml(found["plan"]), found
+
+
+def errors_of(job: Job, epsilon: str, runs: int) -> list[dict[str, Any]]:
+    """Our runs at a budget."""
+    plan, _ = plan_for(job, epsilon)
+    return [kept(job.name, f"ours {epsilon} {run}", lambda run=run: job.ours(plan, run)) for run in range(runs)]
+
+
+def published_of(job: Job, epsilon: str, runs: int, projection: str) -> list[dict[str, Any]]:
+    """Runs of Algorithm 2 at a budget."""
+    return [
+        kept(job.name, f"{projection} {epsilon} {run}", lambda run=run: job.published(epsilon, run, projection))
+        for run in range(runs)
+    ]
+
+
+def shown(results: Sequence[dict[str, Any]]) -> str:
+    """Mean and spread of the runs' errors."""
+    errors = [found["error"] for found in results]
+    return f"{statistics.mean(errors):.4f}" + (f" ± {statistics.stdev(errors):.4f}" if len(errors) > 1 else "")
+
+
+def compare(
+    job: Job, epsilons: Sequence[str], runs: int, targets: dict[str, float], published: Sequence[str] = ()
+) -> str:
+    """The table of one job."""
+    prior = kept(job.name, "prior", lambda: {"error": job.prior_error()})["error"]
+    head = ["eps", "prior as it is", *(NAMES[each] for each in published), "ours", "expected by the tuner", "to reach"]
+    rows = []
+    for epsilon in epsilons:
+        plan, _ = plan_for(job, epsilon)
+        rows.append([
+            epsilon,
+            f"{prior:.4f}",
+            *(shown(published_of(job, epsilon, runs, each)) for each in published),
+            shown(errors_of(job, epsilon, runs)),
+            f"{plan.expected.error:.3f} (prior {plan.expected.prior:.3f})" if plan.expected else "",
+            targets.get(epsilon, ""),
+        ])  # fmt: skip
+    return table(head, rows)
+
+
+def sources(job: Job, epsilons: Sequence[str]) -> str:
+    """Where the error comes from."""
+    rows = []
+    for epsilon in epsilons:
+        plan, _ = plan_for(job, epsilon)
+        found = kept(job.name, f"sources {epsilon}", lambda plan=plan: job.where_from(plan, 0))
+        rows.append([
+            epsilon,
+            f"{found['prior']:.4f}",
+            f"{found['exact answers']:.4f}",
+            f"+{found['noisy answers'] - found['exact answers']:.4f}",
+            f"+{found['rows'] - found['noisy answers']:.4f}",
+            f"{found['unreachable']:.4f}",
+        ])  # fmt: skip
+    head = ["eps", "the prior", "our plan's answers, exact", "their noise", "drawing rows", "of it unreachable"]
+    return table(head, rows)
+
+
+def plot(job: Job, epsilons: Sequence[str], runs: int, name: str, published: Sequence[str] = ()) -> None:
+    """docs/NAME.svg: error against epsilon."""
+    prior = kept(job.name, "prior", lambda: {"error": job.prior_error()})["error"]
+    x = [float(each) for each in epsilons]
+    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axes.axhline(prior, color="#777777", linestyle="--", label="prior as it is")
+    marks = {"euclidean": ("s", "#D55E00"), "least-kl": ("^", "#CC79A7")}
+    for each in published:
+        means = [statistics.mean(found["error"] for found in published_of(job, e, runs, each)) for e in epsilons]
+        axes.plot(x, means, marker=marks[each][0], color=marks[each][1], label=NAMES[each])
+    ours = [[found["error"] for found in errors_of(job, e, runs)] for e in epsilons]
+    axes.errorbar(
+        x, [statistics.mean(each) for each in ours], [statistics.stdev(each) if len(each) > 1 else 0 for each in ours],
+        marker="o", color="#0072B2", label="prade",
+    )  # fmt: skip
+    axes.set(xscale="log", xlabel="epsilon", ylabel="mean L1 of two-way marginals", ylim=(0, None))
+    axes.legend()
+    figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})
+
+
+def write(job: Job, text: str) -> None:
+    """Keep a page for `run.py`."""
+    report(job.name, text, {})

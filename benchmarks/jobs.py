@@ -1,0 +1,223 @@
+"""Three jobs on real tables, run and scored alike: what the accuracy benchmarks share.
+
+A run is real: counts from the private file, exact noise through `measure`, a ledger, a release folder. The score looks
+at the truth, which only a benchmark may. Finished runs are kept in benchmarks/out, so an interrupted benchmark goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import DATA, OUT
+from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
+from prade.distances import pair_errors
+from prade.estimates import Estimates
+from prade.evaluate import chosen_pairs, score
+from prade.measure import measure
+from prade.public import Public
+from prade.published import published_plan, published_rows
+from prade.synthesize import sample_groups, synthesize
+from prade.tables import read_table, write_table
+from prade.tune import Tuned, tune
+
+THREADS = 2
+TUNING = 120  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A public table, a private one, a list of groups, levels."""
+
+    name: str
+    schema: Schema
+    public: Path
+    private: Path
+    groups: Any
+    levels: tuple[str, ...]
+    unit: Unit
+
+    @cached_property
+    def rows(self) -> Public:
+        return Public.of(self.schema, self.public, self.listed.names)
+
+    @cached_property
+    def listed(self) -> Groups:
+        return Groups.of(self.groups)
+
+    @cached_property
+    def truth(self) -> tuple[Coded, np.ndarray]:
+        table = read_table(self.private, guess=False)
+        level = self.listed.level(self.listed.names)
+        return encode(self.schema, table), self.listed.keyed(table.column_names, level.number).numbers(table)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return chosen_pairs(self.schema.coded, "all")
+
+    def score(self, coded: Coded, group: np.ndarray) -> dict[str, float]:
+        """Mean distance, as the contest has it but over all pairs, and how many groups were off by 250 rows."""
+        found = score(
+            self.truth, (coded, group), self.schema, self.listed.names, groups=self.listed, pairs="all", threads=THREADS
+        )
+        return {"error": found.mean, "biased": found.why.count("bias"), "raw": float(np.nanmean(found.detail))}
+
+    def prior_error(self) -> float:
+        """The public rows as they are: the same group's where there are any, or else all of them."""
+        coded, group = self.truth
+        own = self.rows.within(self.listed.level(self.listed.names))
+        if (own >= 0).any() and self.listed.names:
+            codes, number = {name: code[own >= 0] for name, code in self.rows.prior.codes.items()}, own[own >= 0]
+            found = pair_errors(self.schema, coded.codes, group, codes, number, len(self.listed), self.pairs)
+            return float(found.mean())
+        return self.distance(lambda _: self.rows.prior.weights)
+
+    def distance(self, weights_of: Callable[[int], np.ndarray]) -> float:
+        """Mean distance of distributions on the public rows, one a group, from the truth: no sampling in it."""
+        coded, group = self.truth
+        errors = []
+        for number in range(len(self.listed)):
+            mine = {name: code[group == number] for name, code in coded.codes.items()}
+            weights = weights_of(number)
+            used = np.flatnonzero(weights > 0)
+            codes = {name: code[used] for name, code in self.rows.prior.codes.items()}
+            one = np.zeros(len(next(iter(mine.values()))), np.int64), np.zeros(len(used), np.int64)
+            errors.append(
+                pair_errors(
+                    self.schema, mine, one[0], codes, one[1], 1, self.pairs, weights=weights[used], threads=THREADS
+                ).mean()
+            )
+        return float(np.mean(errors))
+
+    # ---------------------------------------------------------------- runs
+
+    def tuned(self, epsilon: str) -> Tuned:
+        """The plan for a budget, from public data alone."""
+        return tune(
+            self.name, self.schema, Budget.pure(epsilon), self.unit, self.levels, self.listed, self.rows,
+            seconds=TUNING, threads=THREADS,
+        )  # fmt: skip
+
+    def ours(self, plan: Plan, seed: int) -> dict[str, Any]:
+        """One run of the default, from file to file."""
+        with tempfile.TemporaryDirectory() as folder:
+            place, began = Path(folder), time.perf_counter()
+            release = self.release(plan, place)
+            table = synthesize(release, self.public, settings=plan.settings, seed=seed, threads=THREADS)
+            write_table(table, place / "synthetic.parquet")
+            seconds = time.perf_counter() - began
+            keyed = self.listed.keyed(self.listed.names, self.listed.level(self.listed.names).number)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            number = keyed.numbers(table) if self.listed.names else np.zeros(table.num_rows, np.int64)
+            return {**self.score(encode(self.schema, table), number), "seconds": seconds, "GiB": memory}
+
+    def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
+        """One run of Algorithm 2 as published."""
+        plan = published_plan(
+            self.name, self.schema, Budget.pure(epsilon), self.unit, self.levels, self.listed, self.rows
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            release = self.release(plan, Path(folder))
+            return self.score(*published_rows(release, self.rows, seed, projection=projection, threads=THREADS))
+
+    def release(self, plan: Plan, folder: Path) -> Release:
+        ledger = Ledger(folder / "ledger")
+        ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
+        return measure(plan, self.private, folder / "release", ledger, threads=THREADS)
+
+    def where_from(self, plan: Plan, seed: int) -> dict[str, float]:
+        """The error in steps: answers without noise, with noise, and rows drawn; and what no public row can reach."""
+        with tempfile.TemporaryDirectory() as folder:
+            release = self.release(plan, Path(folder))
+            noisy = Estimates.of(release, self.rows, plan.settings, threads=THREADS)
+            exact = Estimates.of(self.without_noise(release), self.rows, plan.settings, threads=THREADS)
+            last = len(plan.levels) - 1
+            rows = sample_groups(noisy, seed, threads=THREADS)
+            return {
+                "prior": self.prior_error(),
+                "exact answers": self.distance(lambda group: exact.weights(last, group)),
+                "noisy answers": self.distance(lambda group: noisy.weights(last, group)),
+                "rows": self.score(*rows)["error"],
+                "unreachable": self.unreachable(),
+            }
+
+    def without_noise(self, release: Release) -> Release:
+        """The true counts of a release's questions; the benchmark knows them."""
+        coded, group = self.truth
+        plan, inside = release.plan, group >= 0
+        answers = []
+        for question in plan.questions:
+            level, last = plan.groupings[question.level], plan.groupings[-1]
+            above = np.zeros(len(last), np.int64)
+            above[last.number] = level.number
+            mine, counted = above[group[inside]], []
+            for part in question.parts:
+                cell = part.cells(self.schema, coded.codes)[inside].astype(np.int64)
+                width = part.n_cells + 1
+                counts = np.bincount(mine * width + cell, minlength=len(level) * width).reshape(len(level), width)
+                counted.append(counts[:, : part.n_cells])
+            answers.append(tuple(counted))
+        return Release(release.path / "nowhere", plan, tuple(answers))
+
+    def unreachable(self) -> float:
+        """Mean true mass of pairs' cells in which there is no public row: a bound for anything made of those rows."""
+        coded, group = self.truth
+        missed = []
+        for a, b in self.pairs:
+            size = self.schema.size(b)
+            cell = coded.codes[a].astype(np.int64) * size + coded.codes[b]
+            public = self.rows.prior.codes[a].astype(np.int64) * size + self.rows.prior.codes[b]
+            seen = np.zeros(self.schema.size(a) * size, np.bool_)
+            seen[public] = True
+            rows = np.bincount(group[group >= 0], minlength=len(self.listed))
+            lost = np.bincount(group[(group >= 0) & ~seen[cell]], minlength=len(self.listed))
+            missed.append((lost / np.maximum(rows, 1)).mean())
+        return float(np.mean(missed))
+
+
+def acs(max_rows: int = 1) -> Job:
+    """New York and Pennsylvania from Illinois and Ohio."""
+    schema = Schema.load(DATA / "acs2024.schema.toml")
+    files = DATA / "acs2024_il_oh.parquet", DATA / "acs2024_ny_pa.parquet", DATA / "acs2024_ny_pa_geography.csv"
+    name = "acs" if max_rows == 1 else f"acs{max_rows}"
+    return Job(name, schema, *files, ("STATE", "PUMA"), Unit(max_rows))
+
+
+def nist() -> Job:
+    """2019 from 2018, the same places; the schema is inferred from 2018."""
+    files = DATA / "nist_national2018.csv.gz", DATA / "nist_national2019.csv.gz"
+    schema = Schema.infer(files[0], groups=["PUMA"])
+    places = sorted(set(read_table(files[0], ["PUMA"])["PUMA"].to_pylist()))
+    return Job("nist", schema, *files, {"PUMA": places}, ("PUMA",), Unit(1))
+
+
+def texas() -> Job:
+    """A bad prior: Texas from a national table, no levels."""
+    files = DATA / "nist_national2019.csv.gz", DATA / "nist_tx2019.csv.gz"
+    schema = Schema.infer(files[0], skip=["PUMA"])
+    return Job("texas", schema, *files, None, (), Unit(1))
+
+
+def kept(name: str, key: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of a run, or the one that an earlier benchmark kept under this key."""
+    OUT.mkdir(exist_ok=True)
+    file = OUT / f"{name}.jsonl"
+    if file.exists():
+        for line in file.read_text().splitlines():
+            found: dict[str, Any] = json.loads(line)
+            if found["key"] == key:
+                return found
+    result = {"key": key, **run()}
+    with open(file, "a") as end:
+        end.write(json.dumps(result) + "\n")
+    print(json.dumps(result), flush=True)
+    return result

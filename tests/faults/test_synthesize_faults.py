@@ -1,0 +1,190 @@
+"""What `synthesize` does when its process is killed: the next run gives the same table, and no file is half-written.
+
+A driver runs in an interpreter of its own, forks processes that die while they estimate, keep estimates or draw rows,
+and looks at what they left in the release's folder. The release is a real one, made by `measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Drive = Callable[..., list[int]]
+
+WORLD = """
+import numpy as np
+import pyarrow as pa
+from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade.estimates import ESTIMATES, SUPPORT, Estimates
+from prade.public import Public
+from prade.synthesize import synthesize
+
+generator = np.random.default_rng(0)
+
+def people(rows, states):
+    age = generator.integers(0, 90, rows)
+    return pa.table({
+        "STATE": generator.choice(states, rows),
+        "PLACE": generator.choice(["p", "q", "r"], rows),
+        "AGE": age,
+        "SEX": generator.integers(1, 3, rows),
+        "WORK": (age > 17) * generator.integers(1, 4, rows),
+    })
+
+schema = Schema([
+    Column("STATE", "group"),
+    Column("PLACE", "group"),
+    Column("AGE", "numeric", edges=[18, 40, 65]),
+    Column("SEX", "categorical", values=[1, 2]),
+    Column("WORK", "categorical", values=[0, 1, 2, 3]),
+])
+public = people(600, [3, 4])
+ones = Workload.all_marginals(schema, 1)
+groups = {"STATE": [1, 1, 1, 2, 2, 2], "PLACE": ["p", "q", "r"] * 2}
+plan = Plan("people", schema, Budget.pure(2), Unit(1), [Level("STATE", ones), Level("PLACE", Ask(ones, 3))], groups)
+ledger = Ledger(HERE / "synthesis.ledger")
+ledger.open_dataset("people", Unit(1), Budget.pure(2))
+release = measure(plan, people(900, [1, 2]), HERE / "first", ledger, threads=1)
+FILES = {path.name for path in release.path.iterdir()}
+
+def fresh(name):
+    shutil.copytree(HERE / "first", HERE / name)
+    return Release.load(HERE / name)
+
+def make(where):
+    return synthesize(where, public, seed=7, threads=1)
+
+whole = make(fresh("whole"))
+
+def recovered(where):
+    "Estimates are whole or absent; the next run, with other threads, makes the same table. Whether they were there."
+    again = Release.load(where.path)
+    kept = (where.path / ESTIMATES).exists()
+    if kept:
+        Estimates.load(where.path / ESTIMATES, again, Public.of(schema, public, ["STATE", "PLACE"]))
+        again.answer("AGE >= 65", by="STATE")
+    assert synthesize(again, public, seed=7, threads=2).equals(whole), "another table"
+    assert make(again).equals(whole)
+    shutil.rmtree(where.path)
+    return kept
+"""
+
+
+def test_killed_at_every_touch_of_the_disk(drive: Drive) -> None:
+    """SIGKILL before each opening, renaming and removing of a file in the folder, until a run gets through."""
+    kills, kept = drive(
+        WORLD
+        + """
+def work(where, number):
+    touched = 0
+    def listen(event, values):
+        nonlocal touched
+        if event in ("open", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp"):
+            touched += any(str(where.path) in str(value) for value in values)
+            if touched == number:
+                die()
+    sys.addaudithook(listen)
+    make(where)
+
+kills = kept = 0
+while True:
+    where = fresh(f"touch-{kills}")
+    code = ended(forked(lambda: work(where, kills + 1)))
+    if code == 0:
+        break
+    assert code == -signal.SIGKILL
+    kept += recovered(where)
+    kills += 1
+print(kills, kept)
+"""
+    )
+    assert kills >= 6
+    assert kept < kills
+
+
+def test_killed_in_the_middle_of_a_file(drive: Drive) -> None:
+    """SIGKILL with one half of the bytes of each kept file on the disk."""
+    kills, kept = drive(
+        WORLD
+        + """
+import pyarrow.parquet
+
+def work(where, number):
+    write, written = pyarrow.parquet.write_table, 0
+    def half(table, path):
+        nonlocal written
+        written += 1
+        write(table, path)
+        if written == number:
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+    pyarrow.parquet.write_table = half
+    make(where)
+
+kills = kept = 0
+for number in (1, 2):
+    where = fresh(f"half-{number}")
+    assert ended(forked(lambda: work(where, number))) == -signal.SIGKILL
+    kept += recovered(where)
+    kills += 1
+assert ended(forked(lambda: work(fresh("both"), 3))) == 0
+print(kills, kept)
+"""
+    )
+    assert (kills, kept) == (2, 0)
+
+
+def test_killed_at_every_group(drive: Drive) -> None:
+    """SIGKILL when a group has been estimated, and when its rows have been drawn: 8 and 6 of them."""
+    kills, kept = drive(
+        WORLD
+        + """
+def work(where, number):
+    told = 0
+    def progress(*news):
+        nonlocal told
+        told += 1
+        if told == number:
+            die()
+    synthesize(where, public, seed=7, threads=2, progress=progress)
+
+kills = kept = 0
+for number in range(1, 15):
+    where = fresh(f"group-{number}")
+    assert ended(forked(lambda: work(where, number))) == -signal.SIGKILL
+    kept += recovered(where)
+    kills += 1
+assert ended(forked(lambda: work(fresh("through"), 15))) == 0
+print(kills, kept)
+"""
+    )
+    assert (kills, kept) == (14, 6)
+
+
+def test_killed_at_any_moment(drive: Drive) -> None:
+    """SIGKILL at moments that nobody chose, twice in a row in the same folder."""
+    kills, kinds = drive(
+        WORLD
+        + """
+moments = random.Random(11)
+start = time.monotonic()
+assert ended(forked(lambda: make(fresh("timed")))) == 0
+whole_time = time.monotonic() - start
+kills, kinds = 0, set()
+for number in range(100):
+    where = fresh(f"moment-{number}")
+    for _ in range(2):
+        child = forked(lambda: make(where))
+        time.sleep(moments.uniform(0, whole_time))
+        os.kill(child, signal.SIGKILL)
+        if ended(child) == -signal.SIGKILL:
+            kills += 1
+        else:
+            whole_time *= 0.9  # it is faster than it was
+    kinds.add(recovered(where))
+    if kills >= 24:
+        break
+print(kills, len(kinds))
+"""
+    )
+    assert kills >= 24
+    assert kinds == 2, "all kills fell before, or all after the estimates were kept: the test shows little"

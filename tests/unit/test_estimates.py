@@ -1,0 +1,289 @@
+"""All estimates of a release: worked out again from their multipliers, asked, kept in a file."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade.estimates import Estimates
+from prade.levels import Descent
+from prade.public import Public
+from prade.settings import Settings
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group"),
+        Column("PLACE", "group"),
+        Column("AGE", "numeric", edges=[18, 40, 65]),
+        Column("SEX", "categorical", values=[1, 2]),
+        Column("WORK", "categorical", values=["none", "part", "full"]),
+    ]
+)
+GROUPS = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
+ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
+
+
+def public_of(seed=0, rows=400, states=(1, 3)):
+    """State 1 has the plan's name, with places p, q and one that the plan does not have."""
+    generator = np.random.default_rng(seed)
+    return Public.of(
+        SCHEMA,
+        {
+            "STATE": generator.choice(states, rows),
+            "PLACE": generator.choice(["p", "q", "z"], rows),
+            "AGE": generator.integers(0, 90, rows),
+            "SEX": generator.integers(1, 3, rows),
+            "WORK": generator.choice(["none", "part", "full"], rows, p=[0.5, 0.2, 0.3]),
+            "W": generator.uniform(0.2, 2.0, rows),
+        },
+        ["STATE", "PLACE"],
+        weight="W",
+    )
+
+
+PUBLIC = public_of()
+LEVELS = {
+    "three": [Level((), PAIR), Level("STATE", ONES), Level("PLACE", [Ask(ONES, 2), Ask(PAIR)])],
+    "two": [Level("STATE"), Level("PLACE", ONES)],
+    "one": [Level((), ONES)],
+    "states": [Level("STATE", PAIR)],
+    "places": [Level("PLACE", ONES)],
+}
+
+
+def plan_of(levels="three", groups=None, epsilon=2):
+    listed = groups or (GROUPS if levels != "places" else {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]})
+    return Plan("survey", SCHEMA, Budget.pure(epsilon), Unit(1), LEVELS[levels], listed)
+
+
+def release_of(plan, seed=0):
+    """Counts that no table has, but no worse for that: 40 to 160 a cell, and noise."""
+    generator = np.random.default_rng(seed)
+    noisy = []
+    for question in plan.questions:
+        groups = len(plan.groupings[question.level])
+        noisy.append(
+            tuple(
+                generator.integers(400, 900, (groups, 1)) // part.n_cells
+                + np.rint(generator.laplace(0, float(question.scale), (groups, part.n_cells))).astype(np.int64)
+                for part in question.parts
+            )
+        )
+    return Release(Path("nowhere"), plan, tuple(noisy))
+
+
+RELEASE = release_of(plan_of())
+MIXED = Settings(own=0.5, mixture=0.4)
+
+
+@pytest.fixture(scope="module")
+def estimates():
+    return Estimates.of(RELEASE, PUBLIC, MIXED)
+
+
+# ---------------------------------------------------------------- distributions
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("settings", [Settings(), MIXED, Settings(own=1.0), Settings(own=0.0, smooth=False)])
+def test_weights_are_those_that_were_estimated(levels, settings):
+    """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
+    release = release_of(plan_of(levels), 3)
+    found = Estimates.of(release, PUBLIC, settings)
+    descent, parents = Descent(release, PUBLIC, settings), [PUBLIC.prior.weights]
+    for level in range(len(release.plan.levels)):
+        made = list(descent.level(level, parents, lambda each: each))
+        parents = [each.estimate.weights for each in made]
+        for group, each in enumerate(made):
+            np.testing.assert_allclose(found.weights(level, group), each.estimate.weights, atol=1e-15)
+            assert found.levels[level].totals[group] == each.total
+            assert found.levels[level].status[group] == each.estimate.status.value
+
+
+def test_answers_that_cannot_be_used_leave_the_prior():
+    """All public rows in one cell, and the noisy answer says that it is empty."""
+    schema = Schema.from_mbi({"a": 2, "b": 2})
+    public = Public.of(schema, {"a": [0, 0, 0], "b": [0, 1, 1]})
+    plan = Plan("survey", schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(schema, ["a"]), total=0)])
+    release = Release(Path("nowhere"), plan, ((np.array([[-5, 12]]),),))
+    found = Estimates.of(release, public, Settings(smooth=False))
+    assert found.levels[0].status == ("hopeless",)
+    np.testing.assert_allclose(found.weights(0, 0), 1 / 3)
+    np.testing.assert_allclose(Estimates.of(release, public).weights(0, 0), 1 / 3)
+
+
+def test_joint_is_a_groups_distribution(estimates):
+    joint = estimates.joint(4)
+    np.testing.assert_allclose(joint.weights, estimates.weights(2, 4), atol=1e-16)
+    np.testing.assert_allclose(estimates.joint(1, level=1).weights, estimates.weights(1, 1), atol=1e-16)
+    assert joint.project(["SEX"]).sum() == pytest.approx(1.0)
+
+
+def test_progress_is_told():
+    told = []
+    Estimates.of(RELEASE, PUBLIC, progress=lambda done, number: told.append((done, number)))
+    assert told == [(done, 8) for done in range(1, 9)]
+
+
+def test_threads_do_not_matter(estimates):
+    other = Estimates.of(RELEASE, PUBLIC, MIXED, threads=3)
+    for one, three in zip(estimates.levels, other.levels, strict=True):
+        assert np.array_equal(one.multipliers, three.multipliers)
+    one, three = (list(estimates.map(lambda _, weights: weights.copy(), threads)) for threads in (1, 3))
+    assert all(np.array_equal(x, y) for x, y in zip(one, three, strict=True))
+
+
+# ---------------------------------------------------------------- questions
+
+
+def brute(estimates, by, value):
+    """Sum over the last level's groups of total * value(joint), for each combination of `by`."""
+    rows, counts = {}, {}
+    for number, values in enumerate(estimates.plan.groupings[-1].values):
+        named = dict(zip(estimates.plan.groupings[-1].by, values, strict=True))
+        key = tuple(named[name] for name in by)
+        rows[key] = rows.get(key, 0.0) + estimates.totals[number]
+        counts[key] = counts.get(key, 0.0) + estimates.totals[number] * value(estimates.joint(number))
+    return rows, counts
+
+
+@pytest.mark.parametrize("by", [(), "STATE", ("STATE", "PLACE"), ("PLACE", "STATE"), "PLACE"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_answers_are_those_of_the_joints(estimates, by, threads):
+    query = "AGE >= 40 and WORK == 'full'"
+    names = (by,) if isinstance(by, str) else by
+    rows, counts = brute(estimates, names, lambda joint: joint.expect(query))
+    table = estimates.answer(query, by=by, threads=threads).to_pylist()
+    assert {tuple(row[name] for name in names) for row in table} == set(counts)
+    assert len(table) == len(counts)
+    for row in table:
+        key = tuple(row[name] for name in names)
+        assert row["count"] == pytest.approx(counts[key], rel=1e-12)
+        assert row["share"] == pytest.approx(counts[key] / rows[key], rel=1e-12)
+    assert estimates.answer(query, by=by).column_names == [*names, "count", "share"]
+
+
+@pytest.mark.parametrize("by", [(), "STATE", ("STATE", "PLACE")])
+@pytest.mark.parametrize("columns", ["WORK", ("SEX", "WORK"), ("WORK", "AGE")])
+def test_marginals_are_those_of_the_joints(estimates, by, columns):
+    names = (by,) if isinstance(by, str) else by
+    wanted = (columns,) if isinstance(columns, str) else columns
+    rows, counts = brute(estimates, names, lambda joint: joint.project(wanted).ravel())
+    table = estimates.marginal(columns, by=by)
+    labels = Workload.marginals(SCHEMA, [wanted])[0].labels(SCHEMA)
+    assert table.num_rows == len(counts) * len(labels)
+    for number, row in enumerate(table.to_pylist()):
+        key, cell = tuple(row[name] for name in names), number % len(labels)
+        assert row["cell"] == labels[cell]
+        assert row["count"] == pytest.approx(counts[key][cell], rel=1e-12)
+        assert row["share"] == pytest.approx(counts[key][cell] / rows[key], rel=1e-12)
+
+
+def test_by_a_column_that_follows_from_the_levels():
+    found = Estimates.of(release_of(plan_of("places")), PUBLIC)
+    rows = found.answer("SEX == 1", by="STATE").to_pylist()
+    assert [row["STATE"] for row in rows] == [1, 2]
+    places = found.answer("SEX == 1", by="PLACE").to_pylist()
+    assert rows[0]["count"] == pytest.approx(places[0]["count"] + places[1]["count"])
+
+
+def test_by_a_column_that_does_not_follow_is_refused():
+    found = Estimates.of(release_of(plan_of("states")), PUBLIC)
+    with pytest.raises(DataError, match=r"'PLACE' is no column of the release's levels \(STATE\)"):
+        found.answer("SEX == 1", by="PLACE")
+    with pytest.raises(DataError, match="no column 'PLACES'"):
+        found.answer("SEX == 1", by="PLACES")
+
+
+# ---------------------------------------------------------------- the file
+
+
+@pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), MIXED])))
+def test_a_file_brings_everything_back(tmp_path, levels, settings):
+    release = release_of(plan_of(levels))
+    estimates = Estimates.of(release, PUBLIC, settings)
+    estimates.save(tmp_path / "kept.parquet")
+    again = Estimates.load(tmp_path / "kept.parquet", release, PUBLIC)
+    assert again.settings == settings
+    for level, (one, other) in enumerate(zip(estimates.levels, again.levels, strict=True)):
+        assert one.parts == other.parts
+        assert one.status == other.status
+        for name in ("totals", "multipliers", "kl", "gap"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+        assert (one.alike is None) == (other.alike is None) == (settings.mixture == 0)
+        for group in range(len(one.totals)):
+            assert np.array_equal(estimates.weights(level, group), again.weights(level, group))
+
+
+@pytest.fixture
+def kept(tmp_path, estimates):
+    path = tmp_path / "kept.parquet"
+    estimates.save(path)
+    return path
+
+
+def test_a_kept_public_table_will_do(tmp_path, kept, estimates):
+    PUBLIC.save(tmp_path / "support.parquet")
+    again = Estimates.load(kept, RELEASE, Public.load(tmp_path / "support.parquet"))
+    for group in range(5):
+        assert np.array_equal(again.weights(2, group), estimates.weights(2, group))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (release_of(plan_of(epsilon=3)), PUBLIC),
+        (release_of(plan_of(), seed=1), PUBLIC),  # the same plan, measured again
+        (RELEASE, public_of(1)),
+        (RELEASE, PUBLIC.take(np.arange(1, 400))),
+        (RELEASE, public_of(states=(1, 4))),  # the same rows from a state of another name
+    ],
+    ids=["plan", "noise", "rows", "fewer rows", "names"],
+)
+def test_another_release_or_public_table_is_refused(kept, other):
+    with pytest.raises(DataError, match="was made from another release or public table; remove it"):
+        Estimates.load(kept, *other)
+
+
+def rewritten(path, table, metadata=None):
+    pq.write_table(table.replace_schema_metadata(metadata or pq.read_table(path).schema.metadata), path)
+
+
+@pytest.mark.parametrize(
+    "damage", ["half", "no header", "rows", "order", "multipliers", "column", "settings", "nonsense"]
+)
+def test_a_damaged_file_is_refused(kept, damage):
+    table = pq.read_table(kept)
+    if damage == "half":
+        kept.write_bytes(kept.read_bytes()[:500])
+    elif damage == "nonsense":
+        kept.write_bytes(b"nothing of the kind")
+    elif damage == "no header":
+        pq.write_table(table.replace_schema_metadata(None), kept)
+    elif damage == "rows":
+        rewritten(kept, table.slice(0, 7))
+    elif damage == "order":
+        rewritten(kept, table.take(pa.array([0, 1, 2, 4, 3, 5, 6, 7])))
+    elif damage == "multipliers":
+        place = table.column_names.index("multipliers")
+        short = pa.array([values[:-1] for values in table["multipliers"].to_pylist()])
+        rewritten(kept, table.set_column(place, "multipliers", short))
+    elif damage == "column":
+        rewritten(kept, table.drop_columns(["alike"]))
+    else:
+        header = table.schema.metadata[b"prade"].replace(b'"n0"', b'"n1"')
+        rewritten(kept, table, {"prade": header})
+    with pytest.raises(DataError):
+        Estimates.load(kept, RELEASE, PUBLIC)
+
+
+def test_a_newer_format_is_refused(kept):
+    table = pq.read_table(kept)
+    header = table.schema.metadata[b"prade"].replace(b'"format": 1', b'"format": 2')
+    rewritten(kept, table, {"prade": header})
+    with pytest.raises(DataError, match="has file format 2, this version reads 1: update prade"):
+        Estimates.load(kept, RELEASE, PUBLIC)

@@ -1,0 +1,96 @@
+"""The examples run, and what they write is what they measured."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from prade import Budget, Ledger
+from prade.evaluate import chosen_pairs, score
+from prade.tables import read_table
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SVG = "{http://www.w3.org/2000/svg}"
+PERSONS = 2500
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return load("paper_figure")
+
+
+@pytest.fixture(scope="module")
+def folder(figure, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("figure")
+    figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3"])
+    return place
+
+
+def test_the_table_has_every_group_and_each_error(figure, folder):
+    table = pyarrow.csv.read_csv(folder / "figure.csv").to_pandas()
+    job = figure.invented(PERSONS, 3)
+    assert list(table.columns) == ["STATE", "PLACE", "YEAR", "true_rows", "paper's system", "public table"]
+    assert len(table) == job.groups.num_rows
+    assert table["true_rows"].sum() == job.private.num_rows
+    errors = table[["paper's system", "public table"]].to_numpy()
+    assert ((errors >= 0) & (errors <= 2) | np.isnan(errors)).all()
+    assert (table["true_rows"] == 0).sum() == 1  # the list has a group that nobody is in
+    assert np.isfinite(errors[table["true_rows"] > 0]).all()
+
+
+def test_the_picture_shows_the_errors_of_the_table(figure, folder):
+    root = ElementTree.parse(folder / "figure.svg").getroot()
+    table = pyarrow.csv.read_csv(folder / "figure.csv").to_pandas()
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    for name in ("paper's system", "public table"):
+        assert f"{name}, mean {table[name].mean():.3f}" in words
+    colour = figure.COLOURS[0]
+    dots = [dot for dot in root.iter(f"{SVG}circle") if dot.get("fill") == colour and dot.get("r") == "2.5"]
+    heights = [float(dot.get("cy")) for dot in dots]
+    errors = np.sort(table["paper's system"].dropna())
+    assert len(heights) == len(errors)
+    assert heights == sorted(heights, reverse=True)  # the first table's errors rise, and up is a smaller y
+    assert np.corrcoef(heights, errors)[0, 1] < -0.9999
+
+
+def test_a_second_run_spends_nothing_and_finds_the_same(figure, folder, capsys):
+    before = (folder / "figure.csv").read_text(), (folder / "figure.svg").read_text()
+    figure.main(["--output", str(folder), "--persons", str(PERSONS), "--seed", "3"])
+    assert ((folder / "figure.csv").read_text(), (folder / "figure.svg").read_text()) == before
+    assert Ledger(folder / "ledger").remaining("invented people") == Budget.pure(0)
+    printed = capsys.readouterr().out
+    assert "epsilon = 2.5" in printed
+    assert "paper's system" in printed
+
+
+def test_any_list_of_named_tables_is_scored_on_the_same_pairs(figure):
+    job = figure.invented(600, 1)
+    listed = figure.Groups.of(job.groups)
+    truth = read_table(job.private)
+    number = listed.keyed(truth.column_names, listed.level(job.by).number).numbers(truth)
+    itself = (figure.encode(job.schema, truth), number)
+    other = (itself[0], np.roll(number, 1))
+    found = figure.scores(job, [("truth", itself), ("shifted", other)])
+    assert found["truth"].mean == 0
+    assert found["shifted"].mean > 0
+    assert found["truth"].pair_names == found["shifted"].pair_names == chosen_pairs(job.schema.coded, figure.PAIRS)
+    alone = score(job.private, other, job.schema, job.by, groups=job.groups, bias=None)
+    np.testing.assert_array_equal(found["shifted"].groups, alone.groups)
+    assert figure.summary(found).count("\n") == 2
+
+
+def test_the_census_job_needs_only_its_folder(figure, shared_data):
+    job = figure.census(shared_data)
+    assert job.by == ["STATE", "PUMA"]
+    assert all(path.is_file() for path in (job.public, job.private, job.groups))

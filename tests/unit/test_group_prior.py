@@ -1,0 +1,79 @@
+"""A group's prior by hand: its parent's estimate, its own public rows, public groups that resemble it."""
+
+import numpy as np
+import pytest
+
+from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade.group_prior import HANDED_ON, GroupPriors
+from prade.public import Public
+from prade.settings import Settings
+
+SCHEMA = Schema([Column("STATE", "group"), Column("PUMA", "group"), Column("SEX", "categorical", values=[1, 2])])
+TABLE = {
+    "STATE": [1, 1, 1, 2, 2],
+    "PUMA": ["a", "a", "b", "a", "c"],
+    "SEX": [1, 2, 1, 1, 2],
+    "W": [0.1, 0.2, 0.3, 0.15, 0.25],
+}
+GROUPS = {"STATE": [1, 2, 2, 3], "PUMA": ["a", "a", "z", "y"]}  # the last two have no public rows
+PUBLIC = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"], weight="W")
+PARENT = np.array([0.4, 0.1, 0.1, 0.1, 0.3])
+
+
+def priors(level, **settings):
+    sexes = Workload.marginals(SCHEMA, ["SEX"])
+    levels = [Level((), sexes), Level("STATE", sexes), Level("PUMA", sexes)]
+    plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), levels, GROUPS)
+    return GroupPriors(PUBLIC, plan, level, Settings(**settings))
+
+
+def test_the_top_level_starts_from_the_public_table():
+    top = priors(0, own=0.3)
+    np.testing.assert_allclose(top.weights(0, PUBLIC.prior.weights), TABLE["W"], atol=1e-16)
+    assert not top.same_groups  # everybody is no group
+
+
+def test_own_rows_and_what_is_handed_on():
+    handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
+    found = priors(1, own=0.6).weights(0, PARENT)
+    np.testing.assert_allclose(found, 0.4 * handed + 0.6 * np.array([1, 2, 3, 0, 0]) / 6, atol=1e-16)
+    found = priors(2, own=0.6).weights(1, PARENT)
+    np.testing.assert_allclose(found, 0.4 * handed + 0.6 * np.array([0, 0, 0, 1, 0]), atol=1e-16)
+
+
+def test_a_group_without_public_rows_has_what_its_parent_hands_on():
+    handed = HANDED_ON * PARENT + (1 - HANDED_ON) * np.array(TABLE["W"])
+    for group in (2, 3):
+        np.testing.assert_allclose(priors(2, own=0.6).weights(group, PARENT), handed, atol=1e-16)
+
+
+def test_no_row_is_lost_on_the_way():
+    """A parent that has emptied a row hands it on all the same."""
+    emptied = np.array([0.5, 0.0, 0.5, 0.0, 0.0])
+    assert (priors(2, own=0.98).weights(0, emptied) > 0).all()
+
+
+def test_groups_that_resemble_it_are_mixed_in():
+    """Public groups are (1, a), (1, b), (2, a), (2, c), of weights 0.3, 0.3, 0.15, 0.25."""
+    before = np.array([0.2, 0.2, 0.2, 0.2, 0.2])
+    found = priors(2, mixture=0.5).with_alike(before, np.array([0.6, 0.0, 0.1, 0.3]))
+    rows = np.array([0.6 * 0.1 / 0.3, 0.6 * 0.2 / 0.3, 0.0, 0.1, 0.3])
+    np.testing.assert_allclose(found, 0.5 * before + 0.5 * rows, atol=1e-16)
+
+
+@pytest.mark.parametrize("own", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("mixture", [0.0, 0.5, 1.0])
+def test_it_is_a_distribution(own, mixture):
+    for level in range(3):
+        these = priors(level, own=own, mixture=mixture)
+        for group in range(len(these.parent_of)):
+            weights = these.with_alike(these.weights(group, PARENT), np.array([0.4, 0.3, 0.2, 0.1]))
+            assert weights.min() >= 0
+            assert weights.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_parents_are_found_by_name():
+    assert priors(1).parent_of.tolist() == [0, 0, 0]
+    assert priors(2).parent_of.tolist() == [0, 1, 1, 2]
+    assert priors(2).same_groups
+    assert priors(2).own.tolist() == [0, 0, -1, 1, -1]

@@ -1,0 +1,201 @@
+"""Public rows and their groups: which group of a plan each is in, weights, cells of groups."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, DataError, Groups, Layout, Schema, Workload
+from prade.public import Public
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group"),
+        Column("PUMA", "group"),
+        Column("AGE", "numeric", edges=[18, 65]),
+        Column("SEX", "categorical", values=[1, 2]),
+    ]
+)
+TABLE = {
+    "STATE": [17, 17, 39, 39, 39],
+    "PUMA": ["a", "b", "a", "a", "c"],
+    "AGE": [3, 40, 70, 20, 90],
+    "SEX": [1, 2, 1, 1, 2],
+}
+
+
+def test_groups_are_those_of_the_rows():
+    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
+    assert public.groups.by == ("STATE", "PUMA")
+    assert public.groups.values == ((17, "a"), (17, "b"), (39, "a"), (39, "c"))
+    assert public.group.tolist() == [0, 1, 2, 2, 3]
+    assert len(public) == 5
+    np.testing.assert_allclose(public.group_weights, [0.2, 0.2, 0.4, 0.2])
+
+
+def test_columns_that_the_table_does_not_have_are_passed_over():
+    public = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE", "SEX")}, ["STATE", "PUMA"])
+    assert public.groups.values == (("a",), ("b",), ("c",))
+    alone = Public.of(SCHEMA, {name: TABLE[name] for name in ("AGE", "SEX")}, ["STATE", "PUMA"])
+    assert alone.groups.values == ((),)
+    assert not alone.group.any()
+
+
+def test_rows_without_a_group_are_refused():
+    with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove them"):
+        Public.of(SCHEMA, {**TABLE, "PUMA": ["a", None, "a", None, "c"]}, ["STATE", "PUMA"])
+
+
+# ---------------------------------------------------------------- the same groups
+
+
+def level(listed, by):
+    return Groups.of(listed).level(by)
+
+
+def test_a_level_of_everybody_has_all_rows():
+    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
+    assert public.within(level(None, [])).tolist() == [0] * 5
+    assert Public.of(SCHEMA, TABLE).within(level(None, [])).tolist() == [0] * 5
+
+
+def test_a_level_of_one_column():
+    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
+    assert public.within(level({"STATE": [39, 42, 17]}, ["STATE"])).tolist() == [2, 2, 0, 0, 0]
+
+
+def test_a_level_of_two_columns():
+    """A PUMA of the same name in another state is another place."""
+    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
+    listed = {"STATE": [39, 17, 36], "PUMA": ["a", "b", "c"]}
+    assert public.within(level(listed, ["STATE", "PUMA"])).tolist() == [-1, 1, 0, 0, -1]
+    swapped = {"PUMA": ["a", "b", "c"], "STATE": [39, 17, 36]}
+    assert public.within(level(swapped, ["PUMA", "STATE"])).tolist() == [-1, 1, 0, 0, -1]
+
+
+def test_a_level_by_a_column_that_the_public_table_does_not_have():
+    public = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE", "SEX")}, ["STATE", "PUMA"])
+    assert public.within(level({"STATE": [17]}, ["STATE"])).tolist() == [-1] * 5
+
+
+@pytest.mark.parametrize("texts", [["17", "17", "39", "39", "39"], ["017", "17.0", "39", "039", " 39"]])
+def test_a_list_of_numbers_reads_text_as_numbers(texts):
+    """As it does with private rows: a public CSV file with "017" means the listed 17."""
+    public = Public.of(SCHEMA, {**TABLE, "STATE": texts}, ["STATE"])
+    assert public.within(level({"STATE": [39, 17]}, ["STATE"])).tolist() == [1, 1, 0, 0, 0]
+
+
+def test_a_list_of_text_compares_text():
+    """ "1" is not the listed "01"; numbers are written without a decimal point."""
+    table = {**TABLE, "PUMA": ["01", "1", "02", "02", "x"]}
+    assert Public.of(SCHEMA, table, ["PUMA"]).within(level({"PUMA": ["01", "02"]}, ["PUMA"])).tolist() == [
+        0,
+        -1,
+        1,
+        1,
+        -1,
+    ]
+    table = {**TABLE, "PUMA": [1, 2, 2, 2, 7]}
+    assert Public.of(SCHEMA, table, ["PUMA"]).within(level({"PUMA": ["2", "1"]}, ["PUMA"])).tolist() == [1, 0, 0, 0, -1]
+
+
+def test_a_csv_file_and_a_list_guessed_from_one_find_each_other(tmp_path):
+    (tmp_path / "public.csv").write_text("PUMA,AGE,SEX\n00100,3,1\n00200,40,2\n00100,70,1\n")
+    (tmp_path / "groups.csv").write_text("PUMA\n00200\n00100\n")
+    public = Public.of(SCHEMA, tmp_path / "public.csv", ["PUMA"])
+    assert public.within(level(tmp_path / "groups.csv", ["PUMA"])).tolist() == [1, 0, 1]
+
+
+# ---------------------------------------------------------------- weights
+
+
+def test_weights_are_those_of_a_column():
+    public = Public.of(SCHEMA, {**TABLE, "W": [1, 2, 3, 4, 0.5]}, ["STATE"], weight="W")
+    np.testing.assert_allclose(public.prior.weights, np.array([1, 2, 3, 4, 0.5]) / 10.5)
+    np.testing.assert_allclose(public.group_weights, [3 / 10.5, 7.5 / 10.5])
+
+
+def test_rows_of_weight_zero_are_left_out_and_their_groups_with_them():
+    public = Public.of(SCHEMA, {**TABLE, "W": [0, 2, 3, 3, 0]}, ["STATE", "PUMA"], weight="W")
+    assert public.groups.values == ((17, "b"), (39, "a"))
+    assert public.group.tolist() == [0, 1, 1]
+    assert public.prior.codes["AGE"].tolist() == [1, 2, 1]
+    np.testing.assert_allclose(public.group_weights, [0.25, 0.75])
+
+
+def test_take_keeps_groups_and_weights():
+    public = Public.of(SCHEMA, {**TABLE, "W": [1, 2, 3, 4, 10]}, ["STATE", "PUMA"], weight="W")
+    some = public.take(np.array([1, 3]))
+    assert some.groups is public.groups
+    assert some.group.tolist() == [1, 2]
+    np.testing.assert_allclose(some.prior.weights, [2 / 6, 4 / 6])
+    assert some.prior.codes["AGE"].tolist() == [1, 1]
+
+
+# ---------------------------------------------------------------- cells of groups
+
+
+def test_masses_are_the_groups_marginals():
+    generator = np.random.default_rng(0)
+    rows = 200
+    table = {
+        "STATE": generator.integers(0, 3, rows),
+        "AGE": generator.integers(0, 90, rows),
+        "SEX": generator.integers(1, 3, rows),
+        "W": generator.uniform(0.1, 2.0, rows),
+    }
+    public = Public.of(SCHEMA, table, ["STATE"], weight="W")
+    workload = Workload.marginals(SCHEMA, [("AGE",), ("AGE", "SEX")])
+    layout = Layout(public.prior, workload)
+    masses = public.masses(layout)
+    assert masses.shape == (9, 3)
+    for number in range(3):
+        mine = public.prior.take(public.group == number)
+        expected = np.concatenate([mine.project(["AGE"]), mine.project(["AGE", "SEX"]).ravel()])
+        np.testing.assert_allclose(masses[:, number], expected, atol=1e-14)
+    assert public.masses(layout) is masses
+
+
+# ---------------------------------------------------------------- the file
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
+    """Estimates know their public rows by a fingerprint: a bit off would be another table.
+
+    Weights are divided by their sum, and a quarter of them would change if that were done once more.
+    """
+    weights = np.random.default_rng(seed).uniform(0.1, 2.0, 100)
+    table = {**{name: values * 20 for name, values in TABLE.items()}, "W": weights}
+    public = Public.of(SCHEMA, table, ["STATE", "PUMA"], weight="W")
+    public.save(tmp_path / "support.parquet")
+    again = Public.load(tmp_path / "support.parquet")
+    assert again.prior.weights.tobytes() == public.prior.weights.tobytes()
+    assert all(np.array_equal(again.prior.codes[name], code) for name, code in public.prior.codes.items())
+    assert np.array_equal(again.group, public.group)
+    listed = {"STATE": [39, 17], "PUMA": ["a", "b"]}
+    for by in (["STATE"], ["STATE", "PUMA"]):
+        assert np.array_equal(again.within(level(listed, by)), public.within(level(listed, by)))
+
+
+@pytest.mark.parametrize("damage", ["empty", "no header", "no rows", "text"])
+def test_a_damaged_file_is_refused(tmp_path, damage):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "support.parquet"
+    Public.of(SCHEMA, TABLE, ["STATE"]).save(path)
+    table = pq.read_table(path)
+    if damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "no header":
+        pq.write_table(table.replace_schema_metadata(None), path)
+    elif damage == "no rows":
+        pq.write_table(table.slice(0, 0), path)
+    else:
+        pq.write_table(
+            table.set_column(0, table.column_names[0], pa.array(["x"] * 5)).replace_schema_metadata(
+                table.schema.metadata
+            ),
+            path,
+        )
+    with pytest.raises(DataError):
+        Public.load(path)

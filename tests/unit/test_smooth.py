@@ -1,0 +1,225 @@
+"""Smoothing by hand: what the spread of public groups is, what the posterior does at its edges, totals."""
+
+import numpy as np
+import pytest
+
+from prade import smooth
+from prade.smooth import Smoother, Spread, smooth_totals
+
+
+def world(generator, groups=40, rows=60, sizes=(4, 3)):
+    """Rows in two dependent parts; groups have shares of their own."""
+    group = np.repeat(np.arange(groups), rows)
+    shares = generator.dirichlet(np.full(sizes[0], 8.0), size=groups)
+    one = np.array([generator.choice(sizes[0], p=shares[g]) for g in group])
+    other = np.where(generator.random(len(one)) < 0.5, one % sizes[1], generator.integers(0, sizes[1], len(one)))
+    return [one, other], list(sizes), group
+
+
+def indicators(cells, sizes):
+    return np.concatenate([np.eye(size + 1)[cell][:, :size] for cell, size in zip(cells, sizes, strict=True)], axis=1)
+
+
+# ---------------------------------------------------------------- spread
+
+
+def test_within_is_the_pooled_covariance_of_rows_about_their_groups_mean():
+    generator = np.random.default_rng(0)
+    cells, sizes, group = world(generator, groups=6, rows=20)
+    spread = Spread.of(cells, sizes, group, 6, seed=0)  # fewer rows than the sample would take
+    e = indicators(cells, sizes)
+    away = e - np.array([e[group == g].mean(axis=0) for g in range(6)])[group]
+    np.testing.assert_allclose(spread.within, away.T @ away / (len(e) - 6), atol=1e-14)
+
+
+def test_a_partial_part_leaves_rows_in_no_cell():
+    """A row in no cell has the part's size as its cell, and counts as none of its cells."""
+    cells, sizes, group = [np.array([0, 2, 2, 1, 0, 2])], [2], np.zeros(6, np.int64)
+    spread = Spread.of(cells, sizes, group, 1, seed=0)
+    np.testing.assert_allclose(spread.within, np.cov(indicators(cells, sizes).T), atol=1e-15)
+
+
+def test_a_sample_of_rows_says_nearly_the_same(monkeypatch):
+    cells, sizes, group = world(np.random.default_rng(1), groups=40, rows=100)
+    whole = Spread.of(cells, sizes, group, 40, seed=0)
+    monkeypatch.setattr(smooth, "ROWS_A_CELL", 200)  # 1,400 of 4,000 rows
+    monkeypatch.setattr(smooth, "FEWEST_ROWS", 1)
+    some = Spread.of(cells, sizes, group, 40, seed=0)
+    assert not np.array_equal(some.within, whole.within)
+    np.testing.assert_allclose(some.within, whole.within, atol=0.02)  # a standard error of 0.25 / sqrt(1400), thrice
+
+
+def test_rows_are_taken_in_pieces_without_a_difference(monkeypatch):
+    cells, sizes, group = world(np.random.default_rng(2), groups=5, rows=50)
+    whole = Spread.of(cells, sizes, group, 5, seed=3)
+    monkeypatch.setattr(smooth, "ROWS_AT_ONCE", 7)
+    pieces = Spread.of(cells, sizes, group, 5, seed=3)
+    np.testing.assert_allclose(pieces.within, whole.within, atol=1e-15)
+
+
+def test_between_is_positive_semidefinite():
+    for seed in range(5):
+        cells, sizes, group = world(np.random.default_rng(seed), groups=8, rows=5)
+        values = np.linalg.eigvalsh(Spread.of(cells, sizes, group, 8, seed=0).between)
+        assert values.min() > -1e-15
+        assert values.max() > 0
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_fewer_than_three_groups_say_nothing_of_differences(groups):
+    cells, sizes, group = world(np.random.default_rng(3), groups=groups)
+    spread = Spread.of(cells, sizes, group, groups, seed=0)
+    assert not spread.between.any()
+    assert spread.within.any()
+
+
+def test_groups_without_rows_or_with_one_change_nothing():
+    cells, sizes, group = world(np.random.default_rng(4), groups=6, rows=10)
+    alone = Spread.of(cells, sizes, group, 6, seed=0)
+    more = [np.append(cell, 1) for cell in cells]
+    with_small = Spread.of(more, sizes, np.append(group, 7), 9, seed=0)  # 6 and 8 are empty, 7 has one row
+    np.testing.assert_allclose(with_small.within, alone.within, atol=1e-15)
+    np.testing.assert_allclose(with_small.between, alone.between, atol=1e-15)
+
+
+def test_groups_of_one_row_each_are_taken_as_one_group():
+    """Or else nothing would vary within a group, and no answer could move anything."""
+    cells, sizes, _ = world(np.random.default_rng(5), groups=1, rows=30)
+    single = Spread.of(cells, sizes, np.arange(30), 30, seed=0)
+    together = Spread.of(cells, sizes, np.zeros(30, np.int64), 1, seed=0)
+    assert np.array_equal(single.within, together.within)
+    assert not single.between.any()
+
+
+def test_the_machines_cores_do_not_matter():
+    """Linear algebra in threads adds in another order: what follows from the last bit must be the same everywhere."""
+    from threadpoolctl import threadpool_limits
+
+    generator = np.random.default_rng(20)
+    cells, sizes = [generator.integers(0, 50, 3000) for _ in range(9)], [50] * 9
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(Spread.of(cells, sizes, np.arange(3000) % 30, 30, seed=0))
+    assert np.array_equal(found[0].between, found[1].between)
+    assert np.array_equal(found[0].within, found[1].within)
+
+
+def test_without_between():
+    cells, sizes, group = world(np.random.default_rng(6))
+    spread = Spread.of(cells, sizes, group, 40, seed=0)
+    assert not spread.without_between().between.any()
+    assert spread.without_between().within is spread.within
+
+
+# ---------------------------------------------------------------- posterior at its edges
+
+
+@pytest.fixture
+def spread():
+    cells, sizes, group = world(np.random.default_rng(7))
+    return Spread.of(cells, sizes, group, 40, seed=0)
+
+
+def test_huge_noise_returns_the_prior(spread):
+    generator = np.random.default_rng(8)
+    noise = np.full((10, 7), 1e4)
+    deviations = generator.normal(size=(10, 7)) * noise
+    smoother = Smoother.fit(spread, deviations, np.full(10, 500.0), noise)
+    mean, variance = smoother.posterior(deviations[0], noise[0])
+    assert np.abs(mean).max() < 1e-4
+    assert (variance < 0.1).all()
+
+
+def test_next_to_no_noise_returns_the_answers(spread):
+    generator = np.random.default_rng(9)
+    deviations = generator.multivariate_normal(np.zeros(7), spread.between + spread.within / 500, size=10)
+    noise = np.full((10, 7), 1e-9)
+    smoother = Smoother.fit(spread, deviations, np.full(10, 500.0), noise)
+    mean, variance = smoother.posterior(deviations[3], noise[3])
+    np.testing.assert_allclose(mean, deviations[3], atol=1e-8)
+    assert (variance <= 1.0001e-18).all()
+
+
+def test_the_parts_still_add_up(spread):
+    """Noise moves the sum of a part's answers; shares of everybody sum to 1 whatever happens, so deviations to 0."""
+    generator = np.random.default_rng(10)
+    noise = np.full((5, 7), 0.05)
+    deviations = 0.05 * generator.normal(size=(5, 7))
+    mean, _ = Smoother.fit(spread, deviations, np.full(5, 500.0), noise).posterior(deviations[0], noise[0])
+    np.testing.assert_allclose([mean[:4].sum(), mean[4:].sum()], 0.0, atol=1e-15)
+    assert np.abs(mean).max() > 1e-3
+
+
+@pytest.mark.parametrize("never", [0, 6])
+def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
+    """No public row is in it, so nothing varies there: no deviation, no variance, no division by zero."""
+    cells, _, group = world(np.random.default_rng(11), sizes=(3, 3))
+    if never == 0:
+        cells = [cells[0] + 1, cells[1]]
+    wider = [4, 3] if never == 0 else [3, 4]
+    spread = Spread.of(cells, wider, group, 40, seed=0)
+    noise = np.full((6, 7), 0.02)
+    deviations = 0.05 * np.random.default_rng(12).normal(size=(6, 7))
+    mean, variance = Smoother.fit(spread, deviations, np.full(6, 300.0), noise).posterior(deviations[0], noise[0])
+    assert abs(mean[never]) < 1e-15
+    assert variance[never] < 1e-15
+    assert (np.delete(variance, never) > 1e-6).all()
+
+
+def test_nothing_varies_at_all():
+    """All public rows alike."""
+    spread = Spread.of([np.zeros(20, np.int64)], [2], np.arange(20) % 4, 4, seed=0)
+    noise = np.full((3, 2), 0.1)
+    deviations = np.ones((3, 2))
+    mean, variance = Smoother.fit(spread, deviations, np.full(3, 20.0), noise).posterior(deviations[0], noise[0])
+    assert not mean.any()
+    assert not variance.any()
+
+
+def test_one_group_is_enough(spread):
+    noise, deviation = np.full((1, 7), 0.01), np.array([[0.05, -0.05, 0, 0, 0.05, -0.05, 0]])
+    smoother = Smoother.fit(spread, deviation, np.array([200.0]), noise)
+    mean, variance = smoother.posterior(deviation[0], noise[0])
+    assert 0.01 < mean[0] < 0.05
+    assert (variance > 0).all()
+    assert (variance <= 1e-4).all()
+
+
+def test_more_noise_means_less_trust(spread):
+    """Groups whose noise differs by a factor: the noisier keeps less of the same deviation, and is less sure."""
+    noise = np.outer([1.0, 2.0, 8.0], np.full(7, 0.01))
+    deviations = np.tile([0.05, -0.05, 0, 0, 0.05, -0.05, 0], (3, 1))
+    smoother = Smoother.fit(spread, deviations, np.full(3, 200.0), noise)
+    found = [smoother.posterior(deviations[0], each) for each in noise]
+    assert np.abs(found[0][0]).sum() > np.abs(found[1][0]).sum() > np.abs(found[2][0]).sum()
+    assert (found[0][1] < found[1][1]).all()
+    assert (found[1][1] < found[2][1]).all()
+
+
+# ---------------------------------------------------------------- totals
+
+
+def test_totals_by_hand():
+    """Deviations 30, -10, -20 from 100: mean square 1400/3, less a noise variance of 100: t^2 = 1100/3."""
+    noisy, variance = np.array([130.0, 90.0, 80.0]), np.full(3, 100.0)
+    keeps = (1100 / 3) / (1100 / 3 + 100)
+    expected = 100 + keeps * np.array([30.0, -10.0, -20.0])
+    np.testing.assert_allclose(smooth_totals(noisy, variance, np.full(3, 100.0)), expected, rtol=1e-14)
+
+
+def test_a_total_with_more_noise_is_drawn_further():
+    noisy, variance = np.array([130.0, 130.0, 40.0]), np.array([10.0, 1000.0, 10.0])
+    found = smooth_totals(noisy, variance, np.full(3, 100.0))
+    assert 100 < found[1] < found[0] < 130
+
+
+def test_totals_that_scatter_less_than_their_noise_are_what_was_expected():
+    expected = np.array([50.0, 70.0])
+    assert np.array_equal(smooth_totals(np.array([53.0, 67.0]), np.full(2, 100.0), expected), expected)
+
+
+def test_exact_totals_stay():
+    noisy = np.array([130.0, 90.0])
+    assert np.array_equal(smooth_totals(noisy, np.zeros(2), np.full(2, 100.0)), noisy)
+    assert np.array_equal(smooth_totals(noisy, np.zeros(2), noisy), noisy)

@@ -1,0 +1,260 @@
+"""Tuning: what it chooses is as good as it says, it keeps to its time, and it says when not to measure at all."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prade.candidates import Candidates, Choice, predicted_gain, shrunk_moments, telling_parts
+from prade.datasets import census_like
+from prade.errors import DataError, PradeError
+from prade.plan import Expected, Level, Plan
+from prade.plan_files import plan_of_toml
+from prade.privacy import Budget, Unit
+from prade.public import Public
+from prade.rehearse import Rehearsal
+from prade.schema import Schema
+from prade.settings import Settings
+from prade.tune import tune
+from prade.workload import Workload
+
+LEVELS = ["STATE", "PLACE"]
+COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    found = census_like(persons=2_000, places_per_state=5, seed=2)
+    return replace(
+        found,
+        schema=found.schema.select(COLUMNS),
+        public=found.public.select(COLUMNS),
+        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
+    )
+
+
+def tuned_for(data, epsilon, **options):
+    options = {"seconds": 600, "threads": 1} | options
+    return tune("people", data.schema, Budget.pure(epsilon), Unit(1), LEVELS, data.groups, data.public, **options)
+
+
+@pytest.fixture(scope="module")
+def tuned(data):
+    return tuned_for(data, 5)
+
+
+# ---------------------------------------------------------------------- the outcome
+
+
+def test_a_large_budget_is_worth_spending(tuned):
+    assert tuned.finished
+    assert tuned.expected.worthwhile
+    assert tuned.expected.error < tuned.prior_error - tuned.expected.spread
+    assert tuned.advice.startswith("Measure: expected error")
+
+
+def test_a_hopeless_budget_is_said_to_be_so(data):
+    found = tuned_for(data, "1/10000", seconds=5)
+    assert not found.expected.worthwhile
+    assert found.advice.startswith("Do not touch the private data at this budget: expected error")
+
+
+def test_what_is_promised_was_rehearsed_with_fresh_noise(data, tuned):
+    rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
+    assert rehearsal.error(tuned.plan, tuned.settings, seed=500) == pytest.approx(tuned.expected.error, abs=1e-6)
+    assert rehearsal.prior_error == pytest.approx(tuned.prior_error, abs=1e-6)
+
+
+def test_trials_only_ever_improve_by_more_than_their_spread(tuned):
+    start, *others = tuned.trials
+    assert start.kept
+    best = start.error
+    for trial in others:
+        if trial.kept:
+            assert trial.best == pytest.approx(best)
+            assert trial.best - trial.error > trial.spread
+            best = trial.error
+    assert best < start.error
+    assert tuned.table().num_rows == len(tuned.trials)
+
+
+def test_the_same_seed_finds_the_same_and_another_may_not(data, tuned):
+    again = tuned_for(data, 5)
+    assert again.plan == tuned.plan
+    assert again.settings == tuned.settings
+    assert [replace(trial, seconds=0) for trial in again.trials] == [
+        replace(trial, seconds=0) for trial in tuned.trials
+    ]
+    assert tuned_for(data, 5, seed=1, seconds=0).expected != tuned_for(data, 5, seconds=0).expected
+
+
+def test_the_time_box_is_kept(data):
+    told = []
+    found = tuned_for(data, 5, seconds=0, progress=lambda *news: told.append(news))
+    assert not found.finished
+    assert len(found.trials) == 1
+    assert "more seconds" in found.advice
+    assert told == [("rehearsing", 0, 0)]
+
+
+def test_no_engine_and_no_door_is_loaded():
+    code = (
+        "import sys, prade\n"
+        "from prade.datasets import census_like\n"
+        "from prade.tune import tune\n"
+        "d = census_like(persons=300, places_per_state=3, seed=1)\n"
+        "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
+        "tune('x', d.schema, prade.Budget.pure(1), prade.Unit(4), ['PLACE'], groups, d.public, seconds=0)\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measure.' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
+
+
+def test_everybody_as_one_group_and_other_budgets(data):
+    for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
+        found = tune("x", data.schema, budget, Unit(2), [], None, data.public, seconds=0)
+        assert len(found.plan.levels) == 1
+        assert "not rehearsed" in found.advice  # without group columns nothing says how far private rows may differ
+
+
+def test_seconds_are_checked(data):
+    for seconds in (-1, "long", float("nan"), None, True):
+        with pytest.raises(PradeError, match="seconds is"):
+            tuned_for(data, 1, seconds=seconds)
+
+
+# ---------------------------------------------------------------------- candidates
+
+
+def test_a_choice_adds_up_to_the_whole_budget():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    choice = Choice((("a",), ("a", "b")), ((Fraction(1, 10), (("b",),)), (Fraction(0), ())), Fraction(1, 5))
+    levels = choice.levels(schema, [("X",), ("Y",), ("Z",)])
+    assert sum(level.share for level in levels) == 1
+    assert [level.total for level in levels] == [0, 0, Fraction(9, 50)]
+    assert [len(level.asks) for level in levels] == [1, 0, 1]
+
+
+def test_ladders_change_one_thing_at_a_time(data):
+    public = Public.of(data.schema, data.public, LEVELS)
+    rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
+
+    def plan_of(choice):
+        levels = choice.levels(data.schema, [("STATE",), ("PLACE",)])
+        return Plan("x", data.schema, Budget.pure(1), Unit(1), levels, data.groups)
+
+    candidates = Candidates(rehearsal, public, plan_of)
+    start = candidates.simplest(2)
+    seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
+    for words, choice in seen:
+        different = [
+            name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
+        ]
+        assert len(different) <= 1, words
+        assert plan_of(choice).budget == Budget.pure(1)
+    assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
+    words = " ".join(each for each, _ in seen)
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0"):
+        assert part in words
+
+
+def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
+    groups = data.public.select(["PLACE"]).group_by("PLACE").aggregate([])
+    found = tune("x", data.schema, Budget.pure(5), Unit(1), ["PLACE"], groups, data.public, seconds=600, threads=1)
+    assert any(trial.what.startswith("own") for trial in found.trials)
+
+
+def test_a_part_that_others_tell_is_not_asked():
+    rng = np.random.default_rng(0)
+    same, other = rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) * 0.7
+    deviations = np.concatenate([same, same + 0.01 * rng.normal(size=(200, 2)), other], axis=1)
+    cells = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 2)) in ([0, 2], [1, 2])
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 3)) == [0, 1, 2]
+
+
+def test_correlations_of_few_groups_are_taken_for_chance():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(400, 1))
+    deviations = rng.normal(size=(400, 30)) + common  # every correlation is 1/2
+    apart = ~np.eye(30, dtype=bool)
+
+    def kept(groups):
+        raw = deviations[:groups].T @ deviations[:groups] / groups
+        return float(np.median(shrunk_moments(deviations[:groups])[apart] / raw[apart]))
+
+    assert kept(4) < kept(20) < kept(400) < 1
+    assert kept(4) < 0.8
+    assert kept(400) > 0.95
+
+
+def test_more_noise_makes_a_part_worth_less(data):
+    public = Public.of(data.schema, data.public, LEVELS)
+    folds = Rehearsal.of(public, data.groups, LEVELS, threads=1).folds
+    gains = [predicted_gain(folds, data.schema, ("AGE", "EMPLOY"), variance) for variance in (1e-9, 1e2, 1e6, 1e12)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0.01 > gains[-1] >= 0
+
+
+# ---------------------------------------------------------------------- the plan's file
+
+
+def test_the_outcome_is_in_the_plans_file(tuned, tmp_path):
+    tuned.plan.save(tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text()
+    assert "[settings]" in text
+    assert f"# {tuned.expected}" in text
+    found = Plan.load(tmp_path / "plan.toml")
+    assert (found, found.settings, found.expected) == (tuned.plan, tuned.settings, tuned.expected)
+
+
+@pytest.fixture
+def small():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    level = Level((), Workload.marginals(schema, ["a"]))
+    return Plan(
+        "x", schema, Budget.pure(1), Unit(1), [level], settings=Settings(n0=3.0), expected=Expected(0.2, 0.01, 0.3)
+    )
+
+
+def test_settings_and_expectations_are_not_what_is_measured(small):
+    text = small.to_toml().replace("n0 = 3.0", "n0 = 30").replace("error = 0.2", "error = 0.25")
+    edited = plan_of_toml(text)
+    assert edited.settings == Settings(n0=30)
+    assert edited.expected == Expected(0.25, 0.01, 0.3)
+    assert edited.hash == small.hash
+    bare = Plan("x", small.schema, small.budget, small.unit, small.levels)
+    assert bare.hash == small.hash
+    assert "settings" not in bare.to_dict()
+    assert plan_of_toml(bare.to_toml()).settings is None
+
+
+def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
+    text = small.to_toml()
+    head, rest = text.split("[settings]\n")
+    kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
+    assert plan_of_toml(head + kept).settings == Settings(mixture=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("n0 = 3", "n_0 = 3", "settings: unknown key 'n_0'"),
+        ("n0 = 3.0", 'n0 = "3"', "settings: n0 is '3'; write a number"),
+        ("n0 = 3.0", "n0 = true", "settings: n0 is 'True'; write a number"),
+        ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
+        ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
+        ("spread = 0.01", "", "expected: spread is not given"),
+        ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
+        ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
+    ],
+)
+def test_an_edit_gone_wrong_is_answered(small, old, new, message):
+    text = small.to_toml()
+    assert old in text
+    with pytest.raises((PradeError, DataError), match=message):
+        plan_of_toml(text.replace(old, new, 1))
