@@ -46,8 +46,8 @@ def test_between_is_recovered_as_groups_grow():
 def test_small_worlds_are_not_biased_downwards():
     """Four groups of 2,000 rows, 200 times: the trace is right on average, or somewhat large (standard error 5 %).
 
-    The groups' mean is fitted to them too: without the factor 1 / (1 - sum of squared weights) it would be 3/4. Cutting off negative
-    eigenvalues adds some 10 %.
+    The groups' mean is fitted to them too: without the factor 1 / (1 - sum of squared weights) it would be 3/4.
+    Cutting off negative eigenvalues adds some 10 %.
     """
     generator = np.random.default_rng(1)
     found = [spread_of(generator, 4, 2000) for _ in range(200)]
