@@ -12,7 +12,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 from common import ROOT, report, table
-from jobs import Job, kept
+from jobs import Job, kept, seconds_of
 from prade import Plan
 from prade.plan_files import plan_of_toml
 
@@ -88,6 +88,21 @@ def sources(job: Job, epsilons: Sequence[str]) -> str:
         ])  # fmt: skip
     head = ["eps", "the prior", "our plan's answers, exact", "their noise", "drawing rows", "of it unreachable"]
     return table(head, rows)
+
+
+def scaling(job: Job, epsilon: str, sizes: Sequence[tuple[int, float]]) -> str:
+    """Time against the number of groups and of public rows."""
+    plan, _ = plan_for(job, epsilon)
+    rows = []
+    for groups, share in sizes:
+        found = kept(
+            job.name,
+            f"scaling {epsilon} {groups} {share}",
+            lambda groups=groups, share=share: seconds_of(job, plan, groups, share),
+        )
+        public = f"{round(share * len(job.rows)):,}"
+        rows.append([groups, public, f"{found['estimating']:.1f}", f"{found['sampling']:.1f}"])
+    return table(["groups", "public rows", "estimating, s", "drawing rows, s"], rows)
 
 
 def plot(job: Job, epsilons: Sequence[str], runs: int, name: str, published: Sequence[str] = ()) -> None:

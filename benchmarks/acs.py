@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from accuracy import ALL, MAIN, compare, errors_of, plan_for, plot, sources, write
+from accuracy import ALL, MAIN, compare, errors_of, plan_for, plot, scaling, sources, write
 from common import need_data
 from jobs import acs
 
@@ -35,6 +35,8 @@ def main() -> None:
         sources(job, MAIN),
         f"File to file {min(seconds):.0f} to {max(seconds):.0f} s, at most {max(found['GiB'] for found in runs):.2f} "
         "GiB, two threads, tuning apart.",
+        "Time against size, at eps 1, two threads:",
+        scaling(job, "1", [(60, 1.0), (120, 1.0), (239, 1.0), (120, 0.5), (120, 0.25)]),
         "What the tuner said:",
         *(f"* eps {epsilon}: {plan_for(job, epsilon)[1]['advice']}" for epsilon in ALL),
     ]

@@ -184,6 +184,21 @@ class Job:
         return float(np.mean(missed))
 
 
+def seconds_of(job: Job, plan: Plan, groups: int, share: float) -> dict[str, float]:
+    """Time of estimating and of drawing rows, for the first groups of the list and a share of the public rows."""
+    listed = {name: values[:groups] for name, values in job.listed.to_dict().items()}
+    rows = np.random.default_rng(0).permutation(len(job.rows))[: round(share * len(job.rows))]
+    public = job.rows.take(np.sort(rows))
+    asked = Plan(plan.dataset, plan.schema, plan.budget, plan.unit, plan.levels, listed, settings=plan.settings)
+    with tempfile.TemporaryDirectory() as folder:
+        release = job.release(asked, Path(folder))
+        began = time.perf_counter()
+        estimates = Estimates.of(release, public, plan.settings, threads=THREADS)
+        between = time.perf_counter()
+        sample_groups(estimates, 0, threads=THREADS)
+        return {"estimating": between - began, "sampling": time.perf_counter() - between}
+
+
 def acs(max_rows: int = 1) -> Job:
     """New York and Pennsylvania from Illinois and Ohio."""
     schema = Schema.load(DATA / "acs2024.schema.toml")

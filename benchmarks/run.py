@@ -17,6 +17,8 @@ NAMES = {
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
     "strategy": "What to measure",
+    "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
+    "nist": "Last year's table as the prior, and a bad prior",
 }
 
 

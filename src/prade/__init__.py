@@ -22,24 +22,31 @@ if TYPE_CHECKING:
     from prade.errors import SchemaError as SchemaError
     from prade.errors import WorkloadError as WorkloadError
     from prade.estimate import Estimate as Estimate
+    from prade.estimates import Estimates as Estimates
     from prade.estimators.base import fit_many as fit_many
     from prade.estimators.ide import IDE as IDE
     from prade.estimators.map_ import MAP as MAP
     from prade.estimators.two_stage import TwoStage as TwoStage
+    from prade.evaluate import Score as Score
+    from prade.evaluate import score as score
     from prade.groups import Groups as Groups
     from prade.layout import Layout as Layout
     from prade.ledger import Ledger as Ledger
     from prade.measurement import Measurement as Measurement
     from prade.plan import Ask as Ask
+    from prade.plan import Expected as Expected
     from prade.plan import Level as Level
     from prade.plan import Plan as Plan
     from prade.prior import Prior as Prior
     from prade.privacy import Budget as Budget
     from prade.privacy import Unit as Unit
+    from prade.public import Public as Public
     from prade.query import Query as Query
     from prade.release import Release as Release
     from prade.schema import Column as Column
     from prade.schema import Schema as Schema
+    from prade.settings import Settings as Settings
+    from prade.tune import Tuned as Tuned
     from prade.workload import Part as Part
     from prade.workload import Workload as Workload
 
@@ -53,7 +60,9 @@ _HOME = {
     "DataError": "errors",
     "Decoder": "decode",
     "Estimate": "estimate",
+    "Estimates": "estimates",
     "EstimationError": "errors",
+    "Expected": "plan",
     "Groups": "groups",
     "IDE": "estimators.ide",
     "Layout": "layout",
@@ -65,10 +74,14 @@ _HOME = {
     "Plan": "plan",
     "PradeError": "errors",
     "Prior": "prior",
+    "Public": "public",
     "Query": "query",
     "Release": "release",
     "Schema": "schema",
     "SchemaError": "errors",
+    "Score": "evaluate",
+    "Settings": "settings",
+    "Tuned": "tune",
     "TwoStage": "estimators.two_stage",
     "Unit": "privacy",
     "Workload": "workload",
@@ -76,6 +89,7 @@ _HOME = {
     "encode": "codec",
     "fit_many": "estimators.base",
     "outside": "codec",
+    "score": "evaluate",
 }
 
 __all__ = sorted([*_HOME, "__version__"])
