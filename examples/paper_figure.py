@@ -4,9 +4,9 @@
     python examples/paper_figure.py --output figure --acs FOLDER    census tables: acs2024_il_oh.parquet (public),
                                                                     acs2024_ny_pa.parquet (private), groups, schema
 
-The private table is measured with real noise, once: a second run finds the release in the output folder and spends
-nothing. Written are figure.svg and figure.csv (a row a group). Errors are made of the true rows: they may be shown
-because these people are invented, or their table is public anyway.
+The private table is measured with real noise, once for each of the two systems, each with the whole epsilon: a second
+run finds the releases in the output folder and spends nothing. Written are figure.svg and figure.csv (a row a group).
+Errors are made of the true rows: they may be shown because these people are invented, or their table is public anyway.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,16 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from prade import Budget, Coded, Groups, Ledger, Release, Schema, Unit, encode
+from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
 from prade.datasets import census_like
 from prade.evaluate import Score, score
 from prade.measure import measure
 from prade.public import Public
 from prade.published import asked_totals, published_plan, published_rows
 from prade.sample import draw, ordering
+from prade.synthesize import estimates_of, sample_groups
 from prade.tables import read_table, write_table
+from prade.tune import tune
 
 Synthetic = tuple[Coded, Any]  # coded rows, and the number of each row's group
 
@@ -147,12 +150,18 @@ def summary(found: dict[str, Score]) -> str:
     return "\n".join(lines)
 
 
-def synthetic_tables(release: Release, public: Public, seed: int) -> list[tuple[str, Synthetic]]:
+def synthetic_tables(published: Release, ours: Release, public: Public, seed: int) -> list[tuple[str, Synthetic]]:
     """What is compared: each a name, and coded rows with their groups."""
     return [
-        ("paper's system", published_rows(release, public, seed, threads=2)),
-        ("public table", prior_rows(release, public, seed)),
+        ("paper's system", published_rows(published, public, seed, threads=2)),
+        ("public table", prior_rows(published, public, seed)),
+        ("prade", sample_groups(estimates_of(ours, public, threads=2), seed, threads=2)),
     ]
+
+
+def tuned_plan(*question: Any, seconds: float) -> Plan:
+    """The plan that a rehearsal on the public table finds best."""
+    return tune(*question, seconds=seconds).plan
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -162,19 +171,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--acs", type=Path, metavar="FOLDER", help="census tables instead of invented people")
     parser.add_argument("--epsilon", type=str, default="10", help="privacy budget, a number or a fraction")
     parser.add_argument("--persons", type=int, default=40_000, help="invented people in each of the two tables")
+    parser.add_argument("--seconds", type=float, default=60, help="how long the tuner may take")
     parser.add_argument("--seed", type=int, default=0, help="of invented people and of all that comes after the noise")
     given = parser.parse_args(arguments)
     given.output.mkdir(parents=True, exist_ok=True)
 
     job = invented(given.persons, given.seed) if given.acs is None else census(given.acs)
     budget = Budget.pure(given.epsilon)
-    public = Public.of(job.schema, job.public)
-    plan = published_plan(job.name, job.schema, budget, job.unit, job.levels, job.groups, public)
-    print(plan.describe())
+    public = Public.of(job.schema, job.public, job.by)
+    question = (job.name, job.schema, budget, job.unit, job.levels, job.groups, public)
     ledger = Ledger(given.output / "ledger")
-    ledger.open_dataset(job.name, job.unit, cap=budget)
-    release = measure(plan, job.private, given.output / "release", ledger)
-    found = scores(job, synthetic_tables(release, public, given.seed))
+    ledger.open_dataset(job.name, job.unit, cap=2 * budget)
+    releases = []
+    for name, make in (("published", published_plan), ("prade", partial(tuned_plan, seconds=given.seconds))):
+        kept = given.output / name
+        plan = Release.load(kept).plan if kept.exists() else make(*question)
+        print(plan.describe())
+        releases.append(measure(plan, job.private, kept, ledger))
+    found = scores(job, synthetic_tables(*releases, public, given.seed))
     title = f"Mean L1 error of {PAIRS} two-way marginals by group: {job.name}, epsilon {given.epsilon}"
     print(f"\n{title}\n{summary(found)}")
     (given.output / "figure.svg").write_text(picture(found, title), "utf-8")

@@ -33,17 +33,17 @@ def figure():
 @pytest.fixture(scope="module")
 def folder(figure, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("figure")
-    figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3"])
+    figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3", "--seconds", "0"])
     return place
 
 
 def test_the_table_has_every_group_and_each_error(figure, folder):
     table = pyarrow.csv.read_csv(folder / "figure.csv").to_pandas()
     job = figure.invented(PERSONS, 3)
-    assert list(table.columns) == ["STATE", "PLACE", "YEAR", "true_rows", "paper's system", "public table"]
+    assert list(table.columns) == ["STATE", "PLACE", "YEAR", "true_rows", "paper's system", "public table", "prade"]
     assert len(table) == job.groups.num_rows
     assert table["true_rows"].sum() == job.private.num_rows
-    errors = table[["paper's system", "public table"]].to_numpy()
+    errors = table[["paper's system", "public table", "prade"]].to_numpy()
     assert ((errors >= 0) & (errors <= 2) | np.isnan(errors)).all()
     assert (table["true_rows"] == 0).sum() == 1  # the list has a group that nobody is in
     assert np.isfinite(errors[table["true_rows"] > 0]).all()
@@ -53,7 +53,7 @@ def test_the_picture_shows_the_errors_of_the_table(figure, folder):
     root = ElementTree.parse(folder / "figure.svg").getroot()
     table = pyarrow.csv.read_csv(folder / "figure.csv").to_pandas()
     words = [text.text for text in root.iter(f"{SVG}text")]
-    for name in ("paper's system", "public table"):
+    for name in ("paper's system", "public table", "prade"):
         assert f"{name}, mean {table[name].mean():.3f}" in words
     colour = figure.COLOURS[0]
     dots = [dot for dot in root.iter(f"{SVG}circle") if dot.get("fill") == colour and dot.get("r") == "2.5"]
