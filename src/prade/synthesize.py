@@ -8,7 +8,6 @@ estimates are kept in the release's folder as soon as they are made, and each gr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from prade.codec import Coded
 from prade.decode import Decoder
 from prade.errors import EstimationError
 from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
+from prade.progress import Progress
 from prade.public import Public
 from prade.sample import PASSES, draw, improve, ordering
 from prade.settings import Settings
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from prade.release import Release
-
-Progress = Callable[[str, int, int], None]
 
 
 def synthesize(

@@ -27,6 +27,7 @@ from prade.errors import PradeError
 from prade.groups import Groups
 from prade.plan import Expected, Plan
 from prade.privacy import Budget, Unit
+from prade.progress import Progress
 from prade.public import Public
 from prade.rehearse import WORDS, Rehearsal, mean_of
 from prade.schema import Schema
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 CLEARLY = 2.0  # standard errors by which a candidate must be behind after a fold for the other folds to be spared
@@ -148,7 +148,7 @@ class _Clock:
         """Whether there is time for something that takes so long."""
         passed = time.monotonic() - self.began
         if self.progress is not None:
-            self.progress("rehearsing", int(min(passed, self.seconds)), int(self.seconds))
+            self.progress("rehearsing", min(passed, self.seconds), self.seconds)
         return passed + needed < self.seconds
 
 
