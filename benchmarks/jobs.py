@@ -24,7 +24,7 @@ from prade.distances import pair_errors
 from prade.estimates import Estimates
 from prade.evaluate import chosen_pairs, score
 from prade.measure import measure
-from prade.public import Public
+from prade.public import Public, group_columns
 from prade.published import published_plan, published_rows
 from prade.synthesize import sample_groups, synthesize
 from prade.tables import read_table, write_table
@@ -48,7 +48,7 @@ class Job:
 
     @cached_property
     def rows(self) -> Public:
-        return Public.of(self.schema, self.public, self.listed.names)
+        return Public.of(self.schema, self.public, group_columns(self.listed, self.schema))
 
     @cached_property
     def listed(self) -> Groups:
@@ -146,14 +146,18 @@ class Job:
                 "prior": self.prior_error(),
                 "exact answers": self.distance(lambda group: exact.weights(last, group)),
                 "noisy answers": self.distance(lambda group: noisy.weights(last, group)),
-                "rows": self.score(*rows)["error"],
+                "rows": self.score(*rows)["raw"],
                 "unreachable": self.unreachable(),
             }
 
     def without_noise(self, release: Release) -> Release:
-        """The true counts of a release's questions; the benchmark knows them."""
+        """The true counts of a release's questions, which the benchmark knows, with next to no noise declared."""
         coded, group = self.truth
-        plan, inside = release.plan, group >= 0
+        asked, inside = release.plan, group >= 0
+        plan = Plan(
+            asked.dataset, asked.schema, asked.budget * 10**6, asked.unit, asked.levels, asked.groups,
+            settings=asked.settings,
+        )  # fmt: skip
         answers = []
         for question in plan.questions:
             level, last = plan.groupings[question.level], plan.groupings[-1]
@@ -218,7 +222,7 @@ def nist() -> Job:
 def texas() -> Job:
     """A bad prior: Texas from a national table, no levels."""
     files = DATA / "nist_national2019.csv.gz", DATA / "nist_tx2019.csv.gz"
-    schema = Schema.infer(files[0], skip=["PUMA"])
+    schema = Schema.infer(files[0], groups=["PUMA"])  # a public group column; the plan has no levels
     return Job("texas", schema, *files, None, (), Unit(1))
 
 

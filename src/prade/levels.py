@@ -28,7 +28,7 @@ from prade.estimators.base import Estimator
 from prade.estimators.map_ import MAP
 from prade.group_prior import GroupPriors
 from prade.layout import Layout
-from prade.measurement import Measurement
+from prade.measurement import Law, Measurement
 from prade.parts import Part
 from prade.prior import Prior
 from prade.public import Public
@@ -131,6 +131,10 @@ class Descent:
                 deviations = shares[:, block] - masses[:, block]
                 smoothers.append((block, Smoother.fit(known, deviations, totals, noise[:, block])))
 
+        # As they are, answers have their own noise's law; sums and posteriors are near enough to Gaussian.
+        law: Law = "gaussian" if smoothers or level < len(self.plan.levels) - 1 else self.plan.noise_budget.law
+        spread_of_law = np.sqrt(2.0) if law == "laplace" else 1.0
+
         def work(group: int) -> Result:
             with single_threaded_blas():  # sums in one order, whoever else works
                 return task(estimate_of(group))
@@ -147,7 +151,7 @@ class Descent:
                 alike = resemblance(self.public.masses(layout), share, deviation)
                 weights = priors.with_alike(weights, alike)
             measured = [
-                Measurement(part, totals[group] * share[at], totals[group] * deviation[at], "gaussian")
+                Measurement(part, totals[group] * share[at], totals[group] * deviation[at] / spread_of_law, law)
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
             estimator: Estimator = self.estimator or MAP(
@@ -165,6 +169,7 @@ class Descent:
         size = len(grouping)
         sums: dict[Part, tuple[Floats, Floats]] = {}
         weighted, precision = np.zeros(size), np.zeros(size)
+        counted: Part | None = None
         for question, noisy in zip(self.plan.questions, self.release.noisy, strict=True):
             if question.level < level:
                 continue
@@ -178,11 +183,18 @@ class Descent:
                 if part.covers:
                     weighted += added.sum(axis=1) / (part.n_cells * variance)
                     precision += 1 / (part.n_cells * variance)
-                if not question.is_total:
+                if question.is_total:
+                    counted = part
+                else:
                     known, inverse = sums.get(part, (np.zeros((size, part.n_cells)), np.zeros(size)))
                     sums[part] = known + added / variance[:, None], inverse + 1 / variance
-        if not sums or not precision.all():
-            raise EstimationError(f"level {self.plan.levels[level].name} and those below it ask for no marginal")
+        if not precision.all():
+            raise EstimationError(
+                f"level {self.plan.levels[level].name}: nothing that was asked there or below says how many rows there "
+                "are; a plan needs a total, or a part that covers everybody"
+            )
+        if not sums and counted is not None:  # numbers of rows alone: nothing speaks against the prior
+            sums[counted] = weighted[:, None], precision
         return Answers(
             tuple(sums),
             [counts / inverse[:, None] for counts, inverse in sums.values()],

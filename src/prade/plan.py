@@ -11,6 +11,7 @@ of a level cost nothing extra (a row is in one of them). An (epsilon, delta) bud
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -27,6 +28,7 @@ from prade.errors import PradeError, WorkloadError
 from prade.groups import Grouping, Groups
 from prade.parts import Cells, Part, RowCells
 from prade.privacy import Budget, Number, Unit
+from prade.public_files import PublicFiles
 from prade.rounding import exact, readable
 from prade.schema import Schema
 from prade.settings import Settings
@@ -150,8 +152,9 @@ class Expected:
 class Plan:
     """What will be asked, of whom, under which promise, at which price; a value, and a readable file (`save`).
 
-    `settings` say how to estimate, `expected` which error to expect: both cost nothing and are not what is measured, so
-    they may be edited after measuring, and plans that differ in them only are equal.
+    `settings` say how to estimate, `expected` which error to expect, `public` where the public table is: they cost
+    nothing and are not what is measured, so they may be edited after planning, and plans that differ in them only are
+    equal.
 
     Each level's columns are added to those of the level before: ``["STATE"], ["PUMA"]`` means each state, and then each
     PUMA within its state. A total of None is asked, as one part more at the level, when its variance
@@ -186,6 +189,7 @@ class Plan:
         *,
         settings: Settings | None = None,
         expected: Expected | None = None,
+        public: PublicFiles | None = None,
     ) -> None:
         self.dataset = dataset
         self.schema = schema
@@ -194,6 +198,7 @@ class Plan:
         self.groups = Groups.of(groups)
         self.settings = settings
         self.expected = expected
+        self.public = public
         if not isinstance(schema, Schema) or not schema.coded:
             raise PradeError(f"a plan needs a Schema with a column that is no group column, got {schema!r}")
         if not isinstance(dataset, str) or not dataset.strip():
@@ -206,6 +211,8 @@ class Plan:
             raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
         if not any(level.asks or level.total for level in levels):
             raise PradeError("a plan asks for something: give a level a workload")
+        if not levels[-1].asks and not levels[-1].total:
+            raise PradeError("the last level asks for nothing, so nothing would be known of its groups: leave it out")
         if any(ask.share == 0 for level in levels for ask in level.asks):
             raise PradeError("an ask has the share 0, and without budget there is no answer: leave it out")
         nested: dict[str, None] = {}
@@ -275,6 +282,12 @@ class Plan:
         return f"{asked}: {price}, {question.law.capitalize()} scale {float(question.scale):g}"
 
     # ---------------------------------------------------------------- files
+
+    def with_public(self, public: PublicFiles | None) -> Plan:
+        """This plan, remembering where its public table is."""
+        found = copy.copy(self)
+        found.public = public
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the file has them."""

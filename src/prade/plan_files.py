@@ -1,7 +1,8 @@
 """A plan's file: TOML that a person reads and edits; unknown keys are refused.
 
 It holds everything that is measured: the schema and the list of groups too, so that a release explains itself. The
-tables [settings] and [expected], where there are any, are not measured: how to estimate, and what to expect of it.
+tables [settings], [expected] and [public], where there are any, are not measured: how to estimate, what to expect of
+it, and where the public table is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from prade.errors import DataError, PradeError, WorkloadError
 from prade.groups import Groups
 from prade.parts import Cells, Marginal, Part, Predicate
 from prade.privacy import Budget, Unit
+from prade.public_files import PublicFiles
 from prade.query import parse
 from prade.schema_files import columns_of_toml, one_line_arrays, toml_of_columns
 from prade.settings import Settings
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from prade.schema import Schema
 
 VERSION = 1
-KEYS = ("version", "dataset", "budget", "unit", "level", "settings", "expected", "groups", "schema")
-OPTIONAL = ("settings", "expected", "groups")
+KEYS = ("version", "dataset", "budget", "unit", "level", "settings", "expected", "public", "groups", "schema")
+OPTIONAL = ("settings", "expected", "public", "groups")
 
 Record = TypeVar("Record")
 
@@ -42,6 +44,9 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Plain values: numbers of the budget and shares as texts of exact fractions."""
     free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
     found = {**measured_to_dict(plan), **free}
+    if plan.public is not None:
+        weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
+        found["public"] = {"files": list(plan.public.files), **weight}
     return {key: found[key] for key in KEYS if key in found}
 
 
@@ -129,7 +134,10 @@ def plan_of_toml(text: str) -> Plan:
         unit = Unit.from_dict(_table(found["unit"], "unit"))
     groups = _groups(_table(found.get("groups", {}), "groups"))
     settings, expected = _record(found, "settings", Settings), _record(found, "expected", Expected)
-    return Plan(found["dataset"], schema, budget, unit, levels, groups, settings=settings, expected=expected)
+    public = _public(_table(found["public"], "public")) if "public" in found else None
+    return Plan(
+        found["dataset"], schema, budget, unit, levels, groups, settings=settings, expected=expected, public=public
+    )
 
 
 def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | None:
@@ -150,6 +158,15 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
                 wanted = "true or false" if field.type == "bool" else "a number"
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {wanted}")
         return kind(**table)
+
+
+def _public(table: Mapping[str, Any]) -> PublicFiles:
+    with _within("public"):
+        _only(table, ("files", "weight"), optional=("weight",))
+        files = table["files"]
+        if not isinstance(files, list):
+            raise DataError(f"files is {str(files)[:40]!r}; write a list of paths")
+        return PublicFiles(tuple(files), table.get("weight"))
 
 
 def _groups(table: Mapping[str, Any]) -> Groups:

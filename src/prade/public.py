@@ -145,9 +145,17 @@ class Public:
         """
         import pyarrow as pa
 
-        if not level.by or any(name not in self.groups.by for name in level.by):
+        values = {name: [row[k] for row in level.values] for k, name in enumerate(level.by)}
+        # What is the same for all groups (NATION) need not be in the public table to tell them apart.
+        telling = [name for name in level.by if name in self.groups.by or len(set(values[name])) > 1]
+        if not telling or any(name not in self.groups.by for name in telling):
             return np.full(len(self), -1 if level.by else 0, np.int64)
-        listed = Groups.of({name: [values[k] for values in level.values] for k, name in enumerate(level.by)})
-        places = {name: self.groups.by.index(name) for name in level.by}
-        mine = pa.table({name: [values[place] for values in self.groups.values] for name, place in places.items()})
-        return listed.keyed(level.by, np.arange(len(level))).numbers(mine)[self.group]
+        listed = Groups.of({name: values[name] for name in telling})
+        places = {name: self.groups.by.index(name) for name in telling}
+        mine = pa.table({name: [row[place] for row in self.groups.values] for name, place in places.items()})
+        return listed.keyed(telling, np.arange(len(level))).numbers(mine)[self.group]
+
+
+def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
+    """The columns that tell public groups apart: those of the list of groups, and the schema's own group columns."""
+    return tuple(dict.fromkeys([*groups.names, *schema.groups]))

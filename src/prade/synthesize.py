@@ -1,8 +1,9 @@
 """From a release to a table: estimate every group, draw its rows, write values like the public table's.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
-the table is the same, to the last cell, whatever the number of threads and however often it was interrupted: the
-estimates are kept in the release's folder as soon as they are made, and each group's rows have a seed of their own.
+the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
+however often it was interrupted: the estimates are kept in the release's folder as soon as they are made, and each
+group's rows have a seed of their own.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from prade.codec import Coded
 from prade.decode import Decoder
-from prade.errors import EstimationError
+from prade.errors import DataError, EstimationError
 from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
 from prade.progress import Progress
-from prade.public import Public
+from prade.public import Public, group_columns
 from prade.sample import PASSES, draw, improve, ordering
 from prade.settings import Settings
 from prade.tables import is_text, read_table
@@ -49,7 +50,10 @@ def synthesize(
     serve every seed.
     """
     threads = (os.cpu_count() or 1) if threads is None else threads
-    rows = Public.of(release.plan.schema, public, release.plan.groups.names, weight=weight)
+    if isinstance(public, Public):
+        raise DataError("give the public table itself, not coded rows: values are drawn from it")
+    columns = group_columns(release.plan.groups, release.plan.schema)
+    rows = Public.of(release.plan.schema, public, columns, weight=weight)
     estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
     values = Decoder.fit(release.plan.schema, public).decode(coded, seed=seed)
@@ -86,7 +90,7 @@ def sample_groups(
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
     codes, schema = estimates.public.prior.codes, estimates.plan.schema
-    order = ordering(codes, schema)
+    order = ordering(codes, schema) if passes else None
     totals = np.round(estimates.totals).astype(np.int64)
 
     def task(group: int, weights: Floats) -> Any:

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from prade.candidates import Candidates, Choice, Columns
 from prade.column import names_of
 from prade.errors import PradeError
+from prade.evaluate import CONTEST_BIAS
 from prade.groups import Groups
 from prade.plan import Expected, Plan
 from prade.privacy import Budget, Unit
 from prade.progress import Progress
-from prade.public import Public
+from prade.public import Public, group_columns
 from prade.rehearse import WORDS, Rehearsal, mean_of
 from prade.schema import Schema
 from prade.settings import Settings
@@ -99,6 +100,7 @@ def tune(
     public: Any,
     *,
     seconds: float = 120,
+    bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     weight: str | None = None,
     threads: int | None = None,
@@ -107,8 +109,9 @@ def tune(
     """A plan for this budget, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
     `levels` are the columns of each level, as in ``["STATE", "PUMA"]``, `groups` is the public list of groups, `weight`
-    a column of public weights. It takes about `seconds`, and at least two rehearsals; what it finds is the same for the
-    same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
+    a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in the contest;
+    with None only marginals count. It takes about `seconds`, and at least two rehearsals; what it finds is the same for
+    the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
 
     >>> from prade.datasets import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
@@ -122,8 +125,10 @@ def tune(
     clock = _Clock(time.monotonic(), seconds, progress)
     listed = Groups.of(groups)
     nest: list[Columns] = [names_of(level) for level in levels] or [()]
-    rows = public if isinstance(public, Public) else Public.of(schema, public, listed.names, weight=weight)
-    rehearsal = Rehearsal.of(rows, listed, nest, seed=seed, threads=threads)
+    if not isinstance(public, Public):
+        public = Public.of(schema, public, group_columns(listed, schema), weight=weight)
+    rows: Public = public
+    rehearsal = Rehearsal.of(rows, listed, nest, bias=bias, seed=seed, threads=threads)
 
     def plan_of(choice: Choice, expected: Expected | None = None) -> Plan:
         asked = choice.levels(schema, nest)
@@ -236,6 +241,8 @@ def _advice(rehearsal: Rehearsal, plan: Plan, finished: bool) -> str:
     assert expected is not None
     if expected.worthwhile:
         said = [f"Measure: {expected}."]
+    elif rehearsal.kind == "no groups":
+        said = [f"The rehearsal saw no gain ({expected}), but it could not see how the private table differs."]
     else:
         said = [
             f"Do not touch the private data at this budget: {expected}. The public table as it is will be at "

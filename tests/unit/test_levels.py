@@ -16,6 +16,7 @@ from prade import (
     Groups,
     Level,
     Plan,
+    PradeError,
     Release,
     Schema,
     TwoStage,
@@ -183,9 +184,27 @@ def test_three_levels_with_parts_at_some_of_them():
     np.testing.assert_allclose(found[0].variance, [[v[0], 2 * v[1], 4 * v[2]]])
 
 
-def test_a_level_with_nothing_at_it_and_below_is_refused():
-    plan = plan_of(Level("STATE", A), Level("PLACE"))
-    with pytest.raises(EstimationError, match="level STATE\\+PLACE and those below it ask for no marginal"):
+def test_a_last_level_with_nothing_to_it_is_no_plan():
+    with pytest.raises(PradeError, match="the last level asks for nothing"):
+        plan_of(Level("STATE", A), Level("PLACE"))
+
+
+def test_numbers_of_rows_alone_leave_the_parents_distribution():
+    plan = plan_of(Level("STATE", A, total=1), Level("PLACE", total=1))
+    release = release_of(plan, rows_of(3), 5)
+    settings = Settings(own=0.0)
+    found = list(Descent(release, PUBLIC, settings).estimates())
+    parents = list(Descent(release, PUBLIC, settings).level(0, [PUBLIC.prior.weights], lambda each: each))
+    for each, parent in zip(found, (0, 0, 0, 1), strict=True):
+        handed = 0.95 * parents[parent].estimate.weights + 0.05 * PUBLIC.prior.weights
+        assert np.abs(each.estimate.weights - handed).max() < 1e-9
+        assert each.total > 1
+
+
+def test_what_does_not_say_how_many_rows_there_are_cannot_be_estimated():
+    some = Workload.queries(SCHEMA, ["A == 0"])
+    plan = plan_of(Level("STATE", A), Level("PLACE", some, total=0))
+    with pytest.raises(EstimationError, match="says how many rows there are"):
         list(Descent(filled(plan, lambda q, g, c: 10), PUBLIC).estimates())
 
 

@@ -75,6 +75,11 @@ def test_a_level_of_two_columns():
 def test_a_level_by_a_column_that_the_public_table_does_not_have():
     public = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE", "SEX")}, ["STATE", "PUMA"])
     assert public.within(level({"STATE": [17]}, ["STATE"])).tolist() == [-1] * 5
+    same = public.within(level({"PUMA": ["a", "b"]}, ["PUMA"])).tolist()
+    nation = {"NATION": ["US", "US"], "PUMA": ["a", "b"]}  # the same for all: it tells nothing apart
+    assert public.within(level(nation, ["NATION", "PUMA"])).tolist() == same
+    assert max(same) >= 0
+    assert public.within(level({"YEAR": [1, 2], "PUMA": ["a", "b"]}, ["YEAR", "PUMA"])).tolist() == [-1] * 5
 
 
 @pytest.mark.parametrize("texts", [["17", "17", "39", "39", "39"], ["017", "17.0", "39", "039", " 39"]])

@@ -118,7 +118,10 @@ def test_everybody_as_one_group_and_other_budgets(data):
     for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
         found = tune("x", data.schema, budget, Unit(2), [], None, data.public, seconds=0)
         assert len(found.plan.levels) == 1
-        assert "not rehearsed" in found.advice  # without group columns nothing says how far private rows may differ
+        assert "other public groups played" in found.advice  # the schema's group columns tell public groups apart
+        plain = data.schema.select(data.schema.coded)
+        found = tune("x", plain, budget, Unit(2), [], None, data.public, seconds=0)
+        assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
 
 
 def test_seconds_are_checked(data):

@@ -159,7 +159,7 @@ def _released(plan: Plan, place: Path, ledger: Ledger) -> Release:
     if release.plan != plan:
         raise DataError(f"{place} holds the release of another plan; give a folder of its own to this one")
     _paid(read_manifest(place), place, plan, ledger)
-    return release
+    return replace(release, plan=plan)  # the same questions, but its settings may be newer
 
 
 def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) -> Entry:

@@ -1,0 +1,142 @@
+"""The command line: `prade`. Each command is one stage, reads files, writes files, and can be run again.
+
+Exit codes: 0 done; 1 something is wrong with what was given (the message says what to do); 2 the command line itself
+is wrong; 3 the budget does not allow it, nothing was spent; 130 interrupted, nothing is half-written.
+
+Results go to the standard output, with `--json` as one JSON value; remarks and progress bars go to standard error.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from prade import __version__
+from prade.errors import BudgetError, PradeError
+
+WRONG, TOO_MUCH, INTERRUPTED = 1, 3, 130
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# What messages call the arguments of functions, and what the same is called here.
+OPTIONS = {
+    "again=True": "--again",
+    "skip=": "--skip",
+    "groups=": "--groups",
+    "max_values": "--max-values",
+    "max_rows is": "--max-rows-per-person is",
+    "enter it with open_dataset": "`prade measure` enters it",
+    "or enter a data set with open_dataset": "`prade measure` makes one",
+}
+
+
+class Stages(click.Group):
+    """A group that ends on prade's own errors with one screen of text and a documented exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BudgetError as error:
+            _end(ctx, str(error), TOO_MUCH)
+        except PradeError as error:
+            _end(ctx, str(error), WRONG)
+        except KeyboardInterrupt:
+            _end(ctx, "interrupted; nothing is half-written, run the command again to go on", INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+                raise
+            _end(ctx, f"{error.filename or 'a file'}: {error.strerror}; get access to it, or use another place", WRONG)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are used, not of the alphabet."""
+        return list(self.commands)
+
+
+def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
+    for said, here in OPTIONS.items():
+        message = message.replace(said, here)
+    click.echo(f"prade: {message}", err=True)
+    ctx.exit(code)
+
+
+def examples(text: str) -> Callable[[Command], Command]:
+    """An example under a command's help, as it is written here."""
+
+    def add(command: Command) -> Command:
+        command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n\b\nExample:\n{text}"
+        return command
+
+    return add
+
+
+@click.group(cls=Stages, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="prade")
+@examples(
+    "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
+    "      --levels STATE,PUMA --epsilon 1 -o release"
+)
+def prade() -> None:
+    """Synthetic microdata under differential privacy, from what is public already.
+
+    plan -> measure -> estimate -> sample; `synthesize` does all of them. Only `measure` and `synthesize` read private
+    rows and spend budget (`score` reads true rows too, and what it says is not private).
+
+    Exit codes: 0 done; 1 something is wrong with what was given; 2 the command line is wrong; 3 the budget does not
+    allow it, nothing was spent; 130 interrupted, nothing is half-written.
+
+    Completion of commands and options by the shell: eval "$(_PRADE_COMPLETE=bash_source prade)", or zsh_source, or
+    fish_source.
+    """
+
+
+def remark(text: str) -> None:
+    """Something to know that is no result: it does not get in the way of a script."""
+    click.echo(text, err=True)
+
+
+def result(value: Any, words: str, as_json: bool) -> None:
+    """The outcome, for a person or for a script."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
+
+
+def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of cells below their names, numbers to the right.
+
+    >>> print(text_table([{"STATE": 17, "share": 0.25}, {"STATE": 39, "share": 1.0}]))
+    STATE   share
+       17  0.2500
+       39  1.0000
+    """
+    if not rows:
+        return "nothing"
+    names = list(rows[0])
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    widths = [max(len(each) for each in column) for column in zip(names, *cells, strict=True)]
+    right = [all(isinstance(row[name], (int, float)) for row in rows) for name in names]
+    lines = [
+        "  ".join(
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [names, *cells]
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
+    return str(value)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point."""
+    from prade import commands, commands_release  # noqa: F401 - their import enters the commands
+
+    sys.exit(prade.main(args=None if arguments is None else list(arguments), prog_name="prade", standalone_mode=True))

@@ -1,0 +1,294 @@
+"""The commands before anything is measured: a schema, a check of the public table, a plan.
+
+Whatever is heavy is imported by the command that needs it, so that `prade --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prade.cli import Command, examples, prade, remark, result
+from prade.errors import DataError
+
+if TYPE_CHECKING:
+    from prade.groups import Groups
+    from prade.plan import Plan
+    from prade.privacy import Budget, Unit
+    from prade.public_files import PublicFiles
+    from prade.schema import Schema
+
+SHOWN = 5  # values that are named of those that do not fit
+
+as_json = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+weight = click.option("--weight", metavar="COLUMN", help="Column of the public rows' weights.")
+
+
+def columns_of(text: str) -> list[str]:
+    """Names joined by commas or plus signs: "STATE,PUMA" or "STATE+PUMA"."""
+    return [name.strip() for name in re.split("[,+]", text) if name.strip()]
+
+
+def levels_of(text: str) -> list[list[str]]:
+    """Levels are separated by commas, the columns of a level by plus signs.
+
+    >>> levels_of("STATE,PUMA+YEAR")
+    [['STATE'], ['PUMA', 'YEAR']]
+    """
+    return [columns_of(level) for level in text.split(",") if level.strip()]
+
+
+# ---------------------------------------------------------------------- schema
+
+
+@prade.group()
+@examples("  prade schema infer public.parquet --groups STATE,PUMA -o schema.toml")
+def schema() -> None:
+    """What the columns are."""
+
+
+@schema.command()
+@click.argument("public", nargs=-1, required=True)
+@click.option("-o", "--output", default="schema.toml", show_default=True, help="File to write.")
+@click.option("--groups", default="", metavar="COLUMNS", help="Columns that say the place or year, as in STATE,PUMA.")
+@click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
+@weight
+@click.option("--max-values", default=64, show_default=True, help="Most values of a categorical column.")
+@click.option("--bins", default=20, show_default=True, help="Bins of a column of many numbers.")
+@examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
+def infer(
+    public: tuple[str, ...], output: str, groups: str, skip: str, weight: str | None, max_values: int, bins: int
+) -> None:
+    """Propose a schema from PUBLIC files.
+
+    Read the proposal, and correct it from the codebook.
+    """
+    from prade.public_files import PublicFiles
+    from prade.schema import Schema
+
+    source = PublicFiles.at(public).source()
+    found = Schema.infer(
+        source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
+    )
+    found.save(output)
+    click.echo(f"{output}: {len(found.coded)} columns to estimate, {len(found.groups)} group columns")
+    remark("Values that the public table happens not to have, but a private row may have, belong in the lists.")
+
+
+# ---------------------------------------------------------------------- check
+
+
+@prade.command()
+@click.argument("public", nargs=-1, required=True)
+@click.option("--schema", "schema_file", required=True, help="Schema file.")
+@click.option("--groups", "groups_file", help="File with the public list of groups.")
+@weight
+@click.option("--epsilon", default="1", show_default=True, help="Budget for which the noise is worked out.")
+@click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
+@as_json
+@examples("  prade check --schema schema.toml --groups places.csv public.parquet")
+def check(
+    public: tuple[str, ...],
+    schema_file: str,
+    groups_file: str | None,
+    weight: str | None,
+    epsilon: str,
+    max_rows_per_person: int,
+    as_json: bool,
+) -> None:
+    """Check PUBLIC files against a schema.
+
+    Says what is in them, what does not fit, and how much noise a budget would put into counts. Spends nothing.
+    """
+    from prade.codec import outside
+    from prade.groups import Groups
+    from prade.privacy import Budget, Unit
+    from prade.public import Public
+    from prade.public_files import PublicFiles
+    from prade.schema import Schema
+    from prade.tables import read_table
+
+    declared, source = Schema.load(schema_file), PublicFiles.at(public).source()
+    listed = Groups.of(groups_file)
+    rows = Public.of(declared, source, listed.names, weight=weight)
+    unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
+    unfit = outside(declared, source)
+    parts, shape = len(declared.coded), declared.shape(declared.coded)
+    unit, budget = Unit(max_rows_per_person), Budget.pure(epsilon)
+    scale = float(budget.noise_scale(unit.rows * parts, unit.rows**2 * parts))
+    found = {
+        "rows": len(rows),
+        "columns": dict(zip(declared.coded, shape, strict=True)),
+        "not_in_schema": unknown,
+        "outside": {name: {str(value): number for value, number in cells.items()} for name, cells in unfit.items()},
+        "groups": len(listed),
+        "public_groups": len(rows.groups),
+        "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
+    }
+    words = [
+        f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
+        f"{len(listed):,} groups to estimate, {len(rows.groups):,} among the public rows",
+        *([f"not in the schema, and left out: {', '.join(unknown)}"] if unknown else []),
+        *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
+        "everything fits the schema" if not unfit else "what does not fit follows the column's policy",
+        f"all {parts} one-way tables of every group for {budget}: noise of Laplace scale {scale:,.4g} in each count",
+    ]
+    result(found, "\n".join(words), as_json)
+
+
+def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
+    most = sorted(cells.items(), key=lambda each: -each[1])
+    named = ", ".join("missing" if value is None else str(value)[:30] for value, _ in most[:SHOWN])
+    more = f" and {len(most) - SHOWN} more" if len(most) > SHOWN else ""
+    number = sum(cells.values())
+    return f"{name}: {number:,} rows ({number / rows:.2%}) do not fit the schema: {named}{more}"
+
+
+# ---------------------------------------------------------------------- plan
+
+
+def planning(command: Command) -> Command:
+    """The options by which a plan is made."""
+    options = [
+        click.option("--schema", "schema_file", required=True, help="Schema file."),
+        click.option("--public", multiple=True, required=True, help="File of public rows; may be given several times."),
+        weight,
+        click.option("--groups", "groups_file", help="File with the public list of groups, one row a group."),
+        click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
+        click.option("--epsilon", required=True, help="Privacy budget, as in 1 or 0.1 or 1/3."),
+        click.option("--delta", help="With it, (epsilon, delta) differential privacy and Gaussian noise."),
+        click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
+        click.option("--person-id", metavar="COLUMN", help="Column that says whose row it is: the bound is enforced."),
+        click.option(
+            "--dataset",
+            default="private",
+            show_default=True,
+            help="Name under which the ledger knows the private table.",
+        ),
+        click.option(
+            "--tune/--no-tune", default=True, help="Choose by rehearsal on the public rows, or take the simplest."
+        ),
+        click.option("--seconds", default=120.0, show_default=True, help="Time for the rehearsals."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan shall be for: the options, read and checked."""
+
+    dataset: str
+    schema: Schema
+    budget: Budget
+    unit: Unit
+    levels: list[list[str]]
+    groups: Groups
+    public: PublicFiles
+
+    @classmethod
+    def of(
+        cls,
+        schema_file: str,
+        public: tuple[str, ...],
+        weight: str | None,
+        groups_file: str | None,
+        levels: str,
+        epsilon: str,
+        delta: str | None,
+        max_rows_per_person: int,
+        person_id: str | None,
+        dataset: str,
+    ) -> Wanted:
+        """From the options as they were typed."""
+        from prade.groups import Groups
+        from prade.privacy import Budget, Unit
+        from prade.public_files import PublicFiles
+        from prade.schema import Schema
+
+        nest = levels_of(levels)
+        if bool(nest) != bool(groups_file):
+            raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
+        return cls(
+            dataset,
+            Schema.load(schema_file),
+            Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta),
+            Unit(max_rows_per_person, person_id=person_id),
+            nest,
+            Groups.of(groups_file),
+            PublicFiles.at(public, weight),
+        )
+
+    def plan(self, tune: bool, seconds: float) -> Plan:
+        """The plan, tuned or the simplest: all one-way tables of the last level."""
+        from prade.plan import Level, Plan
+        from prade.public import Public
+        from prade.workload import Workload
+
+        nest: list[list[str]] = self.levels or [[]]
+        *above, last = nest
+        asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(self.schema, 1))]
+        # Made in any case, because it finds in no time what is wrong with the options.
+        simple = Plan(self.dataset, self.schema, self.budget, self.unit, asked, self.groups, public=self.public)
+        rows = Public.of(self.schema, self.public.source(), self.groups.names, weight=self.public.weight)
+        if not tune:
+            return simple
+        from prade.progress import progress_bar
+        from prade.tune import tune as rehearse
+
+        with progress_bar() as progress:
+            tuned = rehearse(
+                self.dataset,
+                self.schema,
+                self.budget,
+                self.unit,
+                nest,
+                self.groups,
+                rows,
+                seconds=seconds,
+                progress=progress,
+            )
+        remark(tuned.advice)
+        return tuned.plan.with_public(self.public)
+
+    def check(self, plan: Plan, place: str) -> None:
+        """Refuse to go on with a plan that was made for something else."""
+        nested: list[str] = []
+        names = []
+        for level in self.levels or [[]]:
+            nested += [name for name in level if name not in nested]
+            names.append(tuple(nested))
+        pairs: dict[str, tuple[Any, Any]] = {
+            "--dataset": (self.dataset, plan.dataset),
+            "--schema": (self.schema, plan.schema),
+            "--epsilon or --delta": (self.budget, plan.budget),
+            "--max-rows-per-person or --person-id": (self.unit, plan.unit),
+            "--groups": (self.groups, plan.groups),
+            "--levels": (names, [level.by for level in plan.levels]),
+        }
+        for option, (wanted, found) in pairs.items():
+            if wanted != found:
+                raise DataError(
+                    f"{place} was made with another {option}: give what it was made with, or another folder for -o"
+                )
+
+
+@prade.command()
+@planning
+@click.option("-o", "--output", default="plan.toml", show_default=True, help="File to write.")
+@examples(
+    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
+    "      --epsilon 1 -o plan.toml"
+)
+def plan(output: str, tune: bool, seconds: float, **options: Any) -> None:
+    """Decide what to ask, from public data only.
+
+    Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
+    """
+    made = Wanted.of(**options).plan(tune, seconds)
+    made.save(output)
+    click.echo(f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}")

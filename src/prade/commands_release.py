@@ -1,0 +1,341 @@
+"""The commands that measure, and those that work on a release: estimate, sample, answer, score, ledger, synthesize."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prade.cli import Command, examples, prade, remark, result, text_table
+from prade.commands import Wanted, as_json, columns_of, planning
+from prade.errors import DataError
+
+if TYPE_CHECKING:
+    from prade.estimates import Estimates
+    from prade.ledger import Ledger
+    from prade.plan import Plan
+    from prade.public_files import PublicFiles
+    from prade.release import Release
+
+LEDGER, SYNTHETIC = "prade.ledger", "synthetic.parquet"
+
+public_again = click.option(
+    "--public", multiple=True, help="Where the public files are now, if they are not where the plan says."
+)
+
+
+def spending(command: Command) -> Command:
+    """The options of whatever spends."""
+    options = [
+        click.option("--ledger", "ledger_file", help=f"Ledger file; {LEDGER} beside the release when not given."),
+        click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
+        click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+# ---------------------------------------------------------------------- measure
+
+
+@prade.command()
+@click.argument("plan_file", metavar="PLAN")
+@click.argument("private")
+@click.option("-o", "--output", required=True, metavar="RELEASE", help="Folder to make.")
+@spending
+@as_json
+@examples("  prade measure plan.toml private.parquet -o release --ledger agency.ledger --cap 4")
+def measure(plan_file: str, private: str, output: str, as_json: bool, **options: Any) -> None:
+    """Ask the PRIVATE table, once: this spends.
+
+    Counts what the PLAN says, adds noise, writes the RELEASE folder, and enters the cost in the ledger. Run again, it
+    finds the release and spends nothing. PRIVATE is a file, a pattern of files in quotes, duckdb://file.db/table, or
+    an Ibis address with /table at its end.
+    """
+    from prade.plan import Plan
+
+    found, words = _measured(Plan.load(plan_file), private, output, **options)
+    result(found, words, as_json)
+
+
+def _measured(
+    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, again: bool
+) -> tuple[dict[str, Any], str]:
+    """Measure; the outcome for a script and for a person."""
+    from prade.ledger_entering import EnteringLedger
+    from prade.measure import measure as ask
+
+    place = Path(ledger_file) if ledger_file else Path(output).absolute().parent / LEDGER
+    ledger = EnteringLedger.of(place, plan, cap)
+    before = len(ledger.entries(plan.dataset))
+    release = ask(plan, private, output, ledger, again=again)
+    if ledger.entered:
+        remark(
+            f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
+            + ("" if cap else ", the plan's own budget (--cap sets another, once)")
+        )
+    spent = len(ledger.entries(plan.dataset)) > before
+    left = ledger.remaining(plan.dataset)
+    found = {
+        "release": output,
+        "dataset": plan.dataset,
+        "plan": release.plan.hash,
+        "spent": plan.budget.to_dict() if spent else None,
+        "remaining": left.to_dict(),
+        "ledger": str(place),
+        "promise": plan.unit.promise(),
+    }
+    price = f"spent {plan.budget}" if spent else "nothing was spent, for this was measured before"
+    return found, f"{output}: {price}\n{left} left for {plan.dataset!r} in {place}\n{plan.unit.promise()}"
+
+
+# ---------------------------------------------------------------------- from a release
+
+
+@prade.command()
+@click.argument("release_folder", metavar="RELEASE")
+@public_again
+@examples("  prade estimate release")
+def estimate(release_folder: str, public: tuple[str, ...]) -> None:
+    """Estimate every group of a RELEASE.
+
+    The estimates are kept in its folder. Spends nothing.
+    """
+    from collections import Counter
+
+    from prade.release import Release
+
+    estimates = _estimates(Release.load(release_folder), public)
+    for level, found in zip(estimates.plan.levels, estimates.levels, strict=True):
+        status = ", ".join(f"{number} {name}" for name, number in Counter(found.status).most_common())
+        click.echo(f"{level.name}: {len(found.totals):,} groups, {found.totals.sum():,.0f} rows ({status})")
+
+
+def _estimates(release: Release, given: tuple[str, ...]) -> Estimates:
+    import os
+
+    from prade.progress import progress_bar
+    from prade.public import Public
+    from prade.synthesize import estimates_of
+
+    files = _public(release.plan, given)
+    rows = Public.of(release.plan.schema, files.source(), release.plan.groups.names, weight=files.weight)
+    with progress_bar() as progress:
+        return estimates_of(release, rows, threads=os.cpu_count() or 1, progress=progress)
+
+
+def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
+    """The public files: those given now, or those that the plan remembers."""
+    from prade.public_files import PublicFiles
+
+    if given:
+        return PublicFiles.at(given, plan.public.weight if plan.public else None)
+    if plan.public is None:
+        raise DataError("the release's plan does not say where the public table is: give it with --public")
+    return plan.public
+
+
+@prade.command()
+@click.argument("release_folder", metavar="RELEASE")
+@public_again
+@click.option("--seed", default=0, show_default=True, help="The same seed draws the same rows.")
+@click.option("-o", "--output", help=f"File to write, parquet or CSV by its name; RELEASE/{SYNTHETIC} when not given.")
+@examples("  prade sample release --seed 1 -o synthetic.csv")
+def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str | None) -> None:
+    """Draw synthetic rows from a RELEASE.
+
+    For every group, with values like the public table's. Spends nothing.
+    """
+    from prade.release import Release
+
+    _sampled(Release.load(release_folder), public, seed, output or str(Path(release_folder) / SYNTHETIC))
+
+
+def _sampled(release: Release, given: tuple[str, ...], seed: int, output: str) -> None:
+    from prade.progress import progress_bar
+    from prade.synthesize import synthesize as drawn
+    from prade.tables import write_table
+
+    files = _public(release.plan, given)
+    with progress_bar() as progress:
+        table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
+    write_table(table, output)
+    click.echo(f"{output}: {table.num_rows:,} rows, {table.num_columns} columns")
+
+
+@prade.command()
+@click.argument("release_folder", metavar="RELEASE")
+@click.argument("query")
+@click.option("--by", default="", metavar="COLUMNS", help="Group columns to answer by, as in STATE+PUMA.")
+@public_again
+@as_json
+@examples('  prade answer release "AGEP >= 65 and SEX == 2" --by PUMA')
+def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as_json: bool) -> None:
+    """Answer a QUERY from a RELEASE.
+
+    How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
+    """
+    from prade.estimates import ESTIMATES
+    from prade.release import Release
+
+    release = Release.load(release_folder)
+    kept = (release.path / ESTIMATES).exists() and not public
+    found = (release.estimates() if kept else _estimates(release, public)).answer(query, columns_of(by))
+    rows = found.to_pylist()
+    result(rows, text_table(rows), as_json)
+
+
+# ---------------------------------------------------------------------- score
+
+
+@prade.command()
+@click.argument("truth")
+@click.argument("synthetic")
+@click.option("--schema", "schema_file", required=True, help="Schema file.")
+@click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
+@click.option("--groups", "groups_file", help="File with the public list of groups; without it, those in the tables.")
+@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
+@click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
+@as_json
+@examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
+def score(
+    truth: str,
+    synthetic: str,
+    schema_file: str,
+    by: str,
+    groups_file: str | None,
+    pairs: str,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Score SYNTHETIC rows against the TRUTH.
+
+    The score of the NIST contest, made of true rows: what it says is not private.
+    """
+    from prade.evaluate import CONTEST_SEED
+    from prade.evaluate import score as scored
+    from prade.schema import Schema
+
+    if pairs != "all" and not pairs.isdigit():
+        raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
+    found = scored(
+        truth,
+        synthetic,
+        Schema.load(schema_file),
+        columns_of(by),
+        groups=groups_file,
+        pairs="all" if pairs == "all" else int(pairs),
+        seed=CONTEST_SEED if seed is None else seed,
+    )
+    remark("A score is made of true rows and is not differentially private: do not publish it for private ones.")
+    result(found.to_dict(), str(found), as_json)
+
+
+# ---------------------------------------------------------------------- ledger
+
+
+@prade.group()
+@examples("  prade ledger show agency.ledger")
+def ledger() -> None:
+    """What was spent, on which data set, and what is left."""
+
+
+@ledger.command("list")
+@click.argument("file", default=LEDGER)
+@as_json
+@examples("  prade ledger list agency.ledger --json")
+def list_(file: str, as_json: bool) -> None:
+    """The data sets of a ledger FILE: cap, spent, left."""
+    rows = [_account(_ledger(file), name) for name in _names(file)]
+    shown = [{key: row[key] for key in ("dataset", "entries", "cap", "spent", "remaining")} for row in rows]
+    words = [{**row, **{key: _amounts(row[key]) for key in ("cap", "spent", "remaining")}} for row in shown]
+    result(shown, text_table(words), as_json)
+
+
+@ledger.command()
+@click.argument("file", default=LEDGER)
+@click.option("--dataset", help="One data set only.")
+@as_json
+@examples("  prade ledger show agency.ledger --dataset private")
+def show(file: str, dataset: str | None, as_json: bool) -> None:
+    """The account of a ledger FILE: under which promise, what was asked, what it cost, what remains."""
+    names = [dataset] if dataset else _names(file)
+    found = []
+    for name in names:
+        account = _account(_ledger(file), name)
+        entries = [{**vars(entry), "cost": entry.cost.to_dict()} for entry in _ledger(file).entries(name)]
+        found.append({**account, "entries": entries})
+    result(found, "\n\n".join(_ledger(file).account(name) for name in names), as_json)
+
+
+def _ledger(file: str) -> Ledger:
+    from prade.ledger import Ledger
+
+    return Ledger(file)
+
+
+def _names(file: str) -> list[str]:
+    return [dataset.name for dataset in _ledger(file).datasets()]
+
+
+def _account(ledger: Ledger, name: str) -> dict[str, Any]:
+    home, left = ledger.dataset(name), ledger.remaining(name)
+    return {
+        "dataset": name,
+        "promise": home.unit.promise(),
+        "cap": home.cap.to_dict(),
+        "spent": (home.cap - left).to_dict(),
+        "remaining": left.to_dict(),
+        "entries": len(ledger.entries(name)),
+    }
+
+
+def _amounts(budget: dict[str, str]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in budget.items() if name != "kind")
+
+
+# ---------------------------------------------------------------------- all in one
+
+
+@prade.command()
+@click.argument("private")
+@planning
+@click.option("-o", "--output", required=True, metavar="RELEASE", help="Folder to make.")
+@spending
+@click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
+@examples(
+    "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
+    "      --levels STATE,PUMA --epsilon 1 -o release"
+)
+def synthesize(
+    private: str,
+    output: str,
+    ledger_file: str | None,
+    cap: str | None,
+    again: bool,
+    seed: int,
+    tune: bool,
+    seconds: float,
+    **options: Any,
+) -> None:
+    """Plan, measure, estimate and sample: this spends.
+
+    The plan is kept beside the folder, as RELEASE.plan.toml: a run that broke off goes on with it, and pays once.
+    """
+    from prade.plan import Plan
+    from prade.release import PLAN, Release
+
+    wanted = Wanted.of(**options)
+    beside = Path(f"{Path(output).absolute()}.plan.toml")
+    kept = next((file for file in (Path(output) / PLAN, beside) if file.exists()), None)
+    if kept is not None:
+        made = Plan.load(kept)
+        wanted.check(made, str(kept))
+    else:
+        made = wanted.plan(tune, seconds)
+        made.save(beside)
+    click.echo(made.describe())
+    click.echo(_measured(made, private, output, ledger_file, cap, again)[1])
+    _sampled(Release.load(output), options["public"], seed, str(Path(output) / SYNTHETIC))

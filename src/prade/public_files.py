@@ -1,0 +1,70 @@
+"""Where the public table is: one file or several, remembered by the plan so that nobody has to name them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prade.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class PublicFiles:
+    """Files of public rows, the same columns in each, and the column of their weights, if there is one.
+
+    >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
+    'PWGTP'
+    """
+
+    files: tuple[str, ...]
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
+        if not texts or not self.files:
+            raise DataError(f"files is {self.files!r}; give the paths of the public files as texts, at least one")
+        if self.weight is not None and not (isinstance(self.weight, str) and self.weight):
+            raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or leave it out")
+
+    @classmethod
+    def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
+        """The files at these paths, from wherever they are looked for later."""
+        return cls(tuple(str(Path(path).absolute()) for path in paths), weight)
+
+    def source(self) -> Any:
+        """What is read as one table: the file's path, or the rows of all files one below the other."""
+        for file in self.files:
+            if not Path(file).is_file():
+                raise DataError(f"there is no public file {file}; if it was moved, say where it is with --public")
+        return self.files[0] if len(self.files) == 1 else _below_each_other(self.files)
+
+
+def _below_each_other(files: tuple[str, ...]) -> pa.Table:
+    import pyarrow as pa
+
+    from prade.tables import plain_cells, read_table
+
+    tables = [read_table(file) for file in files]
+    names = tables[0].column_names
+    for file, table in zip(files, tables, strict=True):
+        if set(table.column_names) != set(names):
+            odd = sorted(set(table.column_names) ^ set(names))
+            raise DataError(
+                f"{files[0]} and {file} have different columns ({', '.join(odd[:5])} in one only): public files need "
+                "the same columns"
+            )
+    plain = [pa.table({name: plain_cells(table[name]) for name in names}) for table in tables]
+    try:
+        return pa.concat_tables(plain, promote_options="permissive")
+    except pa.ArrowException:
+        differing = [name for name in names if len({str(table.schema.field(name).type) for table in plain}) > 1]
+        raise DataError(
+            f"the public files have {', '.join(differing[:5])} in types that do not go together (numbers and texts): "
+            "convert one of them"
+        ) from None

@@ -1,0 +1,414 @@
+"""The command line: from two files to synthetic rows, and what it says and leaves when something is wrong."""
+
+import json
+import subprocess
+import sys
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Ledger, Plan, Schema, cli, commands, commands_release
+from prade.datasets import census_like
+from prade.public_files import PublicFiles
+from prade.tables import read_table, write_table
+
+SECRET = "Atlantis"  # a place and a value that only private rows have
+COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]
+SPENT = "spent epsilon = 2"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A public table in two files, a private one, a schema and a list of groups, as a user has them."""
+    folder = tmp_path_factory.mktemp("files")
+    data = census_like(persons=1_500, places_per_state=2, years=(2023, 2024), seed=3)
+    public, private = data.public.select(COLUMNS), data.private.select(COLUMNS)
+    odd = pa.table({**private.slice(0, 1).to_pydict(), "PLACE": [SECRET], "MARITAL": [SECRET]}, schema=private.schema)
+    write_table(public.slice(0, 1_000), folder / "public1.parquet")
+    write_table(public.slice(1_000), folder / "public2.parquet")
+    write_table(pa.concat_tables([private, odd]), folder / "private.parquet")
+    write_table(data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([]), folder / "g.csv")
+    data.schema.select(COLUMNS[1:]).save(folder / "schema.toml")
+    return folder
+
+
+def planning(files, *more, epsilon="2"):
+    given = ["--schema", files / "schema.toml", "--groups", files / "g.csv", "--levels", "STATE,PLACE"]
+    given += ["--public", files / "public1.parquet", "--public", files / "public2.parquet", "--epsilon", epsilon]
+    return [*given, "--max-rows-per-person", 2, "--person-id", "PERSON", "--no-tune", *more]
+
+
+def call(*arguments, code=0):
+    """Run a command; its exit code is as expected, and it never shows a traceback or a private value."""
+    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
+    assert done.exit_code == code, done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert "Traceback" not in done.output
+    assert SECRET not in done.output
+    return done
+
+
+def complaint(*arguments, code=1):
+    """What a command says when it fails: nothing on the standard output, one screen on the other."""
+    done = call(*arguments, code=code)
+    assert done.stdout == ""
+    assert len(done.stderr) < 1_000
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def plan_file(files, tmp_path_factory):
+    place = tmp_path_factory.mktemp("plan") / "plan.toml"
+    call("plan", *planning(files), "-o", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def release(files, plan_file, tmp_path_factory):
+    place = tmp_path_factory.mktemp("measured") / "release"
+    done = call("measure", plan_file, files / "private.parquet", "-o", place, "--cap", 3)
+    assert SPENT in done.stdout
+    assert "entered with the cap epsilon = 3" in done.stderr
+    call("estimate", place)
+    return place
+
+
+# ---------------------------------------------------------------- the whole way
+
+
+def test_from_two_files_to_synthetic_rows(release):
+    done = call("sample", release, "--seed", 1)
+    table = read_table(release / "synthetic.parquet")
+    assert f"{table.num_rows:,} rows" in done.stdout
+    assert table.column_names == COLUMNS
+    assert table.num_rows > 1_000
+    assert not pc.any(pc.equal(table["PLACE"], SECRET)).as_py()
+
+
+def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_path):
+    for name, seed in (("a.csv", 4), ("b.csv", 4), ("c.csv", 5)):
+        call("sample", release, "--seed", seed, "-o", tmp_path / name)
+    first, second, other = ((tmp_path / name).read_text() for name in ("a.csv", "b.csv", "c.csv"))
+    assert first == second != other
+
+
+def test_nothing_in_the_release_is_private(release):
+    found = [file for file in release.rglob("*") if file.is_file()]
+    assert len(found) >= 6
+    assert [file.name for file in found if SECRET.encode() in file.read_bytes()] == []
+
+
+def test_measuring_again_spends_nothing(release, plan_file, files):
+    before = Ledger(release.parent / "prade.ledger").entries("private")
+    done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json")
+    found = json.loads(done.stdout)
+    assert found["spent"] is None
+    assert found["remaining"] == Budget.pure(1).to_dict()
+    assert Ledger(release.parent / "prade.ledger").entries("private") == before
+    assert len(before) == 1
+
+
+def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path):
+    place = tmp_path / "all"
+    arguments = ["synthesize", files / "private.parquet", *planning(files), "-o", place]
+    first = call(*arguments)
+    assert SPENT in first.stdout
+    assert "the plan's own budget" in first.stderr
+    rows = (place / "synthetic.parquet").read_bytes()
+    (place / "synthetic.parquet").unlink()
+    second = call(*arguments)
+    assert "nothing was spent" in second.stdout
+    assert (place / "synthetic.parquet").read_bytes() == rows
+    other = complaint("synthesize", files / "private.parquet", *planning(files, epsilon="1"), "-o", place)
+    assert "another --epsilon or --delta" in other
+    assert len(Ledger(tmp_path / "prade.ledger").entries("private")) == 1
+
+
+def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path):
+    """Otherwise a plan tuned anew could be paid for beside the one that was."""
+    missing = complaint_after_plan(files, tmp_path)
+    assert "no file" in missing
+    kept = (tmp_path / "r.plan.toml").read_bytes()
+    call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
+    assert (tmp_path / "r.plan.toml").read_bytes() == kept
+    assert Plan.load(tmp_path / "r" / "plan.toml") == Plan.load(tmp_path / "r.plan.toml")
+
+
+def complaint_after_plan(files, tmp_path):
+    done = call("synthesize", tmp_path / "none.parquet", *planning(files), "-o", tmp_path / "r", code=1)
+    assert not (tmp_path / "prade.ledger").exists()
+    return done.stderr
+
+
+def test_tuning_says_what_to_expect(files, tmp_path):
+    given = [each for each in planning(files) if each != "--no-tune"]
+    done = call("plan", *given, "--seconds", 0, "-o", tmp_path / "tuned.toml")
+    assert "expected error" in done.stdout
+    plan = Plan.load(tmp_path / "tuned.toml")
+    assert plan.expected is not None
+    assert len(plan.public.files) == 2
+
+
+def test_a_delta_buys_gaussian_noise(files, tmp_path):
+    done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
+    assert "Gaussian scale" in done.stdout
+    call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", "--cap", 4)
+    assert Ledger(tmp_path / "prade.ledger").dataset("private").cap == Budget.approx(4, "2e-9")
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_answers_are_a_table_or_json(release):
+    said = call("answer", release, "AGE >= 65", "--by", "STATE").stdout.splitlines()
+    assert said[0].split() == ["STATE", "count", "share"]
+    rows = json.loads(call("answer", release, "AGE >= 65", "--by", "STATE", "--json").stdout)
+    assert len(said) == len(rows) + 1 == 3
+    assert all(0 < row["share"] < 1 for row in rows)
+    whole = json.loads(call("answer", release, "AGE >= 65", "--json").stdout)
+    assert whole[0]["count"] == pytest.approx(sum(row["count"] for row in rows))
+
+
+def test_scores_are_words_or_json(release, files):
+    call("sample", release)
+    given = ["score", files / "private.parquet", release / "synthetic.parquet", "--schema", files / "schema.toml"]
+    given += ["--groups", files / "g.csv", "--by", "STATE+PLACE", "--pairs", "all"]
+    done = call(*given)
+    assert "NIST score" in done.stdout
+    assert "not differentially private" in done.stderr
+    found = json.loads(call(*given, "--json").stdout)
+    assert 0 < found["mean"] < 1
+    assert len(found["pairs"]) == 3
+    drawn = json.loads(call(*given[:-1], 2, "--seed", 0, "--json").stdout)
+    assert len(drawn["pairs"]) == 2
+
+
+def test_the_ledger_is_words_or_json(release):
+    file = release.parent / "prade.ledger"
+    assert "spent      epsilon = 2" in call("ledger", "show", file).stdout
+    shown = json.loads(call("ledger", "show", file, "--dataset", "private", "--json").stdout)
+    assert shown[0]["entries"][0]["cost"] == Budget.pure(2).to_dict()
+    assert "epsilon 3" in call("ledger", "list", file).stdout
+    listed = json.loads(call("ledger", "list", file, "--json").stdout)
+    assert listed[0]["remaining"] == Budget.pure(1).to_dict()
+    assert "no data set 'privat'" in complaint("ledger", "show", file, "--dataset", "privat")
+    assert "open_dataset" not in complaint("ledger", "show", release / "none.ledger")
+
+
+def test_a_check_names_what_does_not_fit(files, tmp_path):
+    table = read_table(files / "public1.parquet")
+    sexes = pc.if_else(pc.equal(table["SEX"], 1), 9, table["SEX"]).cast(pa.int32())
+    write_table(table.set_column(table.column_names.index("SEX"), "SEX", sexes), tmp_path / "odd.parquet")
+    given = ["check", "--schema", files / "schema.toml", "--groups", files / "g.csv"]
+    assert "everything fits" in call(*given, files / "public1.parquet", files / "public2.parquet").stdout
+    assert "SEX: " in call(*given, tmp_path / "odd.parquet").stdout
+    found = json.loads(call(*given, tmp_path / "odd.parquet", "--json", "--epsilon", "1/2").stdout)
+    assert found["outside"]["SEX"] == {"9": pc.sum(pc.equal(table["SEX"], 1)).as_py()}
+    assert found["not_in_schema"] == ["PERSON"]
+    assert found["one_way"]["laplace_scale"] == 2 * 3  # three parts at epsilon 1/2
+
+
+def test_an_inferred_schema_is_a_schema(files, tmp_path):
+    place = tmp_path / "schema.toml"
+    call("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "--skip", "PERSON", "-o", place)
+    schema = Schema.load(place)
+    assert schema.groups == ("STATE", "PLACE")
+    assert schema.coded == ("AGE", "SEX", "MARITAL")
+    assert "--skip" in complaint(
+        "schema", "infer", files / "public1.parquet", "--max-values", 2, "-o", tmp_path / "none.toml"
+    )
+    assert not (tmp_path / "none.toml").exists()
+
+
+def commands_of(group, before=()):
+    for name, command in group.commands.items():
+        yield from commands_of(command, (*before, name)) if isinstance(command, click.Group) else [(*before, name)]
+
+
+@pytest.mark.parametrize("names", [(), *commands_of(cli.prade)], ids="-".join)
+def test_help_has_an_example(names):
+    said = call(*names, "--help").stdout
+    assert f"Example:\n    prade {' '.join(names)}".rstrip() in said
+    assert "\n  Options" not in said.partition("Example:")[0]
+
+
+def test_every_command_is_entered():
+    assert commands.plan.name == "plan"
+    names = {"schema", "check", "plan", "measure", "estimate", "sample", "answer", "score", "ledger", "synthesize"}
+    assert set(cli.prade.commands) == names
+    assert commands_release.measure in cli.prade.commands.values()
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom prade.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('numpy', 'pyarrow', 'numba', 'rich', 'ibis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# ---------------------------------------------------------------- when something is wrong
+
+
+def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
+    """Another plan for the same people, in the same ledger: 1 is left of 3."""
+    call("plan", *planning(files, epsilon="1.5"), "-o", tmp_path / "more.toml")
+    ledger = release.parent / "prade.ledger"
+    arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    said = complaint(*arguments, "--ledger", ledger, code=cli.TOO_MUCH)
+    assert "has epsilon = 1 (pure differential privacy) left" in said
+    assert not (tmp_path / "r").exists()
+    assert Ledger(ledger).remaining("private") == Budget.pure(1)
+
+
+def test_a_cap_below_the_plans_budget_is_exit_code_3_and_makes_no_ledger(files, plan_file, tmp_path):
+    arguments = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "r", "--cap", 1]
+    assert "nothing was spent" in complaint(*arguments, code=cli.TOO_MUCH)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cap_in_epsilon_is_no_measure_of_a_budget_without_any(files, tmp_path):
+    call("plan", *planning(files, "--delta", "1e-3", epsilon="0"), "-o", tmp_path / "p.toml")
+    arguments = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    assert "leave --cap out" in complaint(*arguments, "--cap", 1)
+    call(*arguments)
+
+
+def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
+    arguments = ["measure", plan_file, files / "private.parquet", "--ledger", tmp_path / "l", "-o"]
+    call(*arguments, tmp_path / "one", "--cap", 4)
+    said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
+    assert "say --again" in said
+    call(*arguments, tmp_path / "two", "--again")
+    assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
+    assert "a cap is set once" in complaint(*arguments, tmp_path / "three", "--cap", 9)
+
+
+def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_path):
+    """Neither a folder nor a ledger, in which a data set would have its cap for good."""
+    write_table(read_table(files / "private.parquet").drop_columns(["SEX"]), tmp_path / "short.parquet")
+    before = sorted(tmp_path.iterdir())
+    said = complaint("measure", plan_file, tmp_path / "short.parquet", "-o", tmp_path / "r")
+    assert "no column 'SEX'" in said
+    assert "check the path" in complaint("measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r")
+    assert "make it first" in complaint("measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"--epsilon": "0"}, "the budget is zero"),
+        ({"--epsilon": "-1"}, "never negative"),
+        ({"--epsilon": "much"}, "epsilon is 'much'"),
+        ({"--levels": "STATE,PLAZE"}, "no column 'PLAZE'"),
+        ({"--schema": "none.toml"}, "no schema file at none.toml"),
+        ({"--groups": "none.csv"}, "no file none.csv"),
+        ({"--public": "none.parquet"}, "there is no public file"),
+        ({"--max-rows-per-person": "0"}, "--max-rows-per-person is 0"),
+        ({"--delta": "1"}, "delta is 1"),
+        ({"--output": "no/such/folder/plan.toml"}, "make it first"),
+    ],
+)
+def test_wrong_options_of_a_plan_are_explained(files, tmp_path, change, expected):
+    arguments = [str(each) for each in planning(files, "--output", tmp_path / "plan.toml")]
+    for option, value in change.items():
+        place = arguments.index(option) if option in arguments else len(arguments)
+        arguments[place : place + 2] = [option, value]
+    assert expected in complaint("plan", *arguments)
+    assert not (tmp_path / "plan.toml").exists()
+
+
+def test_a_wrong_command_line_is_exit_code_2(files):
+    assert "No such command" in complaint("plam", code=2)
+    assert "--epsilon" in complaint("plan", "--schema", "s", "--public", "p", code=2)
+    given = ["--schema", files / "schema.toml", "--public", files / "public1.parquet", "--epsilon", 1]
+    assert "go together" in complaint("plan", *given, "--levels", "STATE", code=2)
+    assert "--pairs" in complaint("score", "a", "b", "--schema", "s", "--by", "P", "--pairs", "some", code=2)
+
+
+def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
+    for command in ("estimate", "sample"):
+        assert "is no release" in complaint(command, tmp_path)
+    assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
+    assert "AGEE" in complaint("answer", release, "AGEE > 3")
+
+
+def test_an_interruption_is_exit_code_130(monkeypatch, release):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands_release, "_sampled", stop)
+    assert "run the command again" in complaint("sample", release, code=cli.INTERRUPTED)
+
+
+def test_a_place_that_may_not_be_written_to_is_named(monkeypatch, release):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "/somewhere/synthetic.parquet")
+
+    monkeypatch.setattr(commands_release, "_sampled", refuse)
+    assert "/somewhere/synthetic.parquet: Permission denied; get access" in complaint("sample", release)
+
+
+# ---------------------------------------------------------------- the public files that a plan remembers
+
+
+def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
+    moved = [tmp_path / "p1.parquet", tmp_path / "p2.parquet"]
+    for number, file in enumerate(moved, start=1):
+        file.write_bytes((files / f"public{number}.parquet").read_bytes())
+    arguments = [str(each) for each in planning(files)]
+    for number, file in enumerate(moved, start=1):
+        arguments[arguments.index(str(files / f"public{number}.parquet"))] = str(file)
+    call("plan", *arguments, "-o", tmp_path / "plan.toml")
+    call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
+    for file in moved:
+        file.unlink()
+    assert "say where it is with --public" in complaint("estimate", tmp_path / "r")
+    again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
+    call("sample", tmp_path / "r", *again)
+    call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
+
+
+def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
+    plan = Plan.load(plan_file)
+    elsewhere = plan.with_public(PublicFiles(("/elsewhere.csv",), "WEIGHT"))
+    assert elsewhere.hash == plan.hash
+    assert plan.with_public(None).public is None
+    assert plan.public is not None
+    text = elsewhere.to_toml()
+    assert '[public]\nfiles = ["/elsewhere.csv"]\nweight = "WEIGHT"\n' in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ('files = "a.csv"', "public: files is 'a.csv'; write a list"),
+        ("files = []", "public: files is"),
+        ("files = [1]", "public: files is"),
+        ('files = ["a.csv"]\nweight = 3', "public: weight is 3"),
+        ('file = ["a.csv"]', "public: unknown key 'file'"),
+    ],
+)
+def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):
+    head, _, tail = plan_file.read_text().partition("[public]\n")
+    rest = tail.partition("\n\n")[2]
+    (tmp_path / "plan.toml").write_text(f"{head}[public]\n{wrong}\n\n{rest}")
+    said = complaint("measure", tmp_path / "plan.toml", "private.parquet", "-o", tmp_path / "r")
+    assert expected in said
+
+
+def test_public_files_need_the_same_columns_and_types(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,x\n")
+    (tmp_path / "b.csv").write_text("B,A\ny,2.5\n")
+    (tmp_path / "c.csv").write_text("A,C\n1,x\n")
+    (tmp_path / "d.csv").write_text("A,B\nz,x\n")
+    both = PublicFiles.at([tmp_path / "a.csv", tmp_path / "b.csv"]).source()
+    assert both.to_pydict() == {"A": [1.0, 2.5], "B": ["x", "y"]}
+    for name, expected in (("c.csv", r"different columns \(B, C"), ("d.csv", "A in types that do not go together")):
+        with pytest.raises(ValueError, match=expected):
+            PublicFiles.at([tmp_path / "a.csv", tmp_path / name]).source()
