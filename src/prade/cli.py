@@ -11,14 +11,16 @@ from __future__ import annotations
 import errno
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
 from prade import __version__
-from prade.errors import BudgetError, PradeError
+from prade.errors import BudgetError, DataError, PradeError
 
 WRONG, TOO_MUCH, INTERRUPTED = 1, 3, 130
 
@@ -32,7 +34,7 @@ OPTIONS = {
     "max_values": "--max-values",
     "max_rows is": "--max-rows-per-person is",
     "enter it with open_dataset": "`prade measure` enters it",
-    "or enter a data set with open_dataset": "`prade measure` makes one",
+    ", or enter a data set with open_dataset": "; `prade measure` makes one",
 }
 
 
@@ -103,6 +105,13 @@ def remark(text: str) -> None:
 def result(value: Any, words: str, as_json: bool) -> None:
     """The outcome, for a person or for a script."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
+
+
+def need_folder(path: str) -> None:
+    """Complain before the work, not after it, when its result could not be written to `path`."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise DataError(f"there is no folder {folder} that can be written to; make it first")
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:

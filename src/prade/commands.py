@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli import Command, examples, prade, remark, result
+from prade.cli import Command, examples, need_folder, prade, remark, result
 from prade.errors import DataError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def check(
     }
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
-        f"{len(listed):,} groups to estimate, {len(rows.groups):,} among the public rows",
+        f"groups: {len(listed):,} to estimate, {len(rows.groups):,} among the public rows",
         *([f"not in the schema, and left out: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
         "everything fits the schema" if not unfit else "what does not fit follows the column's policy",
@@ -289,6 +289,7 @@ def plan(output: str, tune: bool, seconds: float, **options: Any) -> None:
 
     Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
     """
+    need_folder(output)
     made = Wanted.of(**options).plan(tune, seconds)
     made.save(output)
     click.echo(f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli import Command, examples, prade, remark, result, text_table
+from prade.cli import Command, examples, need_folder, prade, remark, result, text_table
 from prade.commands import Wanted, as_json, columns_of, planning
 from prade.errors import DataError
 
@@ -150,15 +150,16 @@ def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str 
     """
     from prade.release import Release
 
-    _sampled(Release.load(release_folder), public, seed, output or str(Path(release_folder) / SYNTHETIC))
+    release = Release.load(release_folder)
+    _sampled(release, _public(release.plan, public), seed, output or str(Path(release_folder) / SYNTHETIC))
 
 
-def _sampled(release: Release, given: tuple[str, ...], seed: int, output: str) -> None:
+def _sampled(release: Release, files: PublicFiles, seed: int, output: str) -> None:
     from prade.progress import progress_bar
     from prade.synthesize import synthesize as drawn
     from prade.tables import write_table
 
-    files = _public(release.plan, given)
+    need_folder(output)
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
     write_table(table, output)
@@ -327,6 +328,7 @@ def synthesize(
     from prade.plan import Plan
     from prade.release import PLAN, Release
 
+    need_folder(output)
     wanted = Wanted.of(**options)
     beside = Path(f"{Path(output).absolute()}.plan.toml")
     kept = next((file for file in (Path(output) / PLAN, beside) if file.exists()), None)
@@ -338,4 +340,4 @@ def synthesize(
         made.save(beside)
     click.echo(made.describe())
     click.echo(_measured(made, private, output, ledger_file, cap, again)[1])
-    _sampled(Release.load(output), options["public"], seed, str(Path(output) / SYNTHETIC))
+    _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))

@@ -127,7 +127,12 @@ class Decoder:
                 raise DataError(f"column {name!r} was not in the public table that the decoder was made from")
         rng = np.random.default_rng(seed)
         names = [name for name in self._menus if name in coded.codes]
-        table = pa.table([self._menus[name].draw(coded.codes[name], rng) for name in names], names=names)
+        return self.framed(
+            pa.table([self._menus[name].draw(coded.codes[name], rng) for name in names], names=names), like
+        )
+
+    def framed(self, table: pa.Table, like: Like) -> Any:
+        """An Arrow table as it is, or as a frame with the public frame's types."""
         if like == "pandas":
             return _to_pandas(table, self._frame_types)
         return _to_polars(table, self._frame_types) if like == "polars" else table

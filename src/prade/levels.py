@@ -46,6 +46,7 @@ MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grow
 PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
+BEYOND_NOISE = 2.0
 FEWEST_ROWS = 1.0
 
 
@@ -126,6 +127,7 @@ class Descent:
         smoothers: list[tuple[slice, Smoother]] = []
         if self.estimator is None and self.settings.smooth:
             masses = np.stack([layout.masses_of(layout.collapsed(weights_of(g))) for g in range(len(totals))])
+            shares = reachable_shares(layout, shares, masses, noise)
             for block, spread in self._spreads(layout):
                 known = spread.without_between() if priors.same_groups else spread
                 deviations = shares[:, block] - masses[:, block]
@@ -236,6 +238,25 @@ class Descent:
                 found.append((at, Spread.of(cells, sizes, public.group, len(public.groups), self.seed)))
             self._known_spreads[parts] = found
         return self._known_spreads[parts]
+
+
+def reachable_shares(layout: Layout, shares: Floats, masses: Floats, noise: Floats) -> Floats:
+    """Answers with the mass of cells that no public row is in handed to the other cells, in the prior's proportions.
+
+    Otherwise a part whose mass is mostly out of reach would pull all its other cells towards nothing. Only what is there
+    beyond noise (`BEYOND_NOISE` standard deviations) counts as mass.
+    """
+    found = shares.copy()
+    for k, part in enumerate(layout.workload):
+        at = layout.part(k)
+        beyond = at.start + np.flatnonzero(~layout.reachable[at])
+        if not part.covers or not len(beyond):
+            continue
+        lost = shares[:, beyond].sum(axis=1)
+        lost = np.where(lost > BEYOND_NOISE * np.sqrt((noise[:, beyond] ** 2).sum(axis=1)), lost, 0.0)
+        found[:, at] += lost[:, None] * masses[:, at]
+        found[:, beyond] = 0.0
+    return found
 
 
 def blocks(sizes: Sequence[int], most: int, piece: int) -> list[slice]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.codec import Coded
-from prade.decode import Decoder
+from prade.decode import Decoder, Like
 from prade.errors import DataError, EstimationError
 from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
 from prade.progress import Progress
@@ -39,15 +39,16 @@ def synthesize(
     weight: str | None = None,
     passes: int = PASSES,
     threads: int | None = None,
+    like: Like | None = None,
     progress: Progress | None = None,
-) -> pa.Table:
-    """Synthetic rows for every group of the release's last level, as an Arrow table.
+) -> Any:
+    """Synthetic rows for every group of the release's last level: an Arrow table, or a frame like the public one.
 
     `public` is the public table or file that the estimates start from, `weight` a column of its weights; without
     `settings` the plan's are used. The columns are those of the list of groups, then the schema's. `passes` of
-    improvement bring the rows' one- and two-way tables nearer to the estimates' (see `prade.sample.improve`).
-    `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
-    serve every seed.
+    improvement bring the rows' one- and two-way tables nearer to the estimates' (see `prade.sample.improve`). `like` is
+    "pyarrow", "pandas" or "polars"; None: as `public` is. `progress(what, done, all)` is told how far it is. Estimates
+    do not depend on `seed`: those in the release's folder serve every seed.
     """
     threads = (os.cpu_count() or 1) if threads is None else threads
     if isinstance(public, Public):
@@ -56,8 +57,15 @@ def synthesize(
     rows = Public.of(release.plan.schema, public, columns, weight=weight)
     estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
-    values = Decoder.fit(release.plan.schema, public).decode(coded, seed=seed)
-    return with_groups(estimates, values, group, read_table(public).schema)
+    decoder = Decoder.fit(release.plan.schema, public)
+    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public).schema)
+    return decoder.framed(table, like or kind_of(public))
+
+
+def kind_of(table: Any) -> Like:
+    """What kind of table it is; files and plain columns are answered by Arrow tables."""
+    home = type(table).__module__.partition(".")[0]
+    return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
 
 
 def estimates_of(

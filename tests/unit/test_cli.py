@@ -336,6 +336,8 @@ def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
         assert "is no release" in complaint(command, tmp_path)
     assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
     assert "AGEE" in complaint("answer", release, "AGEE > 3")
+    assert "make it first" in complaint("sample", release, "-o", tmp_path / "no" / "rows.csv")
+    assert "give a file of that kind" in complaint("sample", release, "-o", tmp_path / "rows.txt")
 
 
 def test_an_interruption_is_exit_code_130(monkeypatch, release):

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Budget, Column, DataError, EstimationError, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
+from prade.datasets import census_like
 from prade.estimates import ESTIMATES, Estimates
+from prade.measure import measure
 from prade.public import Public
 from prade.settings import Settings
 from prade.synthesize import estimates_of, sample_groups, synthesize
@@ -211,7 +214,7 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
 
     pq.write_table(TABLE, tmp_path / "public.parquet")
     assert synthesize(RELEASE, tmp_path / "public.parquet", seed=5, threads=1).equals(table)
-    frame = synthesize(RELEASE, TABLE.to_pandas(), seed=5, threads=1)
+    frame = synthesize(RELEASE, TABLE.to_pandas(), seed=5, threads=1, like="pyarrow")
     assert frame.select(["STATE", "PLACE", "SEX", "AGE"]).to_pydict() == {
         name: table[name].to_pylist() for name in ("STATE", "PLACE", "SEX", "AGE")
     }
@@ -279,3 +282,24 @@ def test_progress_is_told():
     told = []
     synthesize(RELEASE, TABLE, threads=2, progress=lambda *news: told.append(news))
     assert told == [("estimating", n, 7) for n in range(1, 8)] + [("sampling", n, 5) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_comes_back_as_a_frame(kind, tmp_path):
+    data = census_like(persons=300, places_per_state=2, seed=4)
+    schema = data.schema
+    groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])
+    level = Level(["STATE", "PLACE"], Workload.all_marginals(schema, 1))
+    plan = Plan("x", schema, Budget.pure(50), Unit(4), [level], groups)
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("x", plan.unit, plan.budget)
+    release = measure(plan, data.private, tmp_path / "release", ledger)
+    frame = data.public.to_pandas() if kind == "pandas" else pl.from_arrow(data.public)
+    arrow = synthesize(release, data.public, seed=2, passes=1)
+    found = synthesize(release, frame, seed=2, passes=1)
+    assert type(found).__module__.startswith(kind)
+    assert list(found.columns) == arrow.column_names
+    assert found["AGE"].dtype == frame["AGE"].dtype
+    assert found["AGE"].to_list() == arrow["AGE"].to_pylist()
+    again = synthesize(release, frame, seed=2, passes=1, like="pyarrow")
+    assert again.to_pydict() == arrow.to_pydict()

@@ -215,7 +215,7 @@ def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats)
             continue  # too near to singular to factorise: coordinate sweeps alone go on
         move = np.zeros(len(slope))
         move[free] = cho_solve(factor, left[free], check_finite=False)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # next to no move has all the room
             room = np.where(move > 0, (high - x) / move, np.where(move < 0, (low - x) / move, np.inf))
         inside = np.clip(x + min(1.0, float(room.min())) * move, low, high)
         x = max((x, np.clip(x + move, low, high), inside), key=gain)
