@@ -44,6 +44,7 @@ Result = TypeVar("Result")
 
 MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grows with the cube of their number
 PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
+LIMIT = 5.0  # of multipliers: an answer makes rows at most e^5 = 148 times as heavy, or as light, as the prior has them
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0
@@ -157,7 +158,7 @@ class Descent:
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
             estimator: Estimator = self.estimator or MAP(
-                n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE
+                n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE, limit=LIMIT
             )
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             estimate = estimator.fit(prior, measured, totals[group], layout=layout.reweighted(prior))
@@ -243,8 +244,8 @@ class Descent:
 def reachable_shares(layout: Layout, shares: Floats, masses: Floats, noise: Floats) -> Floats:
     """Answers with the mass of cells that no public row is in handed to the other cells, in the prior's proportions.
 
-    Otherwise a part whose mass is mostly out of reach would pull all its other cells towards nothing. Only what is there
-    beyond noise (`BEYOND_NOISE` standard deviations) counts as mass.
+    Otherwise a part whose mass is mostly out of reach would pull all its other cells towards nothing. Only what is
+    there beyond noise (`BEYOND_NOISE` standard deviations) counts as mass.
     """
     found = shares.copy()
     for k, part in enumerate(layout.workload):

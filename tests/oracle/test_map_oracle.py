@@ -5,9 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 from reference import add_noise, costs, map_objective, oracle_map, random_case
+from scipy.optimize import minimize
 
 import prade.layout
-from prade import MAP, Measurement, Prior, Schema
+from prade import MAP, Measurement, Prior, Schema, Workload
 from prade.estimate import Status
 from prade.workload import Marginal
 
@@ -204,3 +205,37 @@ def test_one_laplace_answer_by_hand():
     # total / (b n0) = 0.5 on each cell: odds e^(2 * 0.5), short of 9
     assert got.weights[0] / got.weights[1] == pytest.approx(np.e, rel=1e-9)
     assert got.report.gap <= 1e-9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_limited_multipliers_are_hubers_loss(seed):
+    """With a limit, the square of a misfit goes on as a straight line: scipy's optimum of the dense dual agrees."""
+    generator = np.random.default_rng([seed, 77])
+    schema = Schema.from_mbi({"a": 3, "b": 4})
+    prior = Prior(schema, Prior.uniform(schema).codes, generator.dirichlet(np.ones(12)))
+    workload = Workload.marginals(schema, ["a", "b"])
+    total, n0, limit = 200.0, 20.0, 0.7
+    answers = [
+        Measurement(part, total * generator.dirichlet(np.ones(part.n_cells)), generator.uniform(2, 8), "gaussian")
+        for part in workload
+    ]
+    found = MAP(n0=n0, limit=limit, tolerance=1e-9).fit(prior, answers, total)
+    matrix = np.concatenate([np.eye(part.n_cells)[part.cells(schema, prior.codes)].T for part in workload])
+    y = np.concatenate([m.counts for m in answers]) / total
+    v = np.concatenate([m.variance for m in answers]) * n0 / total**2
+
+    def objective(q):
+        r = np.abs(y - matrix @ q)
+        huber = np.where(r <= limit * v, r**2 / (2 * v), limit * r - limit**2 * v / 2)
+        return float(np.sum(q * np.log(q / prior.weights)) + huber.sum())
+
+    def dual(multipliers):
+        logits = np.log(prior.weights) + matrix.T @ multipliers
+        top = logits.max()
+        return -(multipliers @ y - top - np.log(np.exp(logits - top).sum()) - 0.5 * v @ multipliers**2)
+
+    best = minimize(dual, np.zeros(len(y)), bounds=[(-limit, limit)] * len(y), method="L-BFGS-B", tol=1e-14)
+    assert objective(found.weights) == pytest.approx(-best.fun, abs=1e-6)
+    assert np.abs(found.multipliers).max() <= limit * (1 + 1e-9)
+    assert np.abs(found.multipliers).max() > 0.99 * limit  # the bound is felt
+    assert found.report.gap / n0 < 1e-6

@@ -279,7 +279,7 @@ def test_three_levels_hand_on():
     plan = plan_of(Level((), Ask(AB)), Level("STATE", Ask(A)), Level("PLACE", Ask(A)), budget=Budget.pure(1000))
     for each in Descent(release_of(plan, table, 3), PUBLIC).estimates():
         joint = each.estimate.project(["A", "B"])
-        assert joint[0, 1] + joint[1, 0] + joint[2, 1] < 0.08
+        assert joint[0, 1] + joint[1, 0] + joint[2, 1] < 0.1  # half of the mass in the public rows
     flat = plan_of(Level("PLACE", Ask(A)), budget=Budget.pure(1000))
     for each in Descent(release_of(flat, table, 3), PUBLIC).estimates():
         joint = each.estimate.project(["A", "B"])

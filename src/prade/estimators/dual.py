@@ -10,6 +10,7 @@ phi_i is what a misfit r in cell i costs, phi_i* its conjugate, both given by th
 
     Laplace noise      variance 0, bounds -C .. C       phi(r) = C |r|
     Gaussian noise     variance v, no bounds            phi(r) = r^2 / 2v
+    the same, robust   variance v, bounds -C .. C       phi(r) = r^2 / 2v up to |r| = C v, then C |r| - C^2 v / 2
     exact answer       variance 0, no bounds            r = 0
     r >= 0 required    variance 0, bounds -inf .. 0     (the second stage of the paper's exact problem)
 """
@@ -110,6 +111,9 @@ class Dual:
         rigid = (short & (r > 0)) | (over & (r < 0))
         with np.errstate(divide="ignore", invalid="ignore"):
             gaussian = (r - self.variance * multipliers) ** 2 / (2 * self.variance)
+            best = np.clip(r / self.variance, self.low, self.high)
+            bounded = (best - multipliers) * (r - self.variance * (best + multipliers) / 2)
+            gaussian = np.where(np.isinf(bound), gaussian, bounded)
             laplace = (bound - multipliers) * r
         terms = np.where(noisy, gaussian, np.where(rigid, np.abs(multipliers * r), np.where(r == 0, 0.0, laplace)))
         kl = float(multipliers @ tilted.masses - tilted.log_z)

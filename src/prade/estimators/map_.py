@@ -31,7 +31,9 @@ class MAP:
 
     y_k are the noisy counts over `total`. `n0` says how many rows of the table the prior is worth: given, or "auto"
     (empirical Bayes, see `worth.py`). `loss="squared"` uses the second form with the noise's variance for Laplace
-    answers too. Answers of scale 0 are met exactly.
+    answers too. Answers of scale 0 are met exactly. `limit` bounds every noisy cell's multiplier: no answer may raise
+    or lower the rows of its cell by more than a factor e^limit, as one that is wildly at odds with the prior's rows
+    would otherwise do, at the cost of all others (Huber's loss instead of the square).
 
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All
     climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
@@ -51,6 +53,7 @@ class MAP:
     solver: Literal["auto", "newton", "block", "lbfgs"] = "auto"
     tolerance: float = 1e-4
     misfit: float = 1e-9
+    limit: float | None = None
     max_steps: int = 500
 
     def __post_init__(self) -> None:
@@ -59,6 +62,8 @@ class MAP:
         number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and bool(0 < given < np.inf)
         if given != "auto" and not number:
             raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows, or 'auto'")
+        if self.limit is not None and not self.limit > 0:
+            raise EstimationError(f"limit is {self.limit!r}: give a positive number, such as 5")
         if self.loss not in ("noise", "squared"):
             raise EstimationError(f"loss is {self.loss!r}, expected 'noise' or 'squared'")
         if self.solver not in ("auto", "newton", "block", "lbfgs"):
@@ -96,5 +101,7 @@ class MAP:
             variance.append(np.where(exact | (not squared), 0.0, n0 * m.variance / total**2))
             with np.errstate(divide="ignore"):
                 bound.append(np.where(exact | squared, np.inf, total / (m.scale * n0)))
-        high = np.concatenate(bound)
+        noisy = np.concatenate([m.scale > 0 for m in answers.measurements])
+        limit = np.inf if self.limit is None else self.limit
+        high = np.where(noisy, np.minimum(np.concatenate(bound), limit), np.inf)
         return Dual(answers.layout, answers.y, np.concatenate(variance), -high, high)
