@@ -106,7 +106,11 @@ class Candidates:
 
     def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
         """Changes of what is best by then, in words: on each ladder from simple to elaborate, the quick ones first."""
-        yield self._one_way(best)
+        # A whole table is larger than the single public groups that play it, and like none of them: what pays for them,
+        # to ask less and to look for one that it resembles, is not tried for it.
+        grouped = bool(self.plan_of(best()).groups.names)
+        if grouped:
+            yield self._one_way(best)
         place = TOTALS.index(best().total)
         for shares in (reversed(TOTALS[:place]), TOTALS[place + 1 :]):
             yield self._totals(best, shares)
@@ -117,7 +121,7 @@ class Candidates:
             if others:
                 yield self._shares_above(best, place, "the other one-way parts", others)
             yield self._shares_above(best, place, "one-way parts", self.single)
-        if all(len(fold.public.groups) > 1 for fold in self.rehearsal.folds):
+        if grouped and all(len(fold.public.groups) > 1 for fold in self.rehearsal.folds):
             yield self._settings(best, "mixture", MIXTURES)
         if self._same_groups(self.plan_of(best())):
             yield self._settings(best, "own", (0.98, 0.9))
