@@ -14,7 +14,9 @@ PUBLISHED = ("euclidean", "least-kl")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="runs of each budget")
+    parser.add_argument("--runs", type=int, default=3, help="runs of the three main budgets")
+    parser.add_argument("--sweep", type=int, default=2, help="runs of each budget from 0.01 to 30")
+    parser.add_argument("--seven", type=int, default=1, help="runs of the main budgets with 7 rows a person")
     options = parser.parse_args()
     need_data()
     job, seven = acs(), acs(7)
@@ -26,9 +28,9 @@ def main() -> None:
         "Algorithm 2 leaves open which of the L1-nearest answers IDE takes: both readings are shown.",
         compare(job, MAIN, options.runs, TARGETS, PUBLISHED),
         "With at most 7 rows a person, as in the contest:",
-        compare(seven, MAIN, options.runs, {}, PUBLISHED),
+        compare(seven, MAIN, options.seven, {}),
         "From epsilon 0.01 to 30:",
-        compare(job, ALL, options.runs, {}),
+        compare(job, ALL, options.sweep, {}),
         "![Error against epsilon](acs.svg)",
         'Where the error comes from, one run each. "Exact answers" is what the plan\'s answers would give without '
         "noise: the correlations that were not asked for, and chance in 1,400 rows that no model knows.",
@@ -41,7 +43,7 @@ def main() -> None:
         *(f"* eps {epsilon}: {plan_for(job, epsilon)[1]['advice']}" for epsilon in ALL),
     ]
     write(job, "\n\n".join(text))
-    plot(job, ALL, options.runs, "acs", PUBLISHED)
+    plot(job, ALL, options.sweep, "acs", PUBLISHED)
 
 
 if __name__ == "__main__":
