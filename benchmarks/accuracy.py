@@ -89,13 +89,12 @@ def sources(job: Job, epsilons: Sequence[str]) -> str:
         found = kept(job.name, f"sources {epsilon}", lambda plan=plan: job.where_from(plan, 0))
         rows.append([
             epsilon,
-            f"{found['prior']:.4f}",
             f"{found['exact answers']:.4f}",
             f"+{found['noisy answers'] - found['exact answers']:.4f}",
             f"+{found['rows'] - found['noisy answers']:.4f}",
             f"{found['unreachable']:.4f}",
         ])  # fmt: skip
-    head = ["eps", "the prior", "our plan's answers, exact", "their noise", "drawing rows", "of it unreachable"]
+    head = ["eps", "our plan's answers, exact", "their noise", "drawing rows", "of it unreachable"]
     return table(head, rows)
 
 
