@@ -32,8 +32,8 @@ def main() -> None:
         "From epsilon 0.01 to 30:",
         compare(job, ALL, options.sweep, {}),
         "![Error against epsilon](acs.svg)",
-        'Where the error comes from, one run each, every sixth PUMA. "Exact answers" is what the plan\'s answers would give without '
-        "noise: the correlations that were not asked for, and chance in 1,400 rows that no model knows.",
+        'Where the error comes from, one run each, every sixth PUMA. "Exact answers" is what the same answers would '
+        "give without noise: the correlations that were not asked for, and chance in 1,400 rows that no model knows.",
         sources(job, MAIN),
         f"File to file {min(seconds):.0f} to {max(seconds):.0f} s, at most {max(found['GiB'] for found in runs):.2f} "
         "GiB, two threads, tuning apart.",
