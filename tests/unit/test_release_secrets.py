@@ -23,9 +23,9 @@ from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measure import measure
 from prade.plan import Level, Plan
 
-SECRET = "hush-4711"
+SECRET = "hush-zulu"  # nothing that a hash in hexadecimal could spell by chance
 HUGE = 8_675_309_867_530_912_345
-TRACES = [b"hush", b"4711", b"8675309", b"8.675309", HUGE.to_bytes(8, "little"), HUGE.to_bytes(8, "big")]
+TRACES = [b"hush", b"zulu", b"8675309", b"8.675309", HUGE.to_bytes(8, "little"), HUGE.to_bytes(8, "big")]
 HONEST = [(3, "f", "1", "a", 1), (70, "m", "x", "b", 1), (None, None, "2", "c", 2), (64, "f", "2", "a", 3)]
 SECRETS = [
     (HUGE, SECRET, SECRET, "a", 4),  # a rare category, a huge number, text where numbers belong
@@ -197,8 +197,8 @@ def test_a_secret_that_gets_out_would_be_found(tmp_path):
     pq.write_table(pa.table({"x": [HUGE]}), tmp_path / "x.parquet")
     found = {"x.parquet": str(pq.read_table(tmp_path / "x.parquet").to_pylist()).encode()}
     assert traces([b"", b""], found) == [("x.parquet", b"8675309")]
-    assert traces([b"", SECRET.encode()], {}) == [("stderr", b"hush"), ("stderr", b"4711")]
-    assert traces([b"", b""], {f"{SECRET}.txt": b""}) == [("names", b"hush"), ("names", b"4711")]
+    assert traces([b"", SECRET.encode()], {}) == [("stderr", b"hush"), ("stderr", b"zulu")]
+    assert traces([b"", b""], {f"{SECRET}.txt": b""}) == [("names", b"hush"), ("names", b"zulu")]
     assert traces([b"", b""], {"bytes": HUGE.to_bytes(8, "little")}) != []
 
 
