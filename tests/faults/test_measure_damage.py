@@ -350,7 +350,7 @@ def test_helpers_that_fail_cost_nothing(
 
 def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(TypeError):
-        measure(PLAN, ROWS, tmp_path / "release", ledger, threads="two")  # type: ignore[arg-type]
+        measure(PLAN, ROWS, tmp_path / "release", ledger, threads="two")
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 

@@ -48,7 +48,10 @@ def public_table(seed=0, rows=600):
 TABLE = public_table()
 
 
-def plan_of(levels=LEVELS, groups=GROUPS, unit=Unit(1), epsilon=2):  # noqa: B008 - a Unit is a value
+ONE_ROW = Unit(1)
+
+
+def plan_of(levels=LEVELS, groups=GROUPS, unit=ONE_ROW, epsilon=2):
     return Plan("survey", SCHEMA, Budget.pure(epsilon), unit, levels, groups)
 
 
