@@ -1,5 +1,6 @@
-# make demo     invented tables, all estimators, a page under demo/
+# make demo     the whole job on invented people: plan, measure, estimate, sample, score, report; files under demo/
 # make test     format, lint, types, tests
+# make docs     the documentation site, into build/site
 # make bench    speed and memory against the alternatives
 # Each sets up .venv first where there is none, or where the lock file or pyproject.toml is newer.
 
@@ -10,17 +11,21 @@ BENCH_READY := .venv/.ready-bench
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench lock clean
+.PHONY: demo test docs bench lock clean
 .SILENT:
 
 demo: $(READY)
-	$(BIN)/python -m prade.demo --output demo
+	$(BIN)/prade demo -o demo
 
 test: $(READY)
 	$(BIN)/ruff format --check --quiet . || { echo "format: run .venv/bin/ruff format ."; exit 1; }
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy --strict --no-error-summary src
 	$(BIN)/python -m pytest -n 2
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	echo "build/site/index.html"
 
 bench: $(BENCH_READY)
 	$(BIN)/python benchmarks/run.py

@@ -6,23 +6,24 @@ at the truth, which only a benchmark may. Finished runs are kept in benchmarks/o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from common import DATA, OUT
+from common import DATA, OUT, ROOT
 from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
 from prade.distances import pair_errors
 from prade.estimates import Estimates
-from prade.evaluate import Score, chosen_pairs, score
+from prade.evaluate import Score, chosen_pairs, public_errors, score
 from prade.measure import measure
 from prade.public import Public, group_columns
 from prade.published import published_plan, published_rows
@@ -43,7 +44,7 @@ class Job:
     public: Path
     private: Path
     groups: Any
-    levels: tuple[str, ...]
+    levels: tuple[str | tuple[str, ...], ...]
     unit: Unit
 
     @cached_property
@@ -77,13 +78,8 @@ class Job:
 
     def prior_error(self) -> float:
         """The public rows as they are: the same group's where there are any, or else all of them."""
-        coded, group = self.truth
-        own = self.rows.within(self.listed.level(self.listed.names))
-        if (own >= 0).any() and self.listed.names:
-            codes, number = {name: code[own >= 0] for name, code in self.rows.prior.codes.items()}, own[own >= 0]
-            found = pair_errors(self.schema, coded.codes, group, codes, number, len(self.listed), self.pairs)
-            return float(found.mean())
-        return self.distance(lambda _: self.rows.prior.weights)
+        level = self.listed.level(self.listed.names)
+        return float(public_errors(self.truth, self.rows, level, "all", threads=THREADS).mean())
 
     def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1) -> float:
         """Mean distance of distributions on the public rows, one a group, from the truth: no sampling in it."""
@@ -215,12 +211,12 @@ def acs(max_rows: int = 1) -> Job:
     return Job(name, schema, *files, ("STATE", "PUMA"), Unit(max_rows))
 
 
-def nist() -> Job:
+def nist(name: str = "nist", **infer: Any) -> Job:
     """2019 from 2018, the same places; the schema is inferred from 2018."""
     files = DATA / "nist_national2018.csv.gz", DATA / "nist_national2019.csv.gz"
-    schema = Schema.infer(files[0], groups=["PUMA"])
+    schema = Schema.infer(files[0], groups=["PUMA"], **infer)
     places = sorted(set(read_table(files[0], ["PUMA"])["PUMA"].to_pylist()))
-    return Job("nist", schema, *files, {"PUMA": places}, ("PUMA",), Unit(1))
+    return Job(name, schema, *files, {"PUMA": places}, ((), "PUMA"), Unit(1))
 
 
 def texas() -> Job:
@@ -230,16 +226,24 @@ def texas() -> Job:
     return Job("texas", schema, *files, None, (), Unit(1))
 
 
+@cache
+def code() -> str:
+    """A fingerprint of all code that decides results: what only shows them is left out."""
+    shown = ("cli", "command", "demo", "planning", "progress", "report", "synthesizer")
+    files = [file for file in sorted((ROOT / "src" / "prade").rglob("*.py")) if not file.name.startswith(shown)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def kept(name: str, key: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The result of a run, or the one that an earlier benchmark kept under this key."""
+    """The result of a run, or the one that an earlier benchmark of the same code kept under this key."""
     OUT.mkdir(exist_ok=True)
     file = OUT / f"{name}.jsonl"
     if file.exists():
         for line in file.read_text().splitlines():
             found: dict[str, Any] = json.loads(line)
-            if found["key"] == key:
+            if (found["key"], found.get("code")) == (key, code()):
                 return found
-    result = {"key": key, **run()}
+    result = {"key": key, "code": code(), **run()}
     with open(file, "a") as end:
         end.write(json.dumps(result) + "\n")
     print(json.dumps(result), flush=True)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from prade.schema import Column as Column
     from prade.schema import Schema as Schema
     from prade.settings import Settings as Settings
+    from prade.synthesizer import Synthesizer as Synthesizer
     from prade.tune import Tuned as Tuned
     from prade.workload import Part as Part
     from prade.workload import Workload as Workload
@@ -81,6 +82,7 @@ _HOME = {
     "SchemaError": "errors",
     "Score": "evaluate",
     "Settings": "settings",
+    "Synthesizer": "synthesizer",
     "Tuned": "tune",
     "TwoStage": "estimators.two_stage",
     "Unit": "privacy",

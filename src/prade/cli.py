@@ -146,6 +146,6 @@ def _cell(value: Any) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point."""
-    from prade import commands, commands_release  # noqa: F401 - their import enters the commands
+    from prade import commands, commands_release, commands_report, demo  # noqa: F401 - their import enters the commands
 
     sys.exit(prade.main(args=None if arguments is None else list(arguments), prog_name="prade", standalone_mode=True))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli import Command, examples, need_folder, prade, remark, result
-from prade.errors import DataError
 
 if TYPE_CHECKING:
     from prade.groups import Groups
@@ -106,14 +105,14 @@ def check(
     from prade.codec import outside
     from prade.groups import Groups
     from prade.privacy import Budget, Unit
-    from prade.public import Public
+    from prade.public import Public, group_columns
     from prade.public_files import PublicFiles
     from prade.schema import Schema
     from prade.tables import read_table
 
     declared, source = Schema.load(schema_file), PublicFiles.at(public).source()
     listed = Groups.of(groups_file)
-    rows = Public.of(declared, source, listed.names, weight=weight)
+    rows = Public.of(declared, source, group_columns(listed, declared), weight=weight)
     unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
     unfit = outside(declared, source)
     parts, shape = len(declared.coded), declared.shape(declared.coded)
@@ -158,8 +157,9 @@ def planning(command: Command) -> Command:
         weight,
         click.option("--groups", "groups_file", help="File with the public list of groups, one row a group."),
         click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
-        click.option("--epsilon", required=True, help="Privacy budget, as in 1 or 0.1 or 1/3."),
+        click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
         click.option("--delta", help="With it, (epsilon, delta) differential privacy and Gaussian noise."),
+        click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
         click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
         click.option("--person-id", metavar="COLUMN", help="Column that says whose row it is: the bound is enforced."),
         click.option(
@@ -176,6 +176,17 @@ def planning(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def budget_of(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
+    """The budget as it was typed: epsilon, epsilon with delta, or rho."""
+    from prade.privacy import Budget
+
+    if rho is not None and epsilon is None and delta is None:
+        return Budget.zcdp(rho)
+    if epsilon is None or rho is not None:
+        raise click.UsageError("give the budget as --epsilon, as --epsilon with --delta, or as --rho")
+    return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -198,83 +209,55 @@ class Wanted:
         weight: str | None,
         groups_file: str | None,
         levels: str,
-        epsilon: str,
+        epsilon: str | None,
         delta: str | None,
+        rho: str | None,
         max_rows_per_person: int,
         person_id: str | None,
         dataset: str,
     ) -> Wanted:
         """From the options as they were typed."""
         from prade.groups import Groups
-        from prade.privacy import Budget, Unit
+        from prade.privacy import Unit
         from prade.public_files import PublicFiles
         from prade.schema import Schema
 
-        nest = levels_of(levels)
+        budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
         if bool(nest) != bool(groups_file):
             raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
         return cls(
             dataset,
             Schema.load(schema_file),
-            Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta),
+            budget,
             Unit(max_rows_per_person, person_id=person_id),
             nest,
             Groups.of(groups_file),
             PublicFiles.at(public, weight),
         )
 
+    @property
+    def simplest(self) -> Plan:
+        """The simplest plan: it finds in no time what is wrong with the options."""
+        from prade.planning import simplest_plan
+
+        what = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
+        return simplest_plan(*what).with_public(self.public)
+
     def plan(self, tune: bool, seconds: float) -> Plan:
         """The plan, tuned or the simplest: all one-way tables of the last level."""
-        from prade.plan import Level, Plan
-        from prade.public import Public
-        from prade.workload import Workload
+        from prade.planning import tuned_plan
+        from prade.progress import progress_bar
+        from prade.public import Public, group_columns
 
-        nest: list[list[str]] = self.levels or [[]]
-        *above, last = nest
-        asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(self.schema, 1))]
-        # Made in any case, because it finds in no time what is wrong with the options.
-        simple = Plan(self.dataset, self.schema, self.budget, self.unit, asked, self.groups, public=self.public)
-        rows = Public.of(self.schema, self.public.source(), self.groups.names, weight=self.public.weight)
+        simple = self.simplest
+        columns = group_columns(self.groups, self.schema)
+        rows = Public.of(self.schema, self.public.source(), columns, weight=self.public.weight)
         if not tune:
             return simple
-        from prade.progress import progress_bar
-        from prade.tune import tune as rehearse
-
         with progress_bar() as progress:
-            tuned = rehearse(
-                self.dataset,
-                self.schema,
-                self.budget,
-                self.unit,
-                nest,
-                self.groups,
-                rows,
-                seconds=seconds,
-                progress=progress,
-            )
-        remark(tuned.advice)
-        return tuned.plan.with_public(self.public)
-
-    def check(self, plan: Plan, place: str) -> None:
-        """Refuse to go on with a plan that was made for something else."""
-        nested: list[str] = []
-        names = []
-        for level in self.levels or [[]]:
-            nested += [name for name in level if name not in nested]
-            names.append(tuple(nested))
-        pairs: dict[str, tuple[Any, Any]] = {
-            "--dataset": (self.dataset, plan.dataset),
-            "--schema": (self.schema, plan.schema),
-            "--epsilon or --delta": (self.budget, plan.budget),
-            "--max-rows-per-person or --person-id": (self.unit, plan.unit),
-            "--groups": (self.groups, plan.groups),
-            "--levels": (names, [level.by for level in plan.levels]),
-        }
-        for option, (wanted, found) in pairs.items():
-            if wanted != found:
-                raise DataError(
-                    f"{place} was made with another {option}: give what it was made with, or another folder for -o"
-                )
+            plan, advice = tuned_plan(simple, rows, seconds, progress)
+        remark(advice)
+        return plan.with_public(self.public)
 
 
 @prade.command()

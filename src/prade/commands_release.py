@@ -10,6 +10,7 @@ import click
 from prade.cli import Command, examples, need_folder, prade, remark, result, text_table
 from prade.commands import Wanted, as_json, columns_of, planning
 from prade.errors import DataError
+from prade.names import LEDGER, SYNTHETIC
 
 if TYPE_CHECKING:
     from prade.estimates import Estimates
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from prade.plan import Plan
     from prade.public_files import PublicFiles
     from prade.release import Release
-
-LEDGER, SYNTHETIC = "prade.ledger", "synthetic.parquet"
+    from prade.settings import Kind
 
 public_again = click.option(
     "--public", multiple=True, help="Where the public files are now, if they are not where the plan says."
@@ -97,33 +97,43 @@ def _measured(
 @prade.command()
 @click.argument("release_folder", metavar="RELEASE")
 @public_again
+@click.option(
+    "--estimator",
+    type=click.Choice(["map", "two-stage", "ide"]),
+    help="map weighs answers by their noise, and is what plans ask for; the other two are the paper's.",
+)
 @examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...]) -> None:
+def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | None) -> None:
     """Estimate every group of a RELEASE.
 
-    The estimates are kept in its folder. Spends nothing.
+    The estimates are kept in its folder, in place of earlier ones; `sample` and `answer` use those. Spends nothing.
     """
     from collections import Counter
 
     from prade.release import Release
 
-    estimates = _estimates(Release.load(release_folder), public)
+    estimates = _estimates(Release.load(release_folder), public, estimator)
     for level, found in zip(estimates.plan.levels, estimates.levels, strict=True):
         status = ", ".join(f"{number} {name}" for name, number in Counter(found.status).most_common())
         click.echo(f"{level.name}: {len(found.totals):,} groups, {found.totals.sum():,.0f} rows ({status})")
 
 
-def _estimates(release: Release, given: tuple[str, ...]) -> Estimates:
+def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None = None) -> Estimates:
     import os
+    from dataclasses import replace
 
     from prade.progress import progress_bar
-    from prade.public import Public
+    from prade.public import Public, group_columns
+    from prade.settings import Settings
     from prade.synthesize import estimates_of
 
-    files = _public(release.plan, given)
-    rows = Public.of(release.plan.schema, files.source(), release.plan.groups.names, weight=files.weight)
+    files, plan = _public(release.plan, given), release.plan
+    rows = Public.of(plan.schema, files.source(), group_columns(plan.groups, plan.schema), weight=files.weight)
+    wanted = plan.settings or Settings()
+    if estimator is not None:
+        wanted = replace(wanted, estimator=estimator)
     with progress_bar() as progress:
-        return estimates_of(release, rows, threads=os.cpu_count() or 1, progress=progress)
+        return estimates_of(release, rows, wanted, threads=os.cpu_count() or 1, progress=progress)
 
 
 def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
@@ -306,6 +316,7 @@ def _amounts(budget: dict[str, str]) -> str:
 @click.option("-o", "--output", required=True, metavar="RELEASE", help="Folder to make.")
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
+@click.option("--against-advice", is_flag=True, help="Measure even if the public table as it is would be better.")
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
@@ -317,27 +328,32 @@ def synthesize(
     cap: str | None,
     again: bool,
     seed: int,
+    against_advice: bool,
     tune: bool,
     seconds: float,
     **options: Any,
 ) -> None:
-    """Plan, measure, estimate and sample: this spends.
+    """Plan, measure, estimate, sample and report: this spends.
 
     The plan is kept beside the folder, as RELEASE.plan.toml: a run that broke off goes on with it, and pays once.
     """
-    from prade.plan import Plan
-    from prade.release import PLAN, Release
+    from prade.planning import kept_plan, plan_beside
+    from prade.release import Release
+    from prade.report import write_report
 
     need_folder(output)
     wanted = Wanted.of(**options)
-    beside = Path(f"{Path(output).absolute()}.plan.toml")
-    kept = next((file for file in (Path(output) / PLAN, beside) if file.exists()), None)
-    if kept is not None:
-        made = Plan.load(kept)
-        wanted.check(made, str(kept))
-    else:
+    made = kept_plan(output, wanted.simplest)
+    if made is None:
         made = wanted.plan(tune, seconds)
-        made.save(beside)
+        made.save(plan_beside(output))
     click.echo(made.describe())
+    if made.expected is not None and made.expected.harmful and not against_advice:
+        raise DataError(
+            f"nothing was measured: the rehearsal expects an error of {made.expected.error:.3f}, and the public table "
+            f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
+            "for -o, or --against-advice"
+        )
     click.echo(_measured(made, private, output, ledger_file, cap, again)[1])
     _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
+    click.echo(f"{write_report(output)}")

@@ -1,7 +1,8 @@
 """Codes back to values that look like the public table's: same types, same column order, real missing cells.
 
-A numeric bin is filled with the public values seen in it, as often as they were seen, so that heaping at round
-numbers and the shape of the tails survive; uniformly where the public table has none.
+A numeric bin is filled with the public values seen in it, as often as they were seen (as much as they weigh, where
+public rows have weights), so that heaping at round numbers and the shape of the tails survive; uniformly where the
+public table has none.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.column import LARGEST_WHOLE
+from prade.column import LARGEST_WHOLE, Column
 from prade.errors import DataError
 from prade.matching import PER_DAY, code_cells, numbers_of
-from prade.tables import is_text, plain_cells, read_table
+from prade.tables import is_text, one_piece, plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.column import Column
     from prade.joint import Joint
     from prade.schema import Schema
 
@@ -34,7 +34,7 @@ class Menu:
     """The values that one column's codes may become.
 
     `values` are sorted by code; those of code c are at starts[c] : starts[c + 1]. `reach` is the running sum of how
-    often each was seen, so that a uniform draw below it picks a value in proportion.
+    often each was seen, or of its weight, so that a uniform draw below it picks a value in proportion.
     """
 
     column: Column
@@ -97,14 +97,21 @@ class Decoder:
         self._frame_types = frame_types  # pandas or polars types of the public table, by column
 
     @classmethod
-    def fit(cls, schema: Schema, public: Any) -> Decoder:
-        """Learn the values of each bin, the types and the column order from a public table."""
+    def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
+        """Learn the values of each bin, the types and the column order from a public table.
+
+        `weight` names a column of row weights: a value is drawn in proportion to them, one of weight 0 never.
+        """
         found = read_table(public)
+        weights = np.ones(found.num_rows)
+        if weight is not None:
+            cells = one_piece(plain_cells(read_table(found, [weight])[weight]))
+            weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
         known = {name for name in schema.groups if not schema[name].values}
         for name in schema.coded:
             found = found if name in found.column_names else read_table(found, [name])  # says which is absent
         names = [name for name in found.column_names if name in schema and name not in known]
-        menus = [_menu_of_public(schema[name], found[name]) for name in names]
+        menus = [_menu_of_public(schema[name], found[name], weights) for name in names]
         frame_types = {}
         if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
             frame_types = {name: public[name].dtype for name in names}
@@ -138,6 +145,12 @@ class Decoder:
         return _to_polars(table, self._frame_types) if like == "polars" else table
 
 
+def _checked_weights(weights: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(f"the weights in {name!r} must be finite and not negative; remove such rows or set them to 0")
+    return weights
+
+
 # ---------------------------------------------------------------------- menus
 
 
@@ -162,15 +175,18 @@ def _menu_of_schema(column: Column, kind: pa.DataType) -> Menu:
     return Menu(column, pa.array(column.values), starts, np.arange(1.0, column.present + 1), kind)
 
 
-def _menu_of_public(column: Column, cells: Any) -> Menu:
+def _menu_of_public(column: Column, cells: Any, weights: NDArray[np.float64]) -> Menu:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = cells.type
-    counted = pc.value_counts(plain_cells(cells))
-    values, counts = counted.field("values"), counted.field("counts").to_numpy()
+    seen = one_piece(plain_cells(cells)).dictionary_encode()
+    values, present = seen.dictionary, seen.is_valid().to_numpy(zero_copy_only=False)
+    indices = seen.indices.drop_null().to_numpy()
+    counts = np.bincount(indices, weights[present], minlength=len(values))
     codes, fits = code_cells(column, values)
     usable = fits & (codes < column.present)
+    if column.kind == "numeric":
+        usable &= counts > 0
     values, counts, codes = values.filter(pa.array(usable)), counts[usable], codes[usable]
     # Within a code the most frequent first; ties by first appearance.
     order = np.lexsort((-counts, codes))

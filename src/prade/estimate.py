@@ -132,6 +132,13 @@ class Estimate(Joint):
         assert self.multipliers is not None
         return self._layout.expand(self._layout.evaluate(self.multipliers).normalised())
 
+    def emptied(self, layout: Layout) -> NDArray[np.bool_] | None:
+        """Which collapsed rows of the layout it started from have no mass, whatever the multipliers; None for none."""
+        if self._layout is None or self._layout.base is layout.base:
+            return None
+        gone = (layout.base > 0) & (self._layout.base == 0)
+        return gone if gone.any() else None
+
     def __len__(self) -> int:
         return len(next(iter(self.codes.values())))
 

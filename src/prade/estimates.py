@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from prade.column import names_of
 from prade.errors import DataError
 from prade.group_prior import GroupPriors
+from prade.joint import mass_per_cell
 from prade.layout import Layout
-from prade.levels import Descent, GroupEstimate, several
+from prade.levels import Descent, GroupEstimate, blocks_of, several
 from prade.parts import Part
 from prade.prior import Prior
 from prade.public import Public
@@ -41,6 +42,7 @@ Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 FORMAT = 1
+NINETY_FIVE = 1.96  # standard deviations either way
 ESTIMATES, SUPPORT = "estimates.parquet", "support.parquet"
 
 
@@ -55,6 +57,8 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
+    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not smoothed
+    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
 
 
 class Estimates:
@@ -102,13 +106,16 @@ class Estimates:
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the public rows in a group of a level."""
-        priors, layout, found = self._priors[level], self._layouts[level], self.levels[level]
+        priors, layout, found = self.priors[level], self.layouts[level], self.levels[level]
         parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
         weights = priors.weights(group, parent)
         if found.alike is not None:
             weights = priors.with_alike(weights, found.alike[group])
         prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
         tilted = layout.reweighted(prior)
+        if (emptied := found.emptied[group]) is not None:
+            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
+            tilted = tilted.restricted(gone == 0)
         return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
 
     def joint(self, group: int, level: int = -1) -> Prior:
@@ -120,7 +127,7 @@ class Estimates:
         """task(group, weights) for every group of the last level, in order, in threads."""
         last = len(self.levels) - 1
         if last:
-            for parent in set(self._priors[last].parent_of.tolist()):
+            for parent in set(self.priors[last].parent_of.tolist()):
                 self._kept(last - 1, parent)  # before threads would each work them out
         return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
 
@@ -132,43 +139,64 @@ class Estimates:
     # ---------------------------------------------------------------- answers
 
     def answer(self, query: str, by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
-        """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", and their share, for the groups `by`."""
+        """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", for the groups `by`, and how sure that is.
+
+        Columns: the groups', count, share (of the group's rows), sd (of the share), low and high (95 % of the count).
+        The interval is about the true count in the private table as it is, whether its rows are a sample or not. It
+        covers the noise, and what the prior may be off by, as far as public groups differ and this release's own
+        answers show (`prade.uncertainty`). It does not cover people of a kind that no public row is of (such a cell has
+        a count and an sd of 0), nor a private table that differs from the public one in a way in which public groups do
+        not differ from each other. For groups of the last level that holds best: sums of many groups rest on how far
+        their errors go together, and where they do more than in the model, the interval is too narrow.
+        """
         inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
-        shares = np.array(list(self.map(lambda _, weights: weights[inside].sum(), threads)))
-        return self._by(by, {"share": shares[:, None]}, ["share"])
+        return self._by(by, np.where(inside, 0, 1), 1, threads, {})
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
-        """The marginal of some columns for the groups `by`: one row a group and cell, with counts and shares."""
-        names = names_of(columns)
-        part = Workload.marginals(self.plan.schema, [names])[0]
-        cells = part.cells(self.plan.schema, self.public.prior.codes)
-        found = self.map(lambda _, weights: np.bincount(cells, weights, minlength=part.n_cells), threads)
-        return self._by(by, {"share": np.array(list(found))}, part.labels(self.plan.schema))
+        """The marginal of some columns for the groups `by`: one row a group and cell, with the columns of `answer`.
 
-    def _by(self, by: str | Sequence[str], values: dict[str, Floats], labels: Sequence[str]) -> pa.Table:
+        Each interval holds for its own cell: of 100 cells, some 5 are outside.
+        """
+        part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
+        cells = part.cells(self.plan.schema, self.public.prior.codes)
+        return self._by(by, cells, part.n_cells, threads, {"cell": part.labels(self.plan.schema)})
+
+    def _by(
+        self, by: str | Sequence[str], cells: NDArray[Any], size: int, threads: int, labels: dict[str, list[str]]
+    ) -> pa.Table:
+        """Counts of the public rows' cells; rows in no cell have the number `size`."""
         import pyarrow as pa
 
-        level = self.plan.groups.level(names_of(by))
-        last = self.plan.groupings[-1]
+        from prade.uncertainty import sums
+
+        level, last = self.plan.groups.level(names_of(by)), self.plan.groupings[-1]
         if finer := [name for name in level.by if not follows(self.plan, name)]:
             raise DataError(
                 f"{finer[0]!r} is no column of the release's levels ({', '.join(last.by) or 'none'}), nor does it "
                 "follow from them: the release does not tell its groups apart"
             )
-        above = np.zeros(len(last), np.int64)
-        above[last.number] = level.number
-        rows = np.zeros(len(level))
+        shares = np.array(list(self.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
+        above = last.above(level)
+        # n_g and shares are taken to be off independently, which is on the safe side: n^2 Var(x) + x^2 Var(n)
+        rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
+        counts, variance = np.zeros((len(level), size)), sums(self, [(cells, size)], above, len(level))
+        of_total = self.descent.totals_variance(len(self.levels) - 1)
         np.add.at(rows, above, self.totals)
-        counts = np.zeros((len(level), len(labels)))
-        np.add.at(counts, above, self.totals[:, None] * values["share"])
+        np.add.at(rows_variance, above, of_total)
+        np.add.at(counts, above, self.totals[:, None] * shares)
+        sd = np.sqrt(variance) / rows[:, None]
+        np.add.at(variance, above, of_total[:, None] * shares**2)
+        most = rows + NINETY_FIVE * np.sqrt(rows_variance)
         columns: dict[str, Any] = {
-            name: np.repeat(np.array([each[place] for each in level.values]), len(labels)).tolist()
+            name: np.repeat(np.array([each[place] for each in level.values]), size).tolist()
             for place, name in enumerate(level.by)
         }
-        if len(labels) > 1:
-            columns["cell"] = list(labels) * len(level)
+        columns |= {name: values * len(level) for name, values in labels.items()}
         columns["count"] = counts.ravel()
         columns["share"] = (counts / rows[:, None]).ravel()
+        columns["sd"] = sd.ravel()
+        columns["low"] = np.maximum(counts - NINETY_FIVE * np.sqrt(variance), 0.0).ravel()
+        columns["high"] = np.minimum(counts + NINETY_FIVE * np.sqrt(variance), most[:, None]).ravel()
         return pa.table(columns)
 
     # ---------------------------------------------------------------- the file
@@ -180,7 +208,8 @@ class Estimates:
         from prade.tables import write_table
 
         columns: dict[str, list[Any]] = {
-            name: [] for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike")
+            name: []
+            for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike", "spread", "emptied")
         }
         for place, (level, grouping) in enumerate(zip(self.levels, self.plan.groupings, strict=True)):
             size = len(grouping)
@@ -192,6 +221,8 @@ class Estimates:
             columns["gap"] += level.gap.tolist()
             columns["multipliers"] += level.multipliers.tolist()
             columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
+            columns["spread"] += [None] * size if level.spread is None else level.spread.tolist()
+            columns["emptied"] += level.emptied
         header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
         write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
 
@@ -225,16 +256,19 @@ class Estimates:
     # ---------------------------------------------------------------- made once
 
     @cached_property
-    def _priors(self) -> list[GroupPriors]:
+    def priors(self) -> list[GroupPriors]:
+        """What the groups of each level started from."""
         return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
 
     @cached_property
-    def _layouts(self) -> list[Layout]:
-        made: dict[tuple[Part, ...], Layout] = {}
-        for level in self.levels:
-            if level.parts not in made:
-                made[level.parts] = Layout(self.public.prior, Workload(self.plan.schema, level.parts))
-        return [made[level.parts] for level in self.levels]
+    def descent(self) -> Descent:
+        """What the estimates were made by: noisy answers put together, how public cells vary."""
+        return Descent(self.release, self.public, self.settings)
+
+    @cached_property
+    def layouts(self) -> list[Layout]:
+        """The public rows as each level's parts see them."""
+        return [self.descent.layout(level.parts) for level in self.levels]
 
     @cached_property
     def _parents(self) -> dict[tuple[int, int], Floats]:
@@ -257,26 +291,35 @@ class _Kept:
     gap: float
     multipliers: Floats
     alike: Floats | None
+    spread: Floats | None
+    emptied: bytes | None
 
     @classmethod
     def of(cls, found: GroupEstimate, parts: Sequence[Part]) -> _Kept:
         report, multipliers = found.estimate.report, found.estimate.multipliers
         if multipliers is None:  # the answers were hopeless, and the prior is kept as it is
             multipliers = np.zeros(sum(part.n_cells for part in parts))
-        return cls(found.total, report.status.value, report.kl, report.gap, multipliers, found.alike)
+        emptied = None if found.emptied is None else np.packbits(found.emptied).tobytes()
+        return cls(
+            found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.spread, emptied
+        )
 
 
 def _kept_fields(row: dict[str, Any]) -> dict[str, Any]:
-    alike = None if row["alike"] is None else np.array(row["alike"])
     kept = {name: row[name] for name in ("total", "status", "kl", "gap")}
-    return {**kept, "multipliers": np.array(row["multipliers"]), "alike": alike}
+    arrays = {name: None if row[name] is None else np.array(row[name]) for name in ("multipliers", "alike")}
+    spread = row.get("spread")  # files of earlier versions have none, nor "emptied"
+    return {**kept, **arrays, "spread": None if spread is None else np.array(spread), "emptied": row.get("emptied")}
 
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
     alike = [each.alike for each in found if each.alike is not None]
+    spread = [each.spread for each in found if each.spread is not None]
     multipliers = np.stack([each.multipliers for each in found])
     if multipliers.shape[1] != sum(part.n_cells for part in parts):
         raise ValueError("multipliers are one a cell")
+    if spread and any(each.shape != (len(blocks_of(parts)), 3) for each in spread):
+        raise ValueError("a, w and what is shared are three a block")
     return LevelEstimates(
         parts,
         np.array([each.total for each in found]),
@@ -285,6 +328,8 @@ def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates
         tuple(each.status for each in found),
         np.array([each.kl for each in found]),
         np.array([each.gap for each in found]),
+        np.stack(spread) if spread else None,
+        tuple(each.emptied for each in found),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.same_groups import SameGroups
 from prade.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from prade.public import Public
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that no row is lost on the way
 
@@ -32,20 +32,24 @@ class GroupPriors:
         self.public = public
         self.settings = settings
         grouping = plan.groupings[level]
-        self.own: Ints = public.within(grouping)  # the group that each public row belongs to, -1 for none
+        self.own = SameGroups.of(public, grouping)
+        self.same = self.own.found & bool(grouping.by)  # everybody is no group
         self.parent_of = np.zeros(len(grouping), np.int64)
         if level:
             self.parent_of[grouping.number] = plan.groupings[level - 1].number
         self.top = level == 0
-        self.same_groups = bool(grouping.by) and bool((self.own >= 0).any())
 
     def weights(self, group: int, parent: Floats) -> Floats:
         """Without those that resemble it; `parent` are the weights that its parent ended with."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
-        rows = np.where(self.own == group, table, 0.0)
+        rows = np.where(self.own.rows(self.public, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
+
+    def sizes(self) -> Floats:
+        """Weight of each group's own public rows, in a year if there are several; 0 for none."""
+        return np.asarray(self.own.sums(self.public.group_weights) / np.maximum(self.own.times, 1))
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
         """The same with public groups mixed in, in the proportions `alike`."""

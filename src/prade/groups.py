@@ -35,6 +35,17 @@ class Grouping:
         named = [[f"{name} {value}" for name, value in zip(self.by, row, strict=True)] for row in self.values]
         return [", ".join(each) or "all" for each in named]
 
+    def above(self, coarser: Grouping) -> NDArray[np.int64]:
+        """The group of a coarser level that each group is in; both levels are of one list.
+
+        >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
+        >>> groups.level(["STATE", "PUMA"]).above(groups.level(["STATE"]))
+        array([0, 0, 1])
+        """
+        found = np.zeros(len(self), np.int64)
+        found[self.number] = coarser.number
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -148,7 +159,8 @@ class Groups:
 
     def _place(self, name: str) -> int:
         if name not in self.names:
-            raise DataError(f"the list of groups has no column {name!r}{closest(name, self.names)}")
+            known = closest(name, self.names) or f"; it has {', '.join(map(repr, self.names)) or 'none'}"
+            raise DataError(f"the list of groups has no column {name!r}{known}")
         return self.names.index(name)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from prade.blas import single_threaded_blas
 from prade.errors import EstimationError
 from prade.estimate import Estimate
 from prade.estimators.base import Estimator
+from prade.estimators.ide import IDE
 from prade.estimators.map_ import MAP
+from prade.estimators.two_stage import TwoStage
 from prade.group_prior import GroupPriors
 from prade.layout import Layout
 from prade.measurement import Law, Measurement
@@ -35,7 +37,7 @@ from prade.public import Public
 from prade.release import Release
 from prade.resemblance import resemblance
 from prade.settings import Settings
-from prade.smooth import Smoother, Spread, smooth_totals
+from prade.smooth import Smoother, Spread, smooth_totals, totals_variance
 from prade.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,7 @@ TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0
 FEWEST_ROWS = 1.0
+PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
 @dataclass(frozen=True)
@@ -61,21 +64,32 @@ class Answers:
     totals: Floats
     total_variance: Floats
 
+    def noise(self, totals: Floats) -> Floats:
+        """Standard deviations of the noise in shares of these numbers of rows: [groups, cells of all parts]."""
+        sizes = [part.n_cells for part in self.parts]
+        return np.asarray(np.sqrt(np.repeat(self.variance, sizes, axis=1)) / totals[:, None])
+
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """A group's number, its number of rows, its distribution, and the public groups that it was found to resemble."""
+    """A group's number, its number of rows, its distribution, and the public groups that it was found to resemble.
+
+    `spread` are the numbers a, w and `shared` of its smoothers, [blocks, 3], None if its answers were not smoothed.
+    `emptied` says which collapsed rows an estimator of the paper's has left without mass; None for none.
+    """
 
     group: int
     total: float
     estimate: Estimate
     alike: Floats | None = None
+    spread: Floats | None = None
+    emptied: NDArray[np.bool_] | None = None
 
 
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
-    `estimator` takes the noisy counts as they are; None is the default: smoothed counts and `MAP`.
+    `estimator` takes the noisy counts as they are; None: the one that the settings name.
     """
 
     def __init__(
@@ -117,22 +131,25 @@ class Descent:
         answers = self.answers(level)
         layout = self.layout(answers.parts)
         priors = GroupPriors(self.public, self.plan, level, self.settings)
-        totals = self._totals(level, answers, priors.own)
-        start = layout.part_start
+        totals = self._totals(level, answers, priors.sizes())
 
         def weights_of(group: int) -> Floats:
             return priors.weights(group, parents[priors.parent_of[group]])
 
-        noise = np.sqrt(np.repeat(answers.variance, np.diff(start), axis=1)) / totals[:, None]
+        noise = answers.noise(totals)
         shares = np.concatenate(answers.counts, axis=1) / totals[:, None]
-        smoothers: list[tuple[slice, Smoother]] = []
-        if self.estimator is None and self.settings.smooth:
+        smoothers: list[tuple[slice, dict[bool, Smoother]]] = []  # by whether a group's prior is its own public rows
+        own = self.estimator or PAPERS.get(self.settings.estimator)
+        if own is None and self.settings.smooth:
             masses = np.stack([layout.masses_of(layout.collapsed(weights_of(g))) for g in range(len(totals))])
             shares = reachable_shares(layout, shares, masses, noise)
             for block, spread in self._spreads(layout):
-                known = spread.without_between() if priors.same_groups else spread
-                deviations = shares[:, block] - masses[:, block]
-                smoothers.append((block, Smoother.fit(known, deviations, totals, noise[:, block])))
+                fitted = {}
+                for same in set(priors.same.tolist()):
+                    mine, known = priors.same == same, spread.without_between() if same else spread
+                    deviations = shares[mine, block] - masses[mine, block]
+                    fitted[same] = Smoother.fit(known, deviations, totals[mine], noise[mine, block])
+                smoothers.append((block, fitted))
 
         # As they are, answers have their own noise's law; sums and posteriors are near enough to Gaussian.
         law: Law = "gaussian" if smoothers or level < len(self.plan.levels) - 1 else self.plan.noise_budget.law
@@ -145,7 +162,8 @@ class Descent:
         def estimate_of(group: int) -> GroupEstimate:
             weights, alike = weights_of(group), None
             share, deviation = shares[group].copy(), noise[group].copy()
-            for block, smoother in smoothers:
+            chosen = [(block, fitted[bool(priors.same[group])]) for block, fitted in smoothers]
+            for block, smoother in chosen:
                 prior_share = masses[group, block]
                 mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
                 share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
@@ -157,12 +175,12 @@ class Descent:
                 Measurement(part, totals[group] * share[at], totals[group] * deviation[at] / spread_of_law, law)
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
-            estimator: Estimator = self.estimator or MAP(
-                n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE, limit=LIMIT
-            )
+            estimator = own or MAP(n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE, limit=LIMIT)
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
-            estimate = estimator.fit(prior, measured, totals[group], layout=layout.reweighted(prior))
-            return GroupEstimate(group, float(totals[group]), estimate, alike)
+            mine = layout.reweighted(prior)
+            estimate = estimator.fit(prior, measured, totals[group], layout=mine)
+            spread = np.array([(each.a, each.w, each.shared) for _, each in chosen]) if chosen else None
+            return GroupEstimate(group, float(totals[group]), estimate, alike, spread, estimate.emptied(mine))
 
         return several(work, len(totals), self.threads)
 
@@ -176,9 +194,7 @@ class Descent:
         for question, noisy in zip(self.plan.questions, self.release.noisy, strict=True):
             if question.level < level:
                 continue
-            below = self.plan.groupings[question.level]
-            above = np.zeros(len(below), np.int64)
-            above[below.number] = grouping.number
+            above = self.plan.groupings[question.level].above(grouping)
             variance = question.variance * np.bincount(above, minlength=size)
             for part, counts in zip(question.parts, noisy, strict=True):
                 added = np.zeros((size, part.n_cells))
@@ -206,15 +222,22 @@ class Descent:
             1 / precision,
         )
 
-    def _totals(self, level: int, answers: Answers, own: Ints) -> Floats:
+    def _totals(self, level: int, answers: Answers, public: Floats) -> Floats:
         """Numbers of rows: noisy ones, drawn towards last year's where there are any, or else towards each other."""
-        size = len(answers.totals)
-        public = np.bincount(own[own >= 0], minlength=size).astype(float)
-        if size > 1 and self.plan.levels[level].by and public.all():
-            expected = public * (answers.totals.sum() / public.sum())
-        else:
-            expected = np.full(size, answers.totals.mean())
+        expected = self._expected(level, answers, public)
         return np.maximum(smooth_totals(answers.totals, answers.total_variance, expected), FEWEST_ROWS)
+
+    def _expected(self, level: int, answers: Answers, public: Floats) -> Floats:
+        size = len(answers.totals)
+        if size > 1 and self.plan.levels[level].by and public.all():
+            return np.asarray(public * (answers.totals.sum() / public.sum()))
+        return np.full(size, answers.totals.mean())
+
+    def totals_variance(self, level: int) -> Floats:
+        """Variances of the errors of the level's numbers of rows."""
+        answers = self.answers(level)
+        public = GroupPriors(self.public, self.plan, level, self.settings).sizes()
+        return totals_variance(answers.totals, answers.total_variance, self._expected(level, answers, public))
 
     def layout(self, parts: tuple[Part, ...]) -> Layout:
         """The public rows seen through these parts, made once."""
@@ -223,22 +246,29 @@ class Descent:
         return self._layouts[parts]
 
     def _spreads(self, layout: Layout) -> list[tuple[slice, Spread]]:
-        """How the cells of a layout vary in the public table, in blocks small enough to be smoothed at once."""
+        """How the cells of each block of a layout vary in the public table."""
         parts = layout.workload.parts
         if parts not in self._known_spreads:
-            prior, public = self.public.prior, self.public
-            found = []
-            for at in blocks([part.n_cells for part in parts], MOST_SMOOTHED, PIECE):
-                cells, sizes = [], []
-                for k, part in enumerate(parts):
-                    start, stop, _ = at.indices(layout.part(k).stop)
-                    if (start := max(start, layout.part(k).start)) < stop:
-                        cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
-                        sizes.append(stop - start)
-                        cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
-                found.append((at, Spread.of(cells, sizes, public.group, len(public.groups), self.seed)))
-            self._known_spreads[parts] = found
+            self._known_spreads[parts] = [(at, self.spread(layout, at)) for at in blocks_of(parts)]
         return self._known_spreads[parts]
+
+    def spread(self, layout: Layout, at: slice, further: Sequence[tuple[NDArray[Any], int]] = ()) -> Spread:
+        """How the cells of one block vary together, and those of `further` parts: each row's cell, and their number."""
+        cells, sizes = [], []
+        prior, public = self.public.prior, self.public
+        for k, part in enumerate(layout.workload):
+            start, stop = max(at.start, layout.part(k).start), min(at.stop, layout.part(k).stop)
+            if start < stop:
+                cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
+                sizes.append(stop - start)
+                cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
+        every = [*cells, *(cell for cell, _ in further)], [*sizes, *(size for _, size in further)]
+        return Spread.of(*every, public.group, len(public.groups), self.seed, prior.weights)
+
+
+def blocks_of(parts: Sequence[Part]) -> list[slice]:
+    """The cells of some parts in blocks small enough to be smoothed at once."""
+    return blocks([part.n_cells for part in parts], MOST_SMOOTHED, PIECE)
 
 
 def reachable_shares(layout: Layout, shares: Floats, masses: Floats, noise: Floats) -> Floats:

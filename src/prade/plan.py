@@ -145,6 +145,11 @@ class Expected:
         """Whether the private data are expected to improve on the prior by more than the spread."""
         return self.prior - self.error > self.spread
 
+    @property
+    def harmful(self) -> bool:
+        """Whether the outcome is expected to be worse than the prior by more than the spread."""
+        return self.error - self.prior > self.spread
+
     def __str__(self) -> str:
         return f"expected error {self.error:.3f}, the prior's {self.prior:.3f} (difference to within {self.spread:.3f})"
 
@@ -261,11 +266,11 @@ class Plan:
         return hash(self.hash)
 
     def __repr__(self) -> str:
-        return f"Plan({self.dataset!r}, {len(self.groups)} groups, {len(self.levels)} levels, {self.budget!r})"
+        return f"Plan({self.dataset!r}, {len(self.groupings[-1])} groups, {len(self.levels)} levels, {self.budget!r})"
 
     def describe(self) -> str:
         """In plain words: what is asked of whom, at which price, with how much noise."""
-        lines = [f"{_many(len(self.groups), 'group')}, {_many(len(self.levels), 'level')}, {self.budget}"]
+        lines = [f"{_many(len(self.groupings[-1]), 'group')}, {_many(len(self.levels), 'level')}, {self.budget}"]
         for place, (level, grouping) in enumerate(zip(self.levels, self.groupings, strict=True)):
             lines.append(f"{level.name} ({_many(len(grouping), 'group')})")
             asked = [f"  {self.line(question)}" for question in self.questions if question.level == place]

@@ -140,8 +140,15 @@ def plan_of_toml(text: str) -> Plan:
     )
 
 
+_WRITTEN: dict[Any, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "true or false"),
+    "float": ((int, float), "a number"),
+    "Kind": ((str,), "a name"),
+}
+
+
 def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | None:
-    """A table of the file that is one small record of numbers; what it leaves out is as usual, where that is known."""
+    """A table of the file that is one small record; what it leaves out is as usual, where that is known."""
     if key not in found:
         return None
     table = _table(found[key], key)
@@ -154,8 +161,8 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
         )
         for field in known:
             value = table.get(field.name, field.default)
-            if (field.type == "bool") != isinstance(value, bool) or not isinstance(value, (int, float)):
-                wanted = "true or false" if field.type == "bool" else "a number"
+            kinds, wanted = _WRITTEN[field.type]
+            if not isinstance(value, kinds) or (field.type == "float" and isinstance(value, bool)):
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {wanted}")
         return kind(**table)
 

@@ -92,7 +92,7 @@ class Unit:
         else:
             groups = "" if self.per_group is None else f", at most {self.per_group} of them in one group"
             bound = (
-                f"Enforced: at most {rows} of a person are counted{groups}, "
+                f"Enforced: at most {rows} of a person {'is' if self.max_rows == 1 else 'are'} counted{groups}, "
                 f"chosen at random; the column {self.person_id!r} says whose row it is."
             )
         return f"Protected: one person with all of their rows, {change}. {bound}"
@@ -147,7 +147,7 @@ class Budget:
         amounts = tuple(exact(amount, name) for amount, name in zip(self.amounts, names, strict=True))
         for amount, name in zip(amounts, names, strict=True):
             if amount < 0:
-                raise PradeError(f"{name} would be {readable(amount)}, but a budget is never negative: take less away")
+                raise PradeError(f"{name} would be {readable(amount)}, but a budget is never negative")
         object.__setattr__(self, "amounts", amounts)
 
     @classmethod

@@ -10,7 +10,7 @@ Progress = Callable[[str, float, float], None]
 
 @contextmanager
 def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
-    """What `tune` and `synthesize` take as `progress`: one bar for each kind of work that is told of.
+    """What `tune`, `measure` and `synthesize` take as `progress`: one bar for each kind of work that is told of.
 
     `shown` is whether there is a bar at all; None: if the standard error output is a terminal.
 

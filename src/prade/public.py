@@ -138,23 +138,6 @@ class Public:
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
         return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
 
-    def within(self, level: Grouping) -> Ints:
-        """For each public row, the group of a plan's level that it is in, -1 for none.
-
-        Names are read as those of private rows are: where the plan lists numbers, 1 and "01" are the same.
-        """
-        import pyarrow as pa
-
-        values = {name: [row[k] for row in level.values] for k, name in enumerate(level.by)}
-        # What is the same for all groups (NATION) need not be in the public table to tell them apart.
-        telling = [name for name in level.by if name in self.groups.by or len(set(values[name])) > 1]
-        if not telling or any(name not in self.groups.by for name in telling):
-            return np.full(len(self), -1 if level.by else 0, np.int64)
-        listed = Groups.of({name: values[name] for name in telling})
-        places = {name: self.groups.by.index(name) for name in telling}
-        mine = pa.table({name: [row[place] for row in self.groups.values] for name, place in places.items()})
-        return listed.keyed(telling, np.arange(len(level))).numbers(mine)[self.group]
-
 
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
     """The columns that tell public groups apart: those of the list of groups, and the schema's own group columns."""

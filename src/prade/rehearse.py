@@ -5,12 +5,8 @@ noise of the plan's law and scale, the estimates are made as in earnest (`prade.
 
     (1 - P) * mean over pairs of |p - q|_1  +  2 P          P: probability that its number of rows is off by 250 or more
 
-Who plays whom: where the plan's groups do not occur in the public table, the values of a column that they differ in
-take turns (one state or year plays the private ones, the others stay public), or else the halves of the groups do.
-Where they do occur (last year's release of the same places), each group's rows are split in two at random. Halves
-scatter by sqrt(2) more than whole groups: noise is scaled alike, so that it stays in proportion, and errors back again.
-
-The noise comes from numpy with a seed: the data are public, nothing is to be protected, and trials must be comparable.
+Who plays whom is said in `prade.folds`. The noise comes from numpy with a seed: the data are public, nothing is to be
+protected, and trials must be comparable.
 """
 
 from __future__ import annotations
@@ -18,11 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -32,7 +26,8 @@ from prade.column import names_of
 from prade.distances import WORST, Codes, Pair, pair_errors
 from prade.errors import DataError
 from prade.evaluate import CONTEST_BIAS
-from prade.groups import Grouping, Groups
+from prade.folds import Fold, Kind, folds_of, kept
+from prade.groups import Groups
 from prade.levels import Descent, GroupEstimate
 from prade.parts import Part
 from prade.plan import Plan, Question
@@ -45,41 +40,10 @@ from prade.smooth import smooth_totals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Kind = Literal["other groups", "same groups", "no groups"]
 
-MOST_FOLDS = 4
 MOST_SCORED = 16  # groups a fold: their mean error is then known to about a tenth of what groups differ by
 MOST_PAIRS = 80
-MOST_ROWS = 200_000  # that stay public: with more the prior hardly gets better, and every trial takes longer
-FEWEST_GROUPS = 3  # that one left-out value must bring: less says nothing about groups, and halves are better
 DRAWS = 400  # of each group's number of rows
-
-WORDS: dict[Kind, str] = {
-    "other groups": "other public groups played the private ones",
-    "same groups": "one half of each public group's rows played this year's",
-    "no groups": "the public table does not have the plan's groups, so rows drawn from it at random played the private "
-    "ones: how far the private table differs from it was not rehearsed, and errors will be larger",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """One split: public rows, rows that play the private ones, and the list of groups that these are in.
-
-    `rows` are the numbers of rows of the groups in earnest; noise in the fold is `shrink` times the plan's.
-    """
-
-    public: Public
-    codes: Codes
-    group: Ints
-    groups: Groups
-    rows: Floats
-    shrink: float = 1.0
-
-    @cached_property
-    def descent(self) -> list[Descent]:
-        """What was prepared for an earlier trial (layouts, covariances), for the next one to use again."""
-        return []
 
 
 class Rehearsal:
@@ -137,7 +101,7 @@ class Rehearsal:
         columns = tuple(dict.fromkeys(name for level in levels for name in names_of(level)))
         finest = Groups.of(groups).level(columns)
         generator = np.random.default_rng([seed, 0])
-        kind, folds = _folds(_kept(public, np.arange(len(public))), finest, generator)
+        kind, folds = folds_of(kept(public, np.arange(len(public))), finest, generator)
         if not folds:
             raise DataError("the public table is too small for a rehearsal: give more rows, or write the plan yourself")
         every = list(combinations(public.prior.schema.coded, 2))
@@ -189,20 +153,20 @@ class Rehearsal:
             return 1.0
         noisy = rows + weighted / precision
         variance = np.full(shape[1], 1 / precision)
+        sizes = played.rows if same else played.sizes
         off = 0.0
         for truth, answer in zip(rows, noisy, strict=True):
-            expected = played.rows * (answer.sum() / played.rows.sum()) if same else np.full(shape[1], answer.mean())
+            expected = sizes * (answer.sum() / sizes.sum())
             off += float(np.mean(np.abs(smooth_totals(answer, variance, expected) - truth) >= self.bias))
         return off / DRAWS
 
     def prior_errors(self, fold: int = 0) -> Floats:
         """Errors of the public rows as they are: those of the same group where there are any, or else all of them."""
         played = self.folds[fold]
-        own = played.public.within(played.groups.level(played.groups.names))
         prior = played.public.prior
         found = []
         for group, truth in enumerate(self._truth(fold)):
-            rows = np.where(own == group, prior.weights, 0.0)
+            rows = np.where(played.own.rows(played.public, group), prior.weights, 0.0)
             found.append(self._distance(truth, prior, rows if rows.any() else prior.weights))
         return np.array(found) * played.shrink
 
@@ -242,111 +206,6 @@ class Rehearsal:
 def mean_of(errors: Sequence[Floats]) -> float:
     """Each fold counts alike, and each group within its fold."""
     return float(np.mean([each.mean() for each in errors]))
-
-
-# ---------------------------------------------------------------------- who plays whom
-
-
-def _folds(public: Public, finest: Grouping, generator: np.random.Generator) -> tuple[Kind, list[Fold]]:
-    if any(name not in public.groups.by for name in finest.by) or len(public.groups) < 2:
-        return "no groups", [_dealt_out(public, finest, generator)]
-    own = public.within(finest)
-    if finest.by and (own >= 0).any():
-        return "same groups", [_halves(public, finest, own, generator)]
-    # groups with names of their own, whatever else the public table tells apart
-    number, values = _numbered(public, finest.by or public.groups.by)
-    sides = list(islice(_left_out(finest, values, generator), MOST_FOLDS))
-    return "other groups", [_other_groups(public, finest, number, values, side, generator) for side in sides]
-
-
-def _numbered(public: Public, by: Sequence[str]) -> tuple[Ints, list[tuple[object, ...]]]:
-    """The public groups by some of their columns: the number of each row's, and their values."""
-    places = [public.groups.by.index(name) for name in by]
-    numbers: dict[tuple[object, ...], int] = {}
-    short = [tuple(values[place] for place in places) for values in public.groups.values]
-    mine = np.array([numbers.setdefault(values, len(numbers)) for values in short], np.int64)
-    return mine[public.group], list(numbers)
-
-
-def _left_out(finest: Grouping, values: list[tuple[object, ...]], generator: np.random.Generator) -> list[Ints]:
-    """Which public groups play the private ones, fold by fold."""
-    if not finest.by:  # one table of everybody: single groups, so that the prior is about as wrong as groups differ
-        return [np.array([group]) for group in generator.permutation(len(values))]
-    for place in range(len(finest.by)):
-        column = np.array([str(value[place]) for value in values])
-        kinds = np.unique(column)
-        planned = {str(value[place]) for value in finest.values}
-        if not planned & set(kinds.tolist()) and 2 <= len(kinds) <= len(values) / FEWEST_GROUPS:
-            return [np.flatnonzero(column == kind) for kind in generator.permutation(kinds)]
-    mixed = generator.permutation(len(values))
-    half = len(values) // 2
-    return [np.sort(mixed[:half]), np.sort(mixed[half:])]
-
-
-def _other_groups(
-    public: Public,
-    finest: Grouping,
-    number: Ints,
-    values: list[tuple[object, ...]],
-    side: Ints,
-    generator: np.random.Generator,
-) -> Fold:
-    """The public groups `side` play the private ones: as many of them as the plan has."""
-    staying = np.flatnonzero(~np.isin(number, side))
-    players = generator.permutation(side)[: len(finest)]
-    place = np.full(len(values), -1)
-    place[players] = np.arange(len(players))
-    rows = np.flatnonzero(place[number] >= 0)
-    listed = {name: [values[group][k] for group in players] for k, name in enumerate(finest.by)}
-    return _fold(public, staying, rows, place[number][rows], Groups.of(listed or None), generator)
-
-
-def _halves(public: Public, finest: Grouping, own: Ints, generator: np.random.Generator) -> Fold:
-    """Each row of a public group stays or plays, as a coin says."""
-    plays = generator.random(len(public)) < 0.5
-    players = generator.permutation(np.unique(own[plays & (own >= 0)]))
-    place = np.full(len(finest), -1)
-    place[players] = np.arange(len(players))
-    rows = np.flatnonzero(plays & (own >= 0))
-    listed = {name: [finest.values[group][k] for group in players] for k, name in enumerate(finest.by)}
-    return _fold(public, np.flatnonzero(~plays), rows, place[own[rows]], Groups.of(listed), generator, 2)
-
-
-def _dealt_out(public: Public, finest: Grouping, generator: np.random.Generator) -> Fold:
-    """Half of the rows are dealt out among the plan's groups."""
-    mixed = generator.permutation(len(public))
-    half = len(public) // 2
-    players = generator.permutation(len(finest))[:half]
-    listed = {name: [finest.values[group][k] for group in players] for k, name in enumerate(finest.by)}
-    group = np.arange(half) % len(players)
-    return _fold(public, mixed[half:], mixed[:half], group, Groups.of(listed or None), generator)
-
-
-def _fold(
-    public: Public,
-    staying: Ints,
-    rows: Ints,
-    group: Ints,
-    groups: Groups,
-    generator: np.random.Generator,
-    parts: int = 1,
-) -> Fold:
-    """Rows that stay and rows that play; these are one of `parts` equal parts of what there will be."""
-    if not len(staying) or not len(rows):
-        raise DataError("the public table is too small for a rehearsal: give more rows, or write the plan yourself")
-    if len(staying) > MOST_ROWS:
-        staying = np.sort(generator.permutation(staying)[:MOST_ROWS])
-    codes = {name: code[rows] for name, code in public.prior.codes.items()}
-    number = parts * np.bincount(group, minlength=len(groups)).astype(float)
-    return Fold(_kept(public, staying), codes, group, groups, number, parts**-0.5)
-
-
-def _kept(public: Public, rows: Ints) -> Public:
-    """Some of the rows, and the groups that these are in, numbered anew."""
-    taken = public.take(rows)
-    known, group = np.unique(taken.group, return_inverse=True)
-    values = tuple(public.groups.values[number] for number in known)
-    return Public(taken.prior, Grouping(public.groups.by, values, np.arange(len(known))), group.astype(np.int64))
 
 
 # ---------------------------------------------------------------------- noise

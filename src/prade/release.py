@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,17 +110,28 @@ class Release:
 
         if not (self.path / ESTIMATES).exists():
             raise DataError(f"{self.path} has no estimates yet: make them with prade.synthesize.estimates_of")
-        return Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
+        files = [(self.path / name).stat() for name in (ESTIMATES, SUPPORT) if (self.path / name).exists()]
+        now = tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
+        if now not in self._read:
+            self._read.clear()
+            self._read[now] = Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
+        return self._read[now]
+
+    @cached_property
+    def _read(self) -> dict[Any, Estimates]:
+        """The estimates as they were read last, by the state of their files: a changed file is read again."""
+        return {}
 
     def answer(self, query: str, by: str | Sequence[str] = ()) -> pa.Table:
-        """How many rows satisfy a query, by group: from the estimates themselves, nothing is drawn.
+        """How many rows satisfy a query, by group, and how sure that is: from the estimates, nothing is drawn.
 
-        ``release.answer("AGEP >= 65 and SEX == 2", by="PUMA")``
+        ``release.answer("AGEP >= 65 and SEX == 2", by="PUMA")`` has the columns PUMA, count, share, sd, low, high; what
+        these cover is said at `prade.estimates.Estimates.answer`.
         """
         return self.estimates().answer(query, by)
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = ()) -> pa.Table:
-        """The marginal of some columns by group, from the estimates themselves."""
+        """The marginal of some columns by group, with the columns of `answer` and the cell's name."""
         return self.estimates().marginal(columns, by)
 
     def _answers(self, level: int) -> list[tuple[Question, tuple[Noisy, ...]]]:

@@ -7,7 +7,7 @@ taken, so what cannot occur does not. Everything here is post-processing: seeded
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from prade import sample_kernels
 from prade.errors import EstimationError
-from prade.joint import Codes, Joint
+from prade.joint import Codes, Joint, smallest_unsigned
 from prade.kernels import Floats, Ints
-from prade.sample_kernels import Links
+from prade.sample_kernels import Lines, Tally
 
 if TYPE_CHECKING:
     from prade.codec import Coded
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 
 PASSES = 4
-CANDIDATES = 16  # rows that a visit to a slot looks at
+CANDIDATES = 14  # rows that a visit to a slot looks at
 DETAIL = 32  # rows in the pool for each row of the sample
+NEARBY = 64  # how many distinct rows away in the pool a candidate is, but for one of them
+LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
+LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
 ROWS_FOR_ORDER = 20_000
-LARGEST_WIDTH = 4096  # codes of all columns together; the tables take 20 bytes for each pair of codes
+BLOCK = 2**14  # rows or visits that are prepared together
 
 
 def sample(
@@ -88,8 +91,8 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
     keys: list[NDArray[np.uint64]] = []
     room = 0
     for a in np.argsort(-table.information(sparse), kind="stable"):
-        size = table.sizes[a]
-        code = codes[table.names[a]].astype(np.uint64)
+        name = table.names[a]
+        size, code = schema[name].size, codes[name].astype(np.uint64)
         if room < size:  # columns share a 64-bit key as long as they fit: few keys sort faster than many columns
             keys.append(code)
             room = 2**64
@@ -122,12 +125,14 @@ def improve(
 
     Each of `passes` visits every slot of the sample in random order, empties it, and fills it with the cheapest of the
     row that was there and `candidates` others. These come from a pool of detail * n rows drawn from the distribution
-    and sorted by `order` (see `ordering`), at a distance from the old row whose logarithm is uniform: alike rows
-    change little at once, far ones mend what no alike row can. The tables to be met are the pool's too, unless the
-    rows with weight are no more than those of the pool: then they are exact. The objective never rises. The result is
-    in random order; it depends on the arguments only.
+    (of 4 million, where that is less) and sorted by `order` (see `ordering`): one from anywhere, to mend what no alike
+    row can, the others near the old row, the logarithm of their distance uniform. The tables to be met are the pool's
+    too; they are exact where the rows with weight, or those of the pool, are fewer than detail * n. The objective never
+    rises. The result is in random order; it depends on the arguments only.
 
     `pairs` are the pairs of columns to count ("all" of them by default); the columns in them are counted singly too.
+    Tables have 8 million cells at most. Where they would have more, the columns with the most codes are counted in runs
+    of neighbouring codes, as many runs as there is room for; what differs within a run is then left as it was drawn.
 
     The price is a small bias: a cell that expects less than half a row is nearest to its expectation when empty, so
     rare combinations become somewhat rarer. Who needs every row to get its share on average keeps what `draw` gave.
@@ -151,40 +156,44 @@ def improve(
     if n == 0 or passes == 0 or candidates == 0:
         return generator.permutation(given)
     along = ordering(codes, schema, pairs=pairs) if order is None else _checked_order(order, len(q))
-    place = np.empty(len(q), np.int64)
-    place[along] = np.arange(len(q))
-    drawn = _systematic(q, detail * n, generator, along)
-    pool = np.concatenate([drawn, given])
-    sorted_by_place = np.argsort(place[pool], kind="stable")
-    pool, from_given = pool[sorted_by_place], sorted_by_place >= len(drawn)
-    slots = np.flatnonzero(from_given)
-    places = table.places(pool)
+    pool, slots, chosen, drawn = _pool(q, given, along, min(detail * n, LARGEST_POOL), generator)
+    found = table.coded(chosen)
     positive = np.flatnonzero(q)
-    if len(positive) <= len(drawn):
-        wanted = table.masses(table.places(positive), n * q[positive] / q.sum()).astype(np.float32)
+    if len(positive) <= detail * n or drawn.sum() < detail * n:
+        wanted = table.masses(positive, n * q[positive] / q.sum()).astype(np.float32)
     else:
-        wanted = table.masses(places, np.where(from_given, 0.0, 1 / detail)).astype(np.float32)
-    steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
-    counts = table.masses(places[slots], np.ones(n)).astype(np.int32)
-    slopes = np.empty(counts.shape, np.int16)
-    sample_kernels.all_slopes(wanted, steepness, counts, slopes)
+        wanted = (table.counts(found, drawn) / detail).astype(np.float32)
+    times = np.bincount(pool[slots], minlength=len(chosen)).astype(np.int32)
+    filled = np.flatnonzero(times)
+    tally = Tally(
+        wanted,
+        1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted)),
+        table.counts(found[filled], times[filled]),
+        np.empty(table.cells, np.int16),
+    )
+    sample_kernels.all_slopes(tally)
+    copies = len(pool) / len(chosen)
     for _ in range(passes):
-        visits = generator.permutation(n)
-        distances = np.exp(generator.random((n, candidates)) * np.log(len(pool))).astype(np.int64)
-        offsets = np.where(generator.random((n, candidates)) < 0.5, -distances, distances)
-        sample_kernels.search(
-            places, slots, visits, offsets, table.first, table.partner, wanted, steepness, counts, slopes
-        )
-    return generator.permutation(pool[slots])
+        for visits in _blocks(generator.permutation(n)):
+            shape = len(visits), candidates
+            distances = (copies * NEARBY ** generator.random(shape)).astype(np.int64)
+            offsets = np.where(generator.random(shape) < 0.5, -distances, distances)
+            offsets[:, 0] = generator.integers(len(pool), size=len(visits))
+            sample_kernels.search(found, pool, slots, visits, offsets, table.lines, tally)
+    return generator.permutation(chosen[pool[slots]])
 
 
 class _Tables:
-    """The tables of pairs of columns, laid out as `sample_kernels` wants them."""
+    """The tables of single columns and of pairs, laid out as `sample_kernels` wants them.
+
+    Columns that would make them too large are counted in runs of neighbouring codes.
+    """
 
     def __init__(self, schema: Schema, codes: Codes, pairs: Pairs) -> None:
         wanted = _checked_pairs(codes, pairs)
-        self.names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
-        self.sizes = schema.shape(self.names)
+        names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
+        # the largest first: they have the long lines, and what a row looks up lies closer together
+        self.names = sorted(names, key=schema.size, reverse=True)
         self.codes = codes
         lengths = {len(codes[name]) for name in self.names}
         if len(lengths) != 1:
@@ -192,45 +201,117 @@ class _Tables:
                 f"the coded columns have {len(lengths)} different lengths: give at least one column, all equally long"
             )
         self.rows = lengths.pop()
-        self.width = sum(self.sizes)
-        if self.width > LARGEST_WIDTH:
-            raise EstimationError(
-                f"the {len(self.names)} columns have {self.width} codes together, more than {LARGEST_WIDTH}: "
-                "use coarser bins, or give `pairs` without the largest columns"
-            )
-        self.start = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
         at = {name: a for a, name in enumerate(self.names)}
         chosen = combinations(self.names, 2) if wanted is None else wanted
-        links = {(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen} | {(a, a) for a in at.values()}
-        one, other = np.array(sorted(links)).T
-        self.first: Links = np.searchsorted(one, np.arange(len(self.names) + 1)).astype(np.uint32)
-        self.partner: Links = other.astype(np.uint32)
+        self.links = sorted({(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen})
+        self.full = np.array(schema.shape(self.names))
+        self.sizes = _coarse(self.full, self.links)
+        self.start = np.cumsum(self.sizes) - self.sizes
+        self._lay_out()
 
-    def places(self, rows: Ints) -> NDArray[np.uint16]:
-        """The rows' places in the tables, one a column."""
-        found = np.empty((len(self.names), len(rows)), np.uint16)
-        for a, name in enumerate(self.names):
-            code = self.codes[name][rows]
-            # the compiled loops do not look: a code outside its column would write outside the tables
-            if code.min(initial=0) < 0 or code.max(initial=0) >= self.sizes[a]:
-                raise EstimationError(f"column {name!r} has codes outside 0 to {self.sizes[a] - 1}: see prade.encode")
-            np.add(code, self.start[a], out=found[a], casting="unsafe")
-        return np.ascontiguousarray(found.T)
+    def _lay_out(self) -> None:
+        one, other = np.array(self.links, np.int64).reshape(-1, 2).T
+        taken = np.cumsum(self.sizes[other]) - self.sizes[other]  # by earlier partners, those of other columns too
+        begins = np.searchsorted(one, np.arange(len(self.names) + 1))
+        bounds = np.append(taken, self.sizes[other].sum())[begins]
+        length = 1 + np.diff(bounds)
+        self.cells = int(self.sizes @ length)
+        self.line = np.cumsum(self.sizes * length) - self.sizes * length
+        self.length = length
+        self.offset = 1 + taken - bounds[one]  # where each pair's cells begin in a line
+        new = np.flatnonzero((np.diff(one, prepend=-1) != 0) | (np.diff(other, prepend=-1) != 1))
+        ends = np.append(new[1:], len(one))[: len(new)]
+        found = (
+            self.line - self.start * length,
+            length,
+            np.searchsorted(one[new], np.arange(len(self.names) + 1)),
+            other[new],
+            other[ends - 1] + 1,
+            self.offset[new] - self.start[other[new]],
+        )
+        self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in found))
 
-    def masses(self, places: NDArray[np.uint16], weights: Floats) -> Floats:
+    def coded(self, rows: Ints) -> NDArray[Any]:
+        """The places of some rows in the tables, a line a row."""
+        found = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.sum())))
+        for block, into in zip(_blocks(rows), _blocks(found), strict=True):
+            columns = np.empty((len(self.names), len(block)), found.dtype)
+            for a, name in enumerate(self.names):
+                code, full, size = self.codes[name][block], int(self.full[a]), int(self.sizes[a])
+                # the compiled loops do not look: a code outside its column would write outside the tables
+                if code.min(initial=0) < 0 or code.max(initial=0) >= full:
+                    raise EstimationError(f"column {name!r} has codes outside 0 to {full - 1}: see prade.encode")
+                kept = code if size == full else code.astype(np.int64) * size // full
+                np.add(kept, self.start[a], out=columns[a], casting="unsafe")
+            into[:] = columns.T
+        return found
+
+    def masses(self, rows: Ints, weights: Floats) -> Floats:
         """The mass of weighted rows in every cell."""
-        mass = np.zeros((self.width, self.width))
-        sample_kernels.tables(places, weights, self.first, self.partner, mass)
+        mass = np.zeros(self.cells)
+        for block, each in zip(_blocks(rows), _blocks(weights), strict=True):
+            sample_kernels.tables(self.coded(block), each, self.lines, mass)
         return mass
 
+    def counts(self, coded: NDArray[Any], times: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many rows are in every cell, each of some coded rows so many times."""
+        number = np.zeros(self.cells, np.int32)
+        sample_kernels.tables(coded, times, self.lines, number)
+        return number
+
     def information(self, rows: Ints) -> Floats:
-        """Each column's mutual information with the others, summed, in nats."""
-        mass = self.masses(self.places(rows), np.full(len(rows), 1 / max(len(rows), 1)))
-        single = np.diag(mass)
-        ratio = np.divide(mass, np.outer(single, single), out=np.ones_like(mass), where=mass > 0)
-        summed = np.add.reduceat(np.add.reduceat(mass * np.log(ratio), self.start, axis=0), self.start, axis=1)
-        both = summed + summed.T
-        return np.asarray(both.sum(axis=0) - np.diag(both))
+        """Each column's mutual information with its partners, summed, in nats."""
+        mass = self.masses(rows, np.full(len(rows), 1 / max(len(rows), 1)))
+        lines = [
+            mass[start : start + size * length].reshape(size, length)
+            for start, size, length in zip(self.line, self.sizes, self.length, strict=True)
+        ]
+        told = np.zeros(len(self.names))
+        for (a, b), start in zip(self.links, self.offset, strict=True):
+            both = lines[a][:, start : start + int(self.sizes[b])]
+            apart = np.outer(lines[a][:, 0], lines[b][:, 0])
+            told[[a, b]] += np.sum(both * np.log(np.divide(both, apart, out=np.ones_like(both), where=both > 0)))
+        return told
+
+
+def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
+    """How many codes of each column are told apart: all, or as many as the tables of these pairs have room for."""
+
+    def cells(most: int) -> int:
+        kept = np.minimum(sizes, most)
+        return int(kept.sum()) + sum(int(kept[a]) * int(kept[b]) for a, b in links)
+
+    low, high = 1, int(sizes.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cells(middle) <= LARGEST_TABLES else (low, middle - 1)
+    return np.minimum(sizes, low)
+
+
+def _pool(
+    q: Floats, given: Ints, order: Ints, size: int, generator: np.random.Generator
+) -> tuple[NDArray[np.int32], Ints, Ints, NDArray[np.int32]]:
+    """Rows drawn and given, in the order's order.
+
+    Returns the pool as numbers of its distinct rows, where the given ones stand in it, the distinct rows, and how
+    often each was drawn.
+    """
+    place = np.empty(len(q), np.int64)
+    place[order] = np.arange(len(q))
+    drawn, mine = place[_systematic(q, size, generator, order)], np.sort(place[given])
+    slots = np.searchsorted(drawn, mine) + np.arange(len(mine))
+    from_given = np.zeros(len(drawn) + len(mine), np.bool_)
+    from_given[slots] = True
+    places = np.empty(len(from_given), np.int64)
+    places[from_given], places[~from_given] = mine, drawn
+    new = np.concatenate([[True], places[1:] != places[:-1]])
+    pool = np.cumsum(new, dtype=np.int32) - np.int32(1)
+    chosen = order[places[new]]
+    return pool, slots, chosen, np.bincount(pool[~from_given], minlength=len(chosen)).astype(np.int32)
+
+
+def _blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
 
 
 def _systematic(q: Floats, n: int, generator: np.random.Generator, order: Ints | None) -> Ints:

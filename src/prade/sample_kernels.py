@@ -1,37 +1,76 @@
 """The inner loops of sampling, compiled: tables of pairs, and the search for a better row for each slot.
 
-All tables of pairs live in one square array: columns have consecutive places (column a's code c is place
-start_a + c), and cell (c, d) of the pair (a, b) is at [start_a + c, start_b + d]. A row is its places, one a column.
-`first` and `partner` say which pairs there are: column a goes with partner[first[a] : first[a + 1]], itself included
-(that is its one-way table).
+A row is its places, one a column: columns have consecutive places, column a's code c is place start_a + c. All tables
+live in one flat array. Each code of column a has a line of cells: one for itself (the one-way table), then the codes of
+a's partners (the two-way tables). A pair is in the lines of one of its columns only, so there is a cell for each code
+and for each pair of codes, and no more. Partners that follow each other are a run: `Lines` says where it is.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.kernels import Codes, Floats, Ints, compiled
+from prade.kernels import Codes, Ints, compiled
 
-Singles = NDArray[np.float32]
-Slopes = NDArray[np.int16]
-Counts = NDArray[np.int32]
-Links = NDArray[np.uint32]
+Numbers = NDArray[np.uint64]  # unsigned, so that the compiled loops need not ask whether an index is negative
 
 ONE = 2**14  # a slope of one: whole numbers add up the same on every machine and in every order
 
 
+class Lines(NamedTuple):
+    """Place p of column a has its line at origin[a] + p * length[a], modulo 2^64 like all sums of places.
+
+    The runs of a's partners are first[a] to first[a + 1]; run r has the columns low[r] to high[r], and the pair with
+    place p' of one of them is p' + shift[r] further on.
+    """
+
+    origin: Numbers
+    length: Numbers
+    first: Numbers
+    low: Numbers
+    high: Numbers
+    shift: Numbers
+
+
+class Tally(NamedTuple):
+    """For every cell: the count that is wanted, one over the width of its H, the count, what one more row costs."""
+
+    wanted: NDArray[np.float32]
+    steepness: NDArray[np.float32]
+    counts: NDArray[np.int32]
+    slopes: NDArray[np.int16]
+
+
 @compiled
-def tables(places: Codes, weights: Floats, first: Links, partner: Links, mass: Floats) -> None:
-    """Add the weights of the rows to every pair's table."""
-    for j in range(places.shape[0]):
-        row, weight = places[j], weights[j]
-        for a in range(len(row)):
-            line = mass[row[a]]
-            for t in range(first[a], first[a + 1]):
-                line[row[partner[t]]] += weight
+def find_cells(row: Codes, lines: Lines, cells: Codes) -> None:
+    """The cells that a row is in."""
+    k = np.uint64(0)
+    for a in range(np.uint64(len(row))):
+        line = lines.origin[a] + row[a] * lines.length[a]
+        cells[k] = line
+        k += np.uint64(1)
+        for r in range(lines.first[a], lines.first[a + np.uint64(1)]):
+            start = line + lines.shift[r]
+            for b in range(lines.low[r], lines.high[r]):
+                cells[k] = start + row[b]
+                k += np.uint64(1)
+
+
+@compiled
+def tables(rows: Codes, weights: NDArray[Any], lines: Lines, mass: NDArray[Any]) -> None:
+    """Add the weights of the rows, whole numbers or not, to every table."""
+    for j in range(len(rows)):
+        row, weight = rows[j], weights[j]
+        for a in range(np.uint64(len(row))):
+            line = lines.origin[a] + row[a] * lines.length[a]
+            mass[line] += weight
+            for r in range(lines.first[a], lines.first[a + np.uint64(1)]):
+                start = line + lines.shift[r]
+                for b in range(lines.low[r], lines.high[r]):
+                    mass[start + row[b]] += weight
 
 
 @compiled
@@ -42,74 +81,64 @@ def slope(count: int, wanted: Any, steepness: Any) -> Any:
 
 
 @compiled
-def all_slopes(wanted: Singles, steepness: Singles, counts: Counts, slopes: Slopes) -> None:
+def all_slopes(tally: Tally) -> None:
     """The slope of every cell."""
-    for i in range(counts.shape[0]):
-        for j in range(counts.shape[1]):
-            slopes[i, j] = slope(counts[i, j], wanted[i, j], steepness[i, j])
+    for c in range(len(tally.counts)):
+        tally.slopes[c] = slope(tally.counts[c], tally.wanted[c], tally.steepness[c])
 
 
 @compiled
-def shift(
-    row: Codes,
-    by: int,
-    first: Links,
-    partner: Links,
-    wanted: Singles,
-    steepness: Singles,
-    counts: Counts,
-    slopes: Slopes,
-) -> None:
-    """Add a row to the counts (by = 1) or take it away (by = -1), and bring the slopes of its cells up to date."""
-    for a in range(len(row)):
-        i = row[a]
-        count, want, steep, line = counts[i], wanted[i], steepness[i], slopes[i]
-        for t in range(first[a], first[a + 1]):
-            j = row[partner[t]]
-            count[j] += by
-            line[j] = slope(count[j], want[j], steep[j])
-
-
-@compiled
-def price(row: Codes, first: Links, partner: Links, slopes: Slopes) -> int:
+def price(row: Codes, lines: Lines, slopes: NDArray[np.int16]) -> int:
     """What adding this row costs: the sum of the slopes of its cells."""
     total = 0
-    for a in range(len(row)):
-        line = slopes[row[a]]
-        for t in range(first[a], first[a + 1]):
-            total += line[row[partner[t]]]
+    for a in range(np.uint64(len(row))):
+        line = lines.origin[a] + row[a] * lines.length[a]
+        total += slopes[line]
+        for r in range(lines.first[a], lines.first[a + np.uint64(1)]):
+            start = line + lines.shift[r]
+            for b in range(lines.low[r], lines.high[r]):
+                total += slopes[start + row[b]]
     return total
 
 
 @compiled
 def search(
-    places: Codes,
-    slots: Ints,
-    visits: Ints,
-    offsets: Ints,
-    first: Links,
-    partner: Links,
-    wanted: Singles,
-    steepness: Singles,
-    counts: Counts,
-    slopes: Slopes,
+    rows: Codes, pool: NDArray[np.int32], slots: Ints, visits: Ints, offsets: Ints, lines: Lines, tally: Tally
 ) -> int:
     """Visit slots in turn: empty one, fill it with the cheapest of its old row and rows near that one.
 
-    `slots` are indices into the pool's `places`; visit v looks at slot visits[v] and at the pool's rows that are
-    offsets[v] away from its row. The objective never rises. Returns how many slots changed.
+    `pool` are indices into `rows`, `slots` indices into the pool; visit v looks at slot visits[v] and at what is
+    offsets[v] away from it in the pool. The objective never rises. Returns how many slots changed.
     """
+    wanted, steepness, counts, slopes = tally
+    cells = np.empty(rows.shape[1] + (lines.high - lines.low).sum(), np.uint32)
+    kept = np.empty(len(cells), np.int16)
     changed = 0
     for v in range(len(visits)):
         old = slots[visits[v]]
-        shift(places[old], -1, first, partner, wanted, steepness, counts, slopes)
-        best, lowest = old, price(places[old], first, partner, slopes)
+        find_cells(rows[pool[old]], lines, cells)
+        best, lowest = old, 0
+        for k in range(len(cells)):
+            c = cells[k]
+            kept[k] = slopes[c]
+            slopes[c] = slope(counts[c] - 1, wanted[c], steepness[c])
+            lowest += slopes[c]
         for k in range(offsets.shape[1]):
-            candidate = (old + offsets[v, k]) % len(places)
-            cost = price(places[candidate], first, partner, slopes)
-            if cost < lowest:
-                best, lowest = candidate, cost
-        shift(places[best], 1, first, partner, wanted, steepness, counts, slopes)
+            candidate = (old + offsets[v, k]) % len(pool)
+            if pool[candidate] != pool[old]:
+                cost = price(rows[pool[candidate]], lines, slopes)
+                if cost < lowest:
+                    best, lowest = candidate, cost
+        if best == old:  # as most are: nothing to work out again
+            for k in range(len(cells)):
+                slopes[cells[k]] = kept[k]
+            continue
+        for c in cells:
+            counts[c] -= 1
+        find_cells(rows[pool[best]], lines, cells)
+        for c in cells:
+            counts[c] += 1
+            slopes[c] = slope(counts[c], wanted[c], steepness[c])
         slots[visits[v]] = best
-        changed += best != old
+        changed += 1
     return changed

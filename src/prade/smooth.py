@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.blas import single_threaded_blas
+from prade.joint import mass_per_cell
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,7 +36,6 @@ UNSURE = 1.5  # standard deviation of their logarithms: a factor of 4 or 5 eithe
 RATIOS = np.geomspace(1e-3, 1e2, 16)  # a / w
 SCALES = np.geomspace(1e-3, 1e5, 97)  # w
 ROWS_A_CELL, FEWEST_ROWS = 100, 20_000  # of the sample that C is estimated from
-ROWS_AT_ONCE = 4_096  # whose cells are held as 0/1 vectors
 FEWEST_GROUPS = 3  # that say anything about differences between groups
 
 
@@ -47,28 +47,39 @@ class Spread:
     within: Floats
 
     @classmethod
-    def of(cls, cells: Sequence[NDArray[Any]], sizes: Sequence[int], group: Ints, n_groups: int, seed: int) -> Spread:
-        """From each row's cell in every part (its size for none) and its group.
+    def of(
+        cls,
+        cells: Sequence[NDArray[Any]],
+        sizes: Sequence[int],
+        group: Ints,
+        n_groups: int,
+        seed: int,
+        weights: Floats | None = None,
+    ) -> Spread:
+        """From each row's cell in every part (its size for none), its group and its weight (None: all weigh alike).
 
         `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
         minus what sampling alone would make of it, cut to its positive part. A group of one row says nothing of either.
+        Weighted rows count as many as would vary as little, (sum w)^2 / sum w^2 (Kish, 1965).
         """
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        rows = np.bincount(group, minlength=n_groups).astype(float)
-        shares = np.zeros((n_groups, start[-1]))
-        for k, cell in enumerate(cells):
-            flat = np.bincount(group * (sizes[k] + 1) + cell, minlength=n_groups * (sizes[k] + 1))
-            shares[:, start[k] : start[k + 1]] = flat.reshape(n_groups, -1)[:, : sizes[k]]
-        used = rows > 1
+        weights = np.ones(len(group)) if weights is None else weights
+        mass = mass_per_cell(group, weights, n_groups)
+        rows = mass**2 / np.maximum(mass_per_cell(group, weights**2, n_groups), 1e-300)
+        used = np.bincount(group[weights > 0], minlength=n_groups) > 1
         if not used.any() and n_groups > 1:
-            return cls.of(cells, sizes, np.zeros_like(group), 1, seed)
-        shares[used] /= rows[used, None]
-        usable = np.flatnonzero(used[group])
-        chosen = np.random.default_rng(seed).permutation(usable)[: max(ROWS_A_CELL * int(start[-1]), FEWEST_ROWS)]
+            return cls.of(cells, sizes, np.zeros_like(group), 1, seed, weights)
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        share_of = np.divide(1.0, mass, out=np.zeros(n_groups), where=used)[group] * weights
+        shares = _sums(group, n_groups, cells, sizes, share_of)
+        chosen = np.random.default_rng(seed).permutation(np.flatnonzero(used[group]))
+        chosen = chosen[: max(ROWS_A_CELL * int(start[-1]), FEWEST_ROWS)]
         number, size = float(rows[used].sum()), int(used.sum())
         with single_threaded_blas():
             # a group's shares are fitted to its rows: each group takes one degree of freedom
-            within = _within(cells, sizes, start, chosen, shares, group) * (number / max(number - size, 1.0))
+            freedom = number / max(number - size, 1.0)
+            within = freedom * _within(
+                [cell[chosen] for cell in cells], sizes, shares, group[chosen], (rows[group] * share_of)[chosen]
+            )
             if size < FEWEST_GROUPS:
                 return cls(np.zeros_like(within), within)
             weight = rows[used] / number
@@ -83,19 +94,28 @@ class Spread:
 
 
 def _within(
-    cells: Sequence[NDArray[Any]], sizes: Sequence[int], start: Ints, chosen: Ints, shares: Floats, group: Ints
+    cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats, group: Ints, weights: Floats
 ) -> Floats:
-    """Mean over the chosen rows of (e - s)(e - s)': e is the 0/1 vector of a row's cells, s its group's shares."""
-    summed = np.zeros((shares.shape[1], shares.shape[1]))
-    for first in range(0, len(chosen), ROWS_AT_ONCE):
-        rows = chosen[first : first + ROWS_AT_ONCE]
-        away = -shares[group[rows]]
-        for k, cell in enumerate(cells):
-            mine = cell[rows].astype(np.int64)
-            inside = np.flatnonzero(mine < sizes[k])
-            away[inside, start[k] + mine[inside]] += 1.0
-        summed += away.T @ away
-    return np.asarray(summed / max(len(chosen), 1))
+    """Weighted mean over rows of (e - s)(e - s)': e is the 0/1 vector of a row's cells, s its group's shares.
+
+    Multiplied out, it is made of counts of pairs of cells, and of cells by group: quicker than with vectors of 0 and 1.
+    """
+    pairs = np.concatenate([_sums(cell, size, cells, sizes, weights) for cell, size in zip(cells, sizes, strict=True)])
+    in_group = _sums(group, len(shares), cells, sizes, weights)
+    mixed = shares.T @ in_group
+    of_shares = (shares.T * mass_per_cell(group, weights, len(shares))) @ shares
+    return np.asarray((pairs - mixed - mixed.T + of_shares) / max(float(weights.sum()), 1e-300))
+
+
+def _sums(
+    row: NDArray[Any], n_rows: int, cells: Sequence[NDArray[Any]], sizes: Sequence[int], weights: Floats
+) -> Floats:
+    """Weight of each cell of all parts, by the value of `row`; rows in no cell, and values beyond, are left out."""
+    found = []
+    for cell, size in zip(cells, sizes, strict=True):
+        flat = mass_per_cell(row.astype(np.int64) * (size + 1) + cell, weights, (n_rows + 1) * (size + 1))
+        found.append(flat.reshape(n_rows + 1, size + 1)[:n_rows, :size])
+    return np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True)
@@ -106,7 +126,8 @@ class Smoother:
     directions: Floats
     values: Floats
     a: float
-    w: float
+    w: float  # of `typical_rows`
+    shared: float  # share of the variance of u_g that is the same u for all groups (`shared_part`)
 
     @classmethod
     def fit(cls, spread: Spread, deviations: Floats, rows: Floats, noise: Floats) -> Smoother:
@@ -114,7 +135,7 @@ class Smoother:
 
         These [groups, cells] are of shares, not counts, and are taken to differ from group to group by a factor.
         """
-        typical = float(np.exp(np.mean(np.log(rows))))
+        typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
         factor = np.mean((noise / root) ** 2, axis=1)
         whitened = deviations / root
@@ -133,9 +154,12 @@ class Smoother:
                 if ratio:
                     fit -= 0.5 * (np.log(scale * ratio / EXPECTED_BETWEEN) / UNSURE) ** 2
                 if best is None or fit > best[0]:
-                    best = fit, cls(root, vectors, scale * values, float(scale * ratio), float(scale))
+                    best = fit, scale * values, vectors, float(scale * ratio), float(scale)
         assert best is not None
-        return best[1]
+        _, values, vectors, a, w = best
+        variance = a * np.diag(spread.between) + w / rows[:, None] * np.diag(spread.within)
+        shared = shared_part(deviations, np.maximum(variance, 0.0), noise, rows)
+        return cls(root, vectors, values, a, w, shared)
 
     def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
         """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""
@@ -146,6 +170,25 @@ class Smoother:
         return self.root * mean, self.root**2 * variance
 
 
+def shared_part(deviations: Floats, variance: Floats, noise: Floats, rows: Floats) -> float:
+    """What share of the variance of u_g [groups, cells] groups have in common: a change from one year to the next, say.
+
+    The mean of all groups' deviations, weighted by rows, varies by A if groups differ from their priors independently,
+    by A + T if all do alike; of its square, what is beyond A is compared with T, summed over cells.
+    """
+    weight = rows / rows.sum()
+    mean = weight @ deviations
+    independent = weight**2 @ (variance + noise**2)
+    alike = (weight @ np.sqrt(variance)) ** 2 - weight**2 @ variance
+    most = float(np.sum(alike))
+    return float(np.clip(np.sum(mean**2 - independent) / most, 0.0, 1.0)) if most > 0 and len(rows) > 1 else 0.0
+
+
+def typical_rows(rows: Floats) -> float:
+    """The n that w / n stands for, in groups of different numbers of rows: their geometric mean."""
+    return float(np.exp(np.mean(np.log(rows))))
+
+
 def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     """Numbers of rows drawn towards what was expected, as far as they scatter no more than their noise does.
 
@@ -154,3 +197,15 @@ def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     away = noisy - expected
     spread = max(float(np.mean(away**2 - variance)), 0.0)
     return np.asarray(expected + away * (spread / np.maximum(spread + variance, 1e-300)))
+
+
+def totals_variance(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
+    """Of the numbers that `smooth_totals` returns: t^2 v / (t^2 + v), with t^2 larger by what it may be off by.
+
+    That is its standard error, sqrt(2 / groups) (t^2 + mean of v). One group is drawn nowhere: v.
+    """
+    if len(noisy) == 1:
+        return variance
+    spread = max(float(np.mean((noisy - expected) ** 2 - variance)), 0.0)
+    spread += np.sqrt(2 / len(noisy)) * (spread + float(np.mean(variance)))
+    return np.asarray(spread * variance / np.maximum(spread + variance, 1e-300))

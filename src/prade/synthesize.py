@@ -45,10 +45,11 @@ def synthesize(
     """Synthetic rows for every group of the release's last level: an Arrow table, or a frame like the public one.
 
     `public` is the public table or file that the estimates start from, `weight` a column of its weights; without
-    `settings` the plan's are used. The columns are those of the list of groups, then the schema's. `passes` of
-    improvement bring the rows' one- and two-way tables nearer to the estimates' (see `prade.sample.improve`). `like` is
-    "pyarrow", "pandas" or "polars"; None: as `public` is. `progress(what, done, all)` is told how far it is. Estimates
-    do not depend on `seed`: those in the release's folder serve every seed.
+    `settings` the estimates in the release's folder are used, or made with the plan's. The columns are those of the
+    list of groups, then the schema's. `passes` of improvement bring the rows' one- and two-way tables nearer to the
+    estimates' (see `prade.sample.improve`). `like` is "pyarrow", "pandas" or "polars"; None: as `public` is.
+    `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
+    serve every seed.
     """
     threads = (os.cpu_count() or 1) if threads is None else threads
     if isinstance(public, Public):
@@ -57,7 +58,7 @@ def synthesize(
     rows = Public.of(release.plan.schema, public, columns, weight=weight)
     estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
-    decoder = Decoder.fit(release.plan.schema, public)
+    decoder = Decoder.fit(release.plan.schema, public, weight=weight)
     table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public).schema)
     return decoder.framed(table, like or kind_of(public))
 
@@ -76,13 +77,16 @@ def estimates_of(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Estimates:
-    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones."""
+    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
+
+    Without `settings` any that the folder has are right, and new ones have the plan's.
+    """
     file = release.path / ESTIMATES
-    wanted = settings or release.plan.settings or Settings()
     if file.exists():
         kept = Estimates.load(file, release, public)
-        if kept.settings == wanted:
+        if settings in (None, kept.settings):
             return kept
+    wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
     estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
     if release.path.is_dir():

@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.candidates import Candidates, Choice, Columns
+from prade.candidates import Candidates, Choice
 from prade.column import names_of
 from prade.errors import PradeError
 from prade.evaluate import CONTEST_BIAS
+from prade.folds import WORDS
 from prade.groups import Groups
 from prade.plan import Expected, Plan
+from prade.predict import Columns
 from prade.privacy import Budget, Unit
 from prade.progress import Progress
 from prade.public import Public, group_columns
-from prade.rehearse import WORDS, Rehearsal, mean_of
+from prade.rehearse import Rehearsal, mean_of
 from prade.schema import Schema
 from prade.settings import Settings
 
@@ -134,8 +136,8 @@ def tune(
         asked = choice.levels(schema, nest)
         return Plan(dataset, schema, budget, unit, asked, listed, settings=choice.settings, expected=expected)
 
-    candidates = Candidates(rehearsal, rows, plan_of)
-    search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest(len(nest)))
+    candidates = Candidates(rehearsal, rows, nest, plan_of)
+    search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
     finished = search.climb(candidates)
     plan = plan_of(search.best, search.expected())
     return Tuned(plan, _advice(rehearsal, plan, finished), tuple(search.trials), finished)
@@ -175,7 +177,8 @@ class _Search:
         began = time.monotonic()
         self.errors = [self._errors(start, fold, self.seed) for fold in self.folds]
         mean = mean_of(self.errors)
-        self.trials = [Trial("all one-way parts", mean, mean, 0.0, True, time.monotonic() - began)]
+        words = "all one-way parts" if start.total < 1 else "numbers of rows alone"
+        self.trials = [Trial(words, mean, mean, 0.0, True, time.monotonic() - began)]
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False when the time is up first."""

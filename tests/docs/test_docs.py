@@ -6,11 +6,15 @@ import doctest
 import importlib
 import pkgutil
 import re
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import click
 import pytest
+from blocks import FLAGS, Block, blocks, run_page
 
 import prade
 
@@ -18,11 +22,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 MODULES = ["prade", *(m.name for m in pkgutil.walk_packages(prade.__path__, "prade."))]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 FENCE = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
+NAMES = re.compile(r"<!-- names: (.+?) -->")
+HELP = re.compile(r"<!-- help: (.+?) -->")
 
 
 def page_id(path: Path) -> str:
@@ -33,34 +38,6 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
 each_linked_page = pytest.mark.parametrize("page", LINKED, ids=page_id)
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of Python, with the line it starts at."""
-
-    code: str
-    line: int
-
-    def run(self, namespace: dict[str, Any], page: Path) -> None:
-        if ">>> " not in self.code:
-            # the empty lines make a traceback name the page's own line
-            exec(compile("\n" * self.line + self.code, str(page), "exec"), namespace)
-            return
-        name = f"{page_id(page)}:{self.line}"
-        test = doctest.DocTestParser().get_doctest(self.code, namespace, name, str(page), self.line)
-        report: list[str] = []
-        failed = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False).failed
-        namespace.update(test.globs)
-        assert not failed, "".join(report)
-
-
-def python_blocks(text: str) -> list[Block]:
-    return [
-        Block(match["body"], text[: match.start()].count("\n") + 1)
-        for match in FENCE.finditer(text)
-        if match["language"] == "python"
-    ]
-
-
 def prose(page: Path) -> str:
     return FENCE.sub("", page.read_text("utf-8"))
 
@@ -68,19 +45,98 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """The names that a heading can be linked by: lower case, punctuation gone, hyphens for spaces."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    made = {name for line in NAMES.findall(prose(page)) for name in line.split()}  # by docs/assets/reference.py
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | made
 
 
 @each_page
-def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_postgres: Callable[[], str | None]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"__name__": "__page__"}
-    for block in python_blocks(page.read_text("utf-8")):
-        block.run(namespace, page)
+    text = page.read_text("utf-8")
+    has = set()
+    if any(block.needs == "postgres" for block in blocks(text)) and (url := start_postgres()):
+        address = urlsplit(url)
+        monkeypatch.setenv("PGPASSWORD", str(address.password))
+        monkeypatch.setenv("AGENCY", url.replace(f":{address.password}@", "@"))
+        has.add("postgres")
+    if left_out := run_page(text, page_id(page), has):
+        pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
 
 
 def test_readme_shows_code() -> None:
-    assert python_blocks((ROOT / "README.md").read_text("utf-8"))
+    assert any(block.language == "python" for block in blocks((ROOT / "README.md").read_text("utf-8")))
+
+
+def commands(group: click.Group, above: str = "") -> dict[str, click.Command]:
+    """The commands that do something, by their whole name."""
+    found: dict[str, click.Command] = {}
+    for name, command in group.commands.items():
+        found |= commands(command, f"{above}{name} ") if isinstance(command, click.Group) else {above + name: command}
+    return found
+
+
+@pytest.fixture
+def stages(capsys: pytest.CaptureFixture[str]) -> click.Group:
+    """The command line; its entry point enters all commands."""
+    cli = importlib.import_module("prade.cli")
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    return cli.prade
+
+
+def test_the_command_line_page_has_every_command_once(stages: click.Group) -> None:
+    text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    existing = list(commands(stages))
+    assert sorted(re.findall(r"^## `prade (.+)`$", text, re.MULTILINE)) == sorted(existing)
+    assert sorted(re.findall(r"^\| \[`prade (.+?)`\]", text, re.MULTILINE)) == sorted(existing)
+    assert sorted(HELP.findall(text)) == sorted(existing)
+    shown = "\n".join(block.code for block in blocks(text) if block.language == "bash")
+    assert [name for name in existing if f"prade {name} " not in shown] == []
+
+
+def test_the_command_line_page_has_the_exit_codes() -> None:
+    cli = importlib.import_module("prade.cli")
+    text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    codes = re.findall(r"^\| (\d+) \|", text, re.MULTILINE)
+    assert [int(code) for code in codes] == [0, cli.WRONG, 2, cli.TOO_MUCH, cli.INTERRUPTED]
+
+
+def test_options_that_pages_name_exist(stages: click.Group) -> None:
+    known = {option for command in commands(stages).values() for each in command.params for option in each.opts}
+    known |= {
+        option for command in commands(stages).values() for each in command.params for option in each.secondary_opts
+    }
+    known |= {"--help", "--version"}
+    for page in PAGES:
+        for quoted in QUOTED.findall(prose(page)):
+            if quoted.startswith(("prade ", "--")) and "=" not in quoted:
+                named = re.findall(r"--[a-z][a-z-]*", quoted)
+                assert set(named) <= known, f"{page_id(page)} names {quoted}"
+
+
+def test_indented_commands_are_understood(stages: click.Group) -> None:
+    """Commands on files that a reader has and we have not: nothing is run, but every option must exist."""
+    seen = 0
+    for page in PAGES:
+        for line in re.findall(r"^    prade (.+)$", prose(page), re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            if words and words[0] in stages.commands:
+                command: click.Command = stages.commands[words[0]]
+                command.make_context(words[0], words[1:])
+                seen += 1
+    assert seen
+
+
+def test_the_python_page_has_every_public_name_once() -> None:
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
+    listed = [name for line in NAMES.findall(text) for name in line.split()]
+    assert sorted(name for name in listed if "." not in name) == sorted(set(prade.__all__) - {"__version__"})
+    assert all(found(f"prade.{name}") for name in listed)
+    linked = re.findall(r"\[`(\w+)`\]\(#(\w+)\)", text)
+    assert sorted(name for name, _ in linked) == sorted(name for name in listed if "." not in name)
+    assert all(name == anchor for name, anchor in linked)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -110,7 +166,7 @@ def test_links_resolve(page: Path) -> None:
 @each_linked_page
 def test_named_files_and_tests_exist(page: Path) -> None:
     for quoted in QUOTED.findall(prose(page)):
-        if not re.fullmatch(r"(src|tests|docs|benchmarks)/[\w./-]+\.\w+(::\w+)?", quoted):
+        if not re.fullmatch(r"(src|tests|docs|benchmarks|examples)/[\w./-]+\.\w+(::\w+)?", quoted):
             continue
         path, _, function = quoted.partition("::")
         assert (ROOT / path).is_file(), f"{page_id(page)} names {path}, which does not exist"
@@ -123,6 +179,18 @@ def test_named_objects_exist(page: Path) -> None:
     for quoted in QUOTED.findall(prose(page)):
         if re.fullmatch(r"prade(\.\w+)+", quoted):
             assert found(quoted), f"{page_id(page)} names {quoted}, which does not exist"
+
+
+def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
+    text = (ROOT / "docs" / "the-paper-in-the-code.md").read_text("utf-8")
+    tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    rows = [row.strip("| ").split(" | ") for table in tables for row in table.splitlines()[2:]]
+    assert len(rows) > 15
+    for part, code, test in rows:
+        assert re.search(r"`prade\.[\w.]+`", code), f"{part}: {code} names no function"
+        assert re.search(r"`tests/[\w/]+\.py(::\w+)?`", test), f"{part}: {test} names no test"
+    for name in ("Definition 1", "Theorem 1", "Algorithm 1", "Algorithm 2"):
+        assert name in text
 
 
 def found(dotted: str) -> bool:
@@ -146,14 +214,29 @@ def found(dotted: str) -> bool:
 
 def test_a_wrong_output_is_noticed() -> None:
     with pytest.raises(AssertionError, match="Expected"):
-        Block(">>> 1 + 1\n3\n", 1).run({}, ROOT / "README.md")
+        Block("python", ">>> 1 + 1\n3\n").run({}, "page")
+    with pytest.raises(AssertionError, match="but prints"):
+        Block("bash", "echo 2", shown="3\n").run({}, "page")
+    with pytest.raises(AssertionError, match="ended with 1"):
+        Block("bash", "false; echo 2").run({}, "page")
 
 
-def test_blocks_share_a_namespace() -> None:
-    namespace: dict[str, Any] = {}
-    for block in python_blocks("```python\nx = 1\n```\ntext\n```python\n>>> y = x + 1\n>>> y\n2\n```\n"):
-        block.run(namespace, ROOT / "README.md")
-    assert namespace["y"] == 2
+def test_a_schema_that_does_not_load_is_noticed() -> None:
+    with pytest.raises(prade.PradeError):
+        Block("toml", 'version = 1\n[[column]]\nname = "AGE"\nkind = "number"\n').run({}, "page")
+
+
+def test_a_block_of_an_unknown_language_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="no language"):
+        Block("", "anything").run({}, "page")
+
+
+def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "```python\nx = 1\n```\ntext\n```bash\necho $((1 + 1)) > two; cat two\n```\n\n```text\n2\n```\n"
+    text += "<!-- needs: moon -->\n```bash\nfalse\n```\n```python\n>>> x + 1\n2\n```\n```bash\nrm two\n```\n"
+    assert run_page(text, "page") == ["moon"]
+    assert [block.shown for block in blocks(text)] == [None, "2\n", None, None, None]
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from prade.smooth import EXPECTED_BETWEEN, EXPECTED_WITHIN, RATIOS, SCALES, UNSURE, Smoother, Spread
+from prade.uncertainty import _of_groups
 
 
 def covariance(generator, cells, rank):
@@ -84,3 +85,51 @@ def test_noise_that_differs_otherwise_than_by_a_factor_is_nearly_conditioned_on(
         exact = np.diag(s - gain @ s)
         assert (np.abs(mean - gain @ deviation) < 0.5 * np.sqrt(exact)).all()
         np.testing.assert_allclose(variance, exact, rtol=0.5)
+
+
+# ---------------------------------------------------------------- errors of answers
+
+
+@pytest.mark.parametrize("n0", [10.0, None])
+@pytest.mark.parametrize("groups", [3, 20])
+def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
+    """u and noise drawn 40,000 times, answered by explicit matrices: variances to within 5 % (standard error 0.7 %).
+
+    20 groups have as many levels of noise, between which the variances are interpolated.
+    """
+    generator = np.random.default_rng(groups)
+    measured, asked, a, w = 5, 3, 0.5, 1.5
+    cells = measured + asked
+    spread = Spread(1e-3 * covariance(generator, cells, 3), covariance(generator, cells, cells))
+    rows = np.geomspace(200, 800, groups)
+    noise = np.outer(1 / rows, generator.uniform(5, 20, measured))
+    one_row = np.diag(spread.within)[measured:]
+    variance, left, prior = _of_groups(spread, one_row, a, w, rows, noise, n0)
+    typical = np.exp(np.mean(np.log(rows)))
+    c = spread.within[:measured, :measured]
+    for g in range(groups):
+        fitted = (a * spread.between + w / typical * spread.within)[:measured, :measured]
+        v = np.diag(noise[g] ** 2)
+        if n0 is None:
+            smoothed, d, worth = np.eye(measured), v, np.trace(c) / np.trace(fitted)
+        else:
+            smoothed = fitted @ np.linalg.inv(fitted + v)
+            d, worth = np.diag(np.diag(fitted - smoothed @ fitted)), n0
+        gain = spread.within[measured:, :measured] @ np.linalg.inv(c + worth * d) @ smoothed
+        true = a * spread.between + w / rows[g] * spread.within
+        u = generator.multivariate_normal(np.zeros(cells), true, 40_000)
+        heard = u[:, :measured] + noise[g] * generator.normal(size=(40_000, measured))
+        np.testing.assert_allclose(variance[g], np.var(u[:, measured:] - heard @ gain.T, axis=0), rtol=0.05)
+        np.testing.assert_allclose(left[g], np.var(u[:, measured:] - u[:, :measured] @ gain.T, axis=0), rtol=0.05)
+        np.testing.assert_allclose(prior[g], np.diag(true)[measured:], rtol=1e-9)
+
+
+def test_a_measured_cell_asked_for_again_has_its_posterior_variance():
+    """With a prior that is worth next to nothing against it, MAP repeats the smoothed answer."""
+    spread, _, _, noise = problem(3, groups=1)
+    rows, a, w = np.array([300.0]), 0.7, 2.0
+    twice = Spread(*(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (spread.between, spread.within)))
+    variance, _, _ = _of_groups(twice, np.diag(spread.within)[:2], a, w, rows, noise, 1e-9)
+    s = a * spread.between + w / rows[0] * spread.within
+    exact = np.diag(s - s @ np.linalg.inv(s + np.diag(noise[0] ** 2)) @ s)
+    np.testing.assert_allclose(variance[0], exact[:2], rtol=1e-6)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.estimates import Estimates
+from prade.estimates import ESTIMATES, SUPPORT, Estimates
 from prade.levels import Descent
 from prade.public import Public
 from prade.settings import Settings
@@ -164,7 +164,9 @@ def test_answers_are_those_of_the_joints(estimates, by, threads):
         key = tuple(row[name] for name in names)
         assert row["count"] == pytest.approx(counts[key], rel=1e-12)
         assert row["share"] == pytest.approx(counts[key] / rows[key], rel=1e-12)
-    assert estimates.answer(query, by=by).column_names == [*names, "count", "share"]
+        assert 0 <= row["low"] < row["count"] < row["high"]
+        assert 0 < row["sd"] < 0.5
+    assert estimates.answer(query, by=by).column_names == [*names, "count", "share", "sd", "low", "high"]
 
 
 @pytest.mark.parametrize("by", [(), "STATE", ("STATE", "PLACE")])
@@ -181,6 +183,82 @@ def test_marginals_are_those_of_the_joints(estimates, by, columns):
         assert row["cell"] == labels[cell]
         assert row["count"] == pytest.approx(counts[key][cell], rel=1e-12)
         assert row["share"] == pytest.approx(counts[key][cell] / rows[key], rel=1e-12)
+
+
+def test_a_marginal_always_names_its_cells_an_answer_never_does():
+    schema = Schema.from_mbi({"a": 1, "b": 2})
+    public = Public.of(schema, {"a": [0, 0, 0], "b": [0, 1, 1]})
+    plan = Plan("survey", schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(schema, ["b"]), total=0)])
+    found = Estimates.of(Release(Path("nowhere"), plan, ((np.array([[50, 60]]),),)), public)
+    assert found.marginal("a").column_names == ["cell", "count", "share", "sd", "low", "high"]
+    assert found.marginal("a").to_pylist()[0]["count"] == pytest.approx(110)
+    assert "cell" not in found.answer("b == 1").column_names
+
+
+# ---------------------------------------------------------------- how sure
+
+
+def test_certainty_that_everybody_is_somebody(estimates):
+    """The share of everybody is 1 without error; their number is as uncertain as the noisy numbers of rows."""
+    everybody = estimates.answer("SEX == 1 or SEX == 2", by=("STATE", "PLACE"))
+    assert everybody["sd"].to_numpy().max() < 1e-5
+    width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
+    np.testing.assert_allclose(width, 2 * 1.96 * np.sqrt(estimates.descent.totals_variance(2)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), MIXED])
+def test_more_noise_is_less_certain(settings):
+    sd = []
+    for epsilon in ("1/10", 2, 1000):
+        found = Estimates.of(release_of(plan_of(epsilon=epsilon)), PUBLIC, settings)
+        sd.append(found.marginal(("AGE", "WORK"), by=("STATE", "PLACE"))["sd"].to_numpy())
+    assert sd[0].mean() > 2 * sd[1].mean() > 4 * sd[2].mean()
+    # next to no noise: the pair was measured, and is known to a row or so
+    assert sd[2].mean() < 0.01
+
+
+def test_what_was_not_measured_is_less_certain():
+    release = release_of(plan_of("two", epsilon=100))
+    found = Estimates.of(release, PUBLIC)
+    known, other = (found.answer(query, by=("STATE", "PLACE")) for query in ("SEX == 1", "SEX == 1 and WORK == 'full'"))
+    ratio = [np.mean(each["sd"].to_numpy() / np.sqrt(each["share"].to_numpy())) for each in (known, other)]
+    assert ratio[1] > 2 * ratio[0]
+
+
+@pytest.mark.parametrize("by", [(), "STATE"])
+def test_sums_are_less_certain_than_independent_parts_and_more_than_equal_ones(estimates, by):
+    """Errors of groups with the same parent go together, but not all the way."""
+    parts = estimates.answer("AGE >= 65", by=("STATE", "PLACE"))
+    rows = np.array([parts["count"].to_numpy() / parts["share"].to_numpy()]).ravel()
+    away = rows * parts["sd"].to_numpy()
+    above = estimates.plan.groupings[-1].above(estimates.plan.groups.level((by,) if by else ()))
+    whole = estimates.answer("AGE >= 65", by=by)
+    together = whole["sd"].to_numpy() * np.bincount(above, rows)
+    assert (together >= np.sqrt(np.bincount(above, away**2)) - 1e-9).all()
+    assert (together <= np.bincount(above, away) + 1e-9).all()
+    assert together[0] > 1.001 * np.sqrt(np.bincount(above, away**2))[0]
+
+
+def test_many_cells_are_worked_out_in_pieces(estimates, monkeypatch):
+    whole = estimates.marginal(("AGE", "WORK"), by="STATE")["sd"].to_numpy()
+    monkeypatch.setattr("prade.uncertainty.AT_ONCE", 5)
+    pieces = estimates.marginal(("AGE", "WORK"), by="STATE")["sd"].to_numpy()
+    np.testing.assert_allclose(pieces, whole, rtol=0.1)  # B is cut to its positive part, with other cells in each
+
+
+def test_blocks_do_not_hide_each_other(monkeypatch):
+    """Measured cells in several blocks: what one of them tells is about as certain as with all in one."""
+    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), release_of(plan_of("two", epsilon=100))
+
+    def deviations():
+        found = Estimates.of(release, PUBLIC)
+        return found.levels[-1].spread.shape[1], [found.answer(each, by="STATE")["sd"].to_numpy() for each in queries]
+
+    one, whole = deviations()
+    monkeypatch.setattr("prade.levels.MOST_SMOOTHED", 4)
+    several, pieces = deviations()
+    assert several > one == 1
+    np.testing.assert_allclose(pieces, whole, rtol=0.35)
 
 
 def test_by_a_column_that_follows_from_the_levels():
@@ -212,7 +290,7 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
     for level, (one, other) in enumerate(zip(estimates.levels, again.levels, strict=True)):
         assert one.parts == other.parts
         assert one.status == other.status
-        for name in ("totals", "multipliers", "kl", "gap"):
+        for name in ("totals", "multipliers", "kl", "gap", "spread"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
         assert (one.alike is None) == (other.alike is None) == (settings.mixture == 0)
         for group in range(len(one.totals)):
@@ -254,7 +332,7 @@ def rewritten(path, table, metadata=None):
 
 
 @pytest.mark.parametrize(
-    "damage", ["half", "no header", "rows", "order", "multipliers", "column", "settings", "nonsense"]
+    "damage", ["half", "no header", "rows", "order", "multipliers", "spread", "column", "settings", "nonsense"]
 )
 def test_a_damaged_file_is_refused(kept, damage):
     table = pq.read_table(kept)
@@ -272,6 +350,10 @@ def test_a_damaged_file_is_refused(kept, damage):
         place = table.column_names.index("multipliers")
         short = pa.array([values[:-1] for values in table["multipliers"].to_pylist()])
         rewritten(kept, table.set_column(place, "multipliers", short))
+    elif damage == "spread":
+        place = table.column_names.index("spread")
+        short = pa.array([values + values for values in table["spread"].to_pylist()])
+        rewritten(kept, table.set_column(place, "spread", short))
     elif damage == "column":
         rewritten(kept, table.drop_columns(["alike"]))
     else:
@@ -281,9 +363,69 @@ def test_a_damaged_file_is_refused(kept, damage):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
+def test_files_of_earlier_versions_have_no_spread(kept):
+    """The expectation stands in for what was fitted: answers are the same, intervals others."""
+    new = Estimates.load(kept, RELEASE, PUBLIC)
+    rewritten(kept, pq.read_table(kept).drop_columns(["spread"]))
+    old = Estimates.load(kept, RELEASE, PUBLIC)
+    assert old.levels[0].spread is None
+    one, other = (each.answer("AGE >= 65", by="STATE") for each in (new, old))
+    assert one["count"].equals(other["count"])
+    assert not one["sd"].equals(other["sd"])
+    np.testing.assert_allclose(one["sd"].to_numpy(), other["sd"].to_numpy(), rtol=2)
+
+
 def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
     header = table.schema.metadata[b"prade"].replace(b'"format": 1', b'"format": 2')
     rewritten(kept, table, {"prade": header})
     with pytest.raises(DataError, match="has file format 2, this version reads 1: update prade"):
         Estimates.load(kept, RELEASE, PUBLIC)
+
+
+# ---------------------------------------------------------------- a release's own
+
+
+def test_a_release_reads_its_estimates_once_until_they_change(tmp_path):
+    release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
+    with pytest.raises(DataError, match="has no estimates yet"):
+        release.estimates()
+    PUBLIC.save(tmp_path / SUPPORT)
+    for settings in (Settings(), MIXED):
+        Estimates.of(release, PUBLIC, settings).save(tmp_path / ESTIMATES)
+        first = release.estimates()
+        assert first.settings == settings
+        assert release.estimates() is first
+        assert release.answer("SEX == 1", by="STATE").equals(first.answer("SEX == 1", by="STATE"))
+    (tmp_path / ESTIMATES).unlink()
+    with pytest.raises(DataError, match="has no estimates yet"):
+        release.estimates()
+
+
+# ---------------------------------------------------------------- the paper's estimators
+
+
+@pytest.mark.parametrize("estimator", ["ide", "two-stage"])
+def test_the_papers_estimators_can_be_chosen_kept_and_come_back(tmp_path, estimator):
+    """Rows that they leave without mass stay so: multipliers alone would give these some."""
+    schema = Schema(
+        [Column("G", "group"), Column("a", "categorical", values=[0, 1, 2]), Column("b", "categorical", values=[0, 1])]
+    )
+    rng = np.random.default_rng(3)
+    table = {"G": rng.integers(0, 2, 400), "a": rng.integers(0, 3, 400), "b": rng.integers(0, 2, 400)}
+    public = Public.of(schema, table, ["G"])
+    plan = Plan(
+        "x", schema, Budget.pure(10**4), Unit(1), [Level("G", Workload.marginals(schema, ["a", "b"]), 0)], {"G": [7, 8]}
+    )
+    noisy = ((np.array([[60, 40, 0], [0, 0, 90]]), np.array([[30, 70], [90, 0]])),)
+    release = Release(tmp_path / "nowhere", plan, noisy)
+    estimates = Estimates.of(release, public, Settings(estimator=estimator))
+    first, second = (estimates.joint(group) for group in range(2))
+    np.testing.assert_allclose(first.project(["a"]), [0.6, 0.4, 0], atol=2e-3)
+    np.testing.assert_allclose(second.project(["a", "b"]), [[0, 0], [0, 0], [1, 0]], atol=2e-3)
+    assert (first.weights[public.prior.codes["a"] == 2] == 0).all()
+    estimates.save(tmp_path / "estimates.parquet")
+    again = Estimates.load(tmp_path / "estimates.parquet", release, public)
+    assert again.settings.estimator == estimator
+    for group in range(2):
+        np.testing.assert_allclose(again.weights(0, group), estimates.weights(0, group), atol=1e-15)

@@ -359,6 +359,26 @@ def test_a_part_too_large_for_one_block_is_smoothed_in_pieces(monkeypatch):
     assert 0 < far[0] < 0.7 * far[1]
 
 
+# ---------------------------------------------------------------- own public rows for some groups
+
+
+def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
+    """Place p of state 1 is in the public table too: the other groups' answers are smoothed as if it were not."""
+    places = {"STATE": [5, 5, 6, 6, 1], "PLACE": ["s", "t", "s", "t", "p"]}
+    public = Public.of(SCHEMA, rows_of(0, rows=1500, places=places), ["STATE", "PLACE"])
+    plan = plan_of(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
+    found = list(Descent(release_of(plan, rows_of(1), 2), public).estimates())
+    same = GroupPriors(public, plan, 0, Settings()).same
+    assert same.tolist() == [True, False, False, False]
+    spreads = np.stack([each.spread for each in found])  # [groups, blocks, (a, w, shared)]
+    assert (spreads[same, :, 0] == 0).all()
+    assert (spreads[~same, :, 0] > 0).all()
+    assert (spreads[1:] == spreads[1]).all()
+    assert (
+        Descent(release_of(plan, rows_of(1), 2), public, Settings(smooth=False)).estimates().__next__().spread is None
+    )
+
+
 # ---------------------------------------------------------------- never worse than the prior
 
 COLUMNS = ("AGE", "SEX", "EDUC", "MARITAL", "TENURE")

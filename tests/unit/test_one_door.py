@@ -40,7 +40,8 @@ def offences(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_no_other_module_reaches_for_engines_or_noise(name):
-    assert offences((ROOT / name).read_text()) == []
+    allowed = ["duckdb"] if name == "demo.py" else []  # which writes invented people into a database
+    assert offences((ROOT / name).read_text()) == allowed
 
 
 def test_the_noise_library_is_imported_in_one_place():

@@ -1,6 +1,66 @@
-"""Progress bars: what was told is shown, on a terminal only."""
+"""Progress bars: what was told is shown, on a terminal only. `measure` tells what the plan says, and nothing else."""
 
+import numpy as np
+import pytest
+
+from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade.measure import measure
 from prade.progress import progress_bar
+
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
+ONES = Workload.all_marginals(SCHEMA, 1)
+TWOS = Workload.all_marginals(SCHEMA, 2)
+PLAN = Plan(
+    "people",
+    SCHEMA,
+    Budget.pure(1),
+    Unit(1),
+    [Level((), ONES), Level("TOWN", [Ask(ONES, 1), Ask(TWOS, 1)])],
+    groups={"TOWN": ["a", "b"]},
+)
+TOLD = [
+    ("counting", 1, 2),
+    ("counting", 2, 2),
+    ("adding noise", 1, 3),
+    ("adding noise", 2, 3),
+    ("adding noise", 3, 3),
+    ("writing", 1, 1),
+]
+
+
+def people(rows, towns, seed):
+    generator = np.random.default_rng(seed)
+    return {
+        "AGE": generator.integers(0, 90, rows),
+        "SEX": generator.integers(1, 3, rows),
+        "TOWN": generator.choice(towns, rows),
+    }
+
+
+def measured(tmp_path, private, progress):
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", PLAN.unit, Budget.pure(1))
+    return measure(PLAN, private, tmp_path / "release", ledger, progress=progress)
+
+
+@pytest.mark.parametrize(
+    "private", [people(1, ["a"], 0), people(5000, ["a", "b"], 1), people(300, ["elsewhere"], 2)], ids=["1", "2", "3"]
+)
+def test_measuring_tells_the_same_of_any_table(tmp_path, private):
+    told = []
+    measured(tmp_path, private, lambda *news: told.append(news))
+    assert told == TOLD
+
+
+def test_a_bar_that_fails_neither_stops_measuring_nor_costs_the_budget(tmp_path):
+    def fail(*news):
+        told.append(news)
+        raise RuntimeError("no terminal")
+
+    told = []
+    release = measured(tmp_path, people(50, ["a", "b"], 3), fail)
+    assert told == TOLD
+    assert len(release.noisy) == 3
 
 
 def test_a_bar_for_each_kind_of_work(capsys, monkeypatch):

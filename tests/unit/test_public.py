@@ -6,6 +6,7 @@ import pytest
 
 from prade import Column, DataError, Groups, Layout, Schema, Workload
 from prade.public import Public
+from prade.same_groups import SameGroups
 
 SCHEMA = Schema(
     [
@@ -43,71 +44,6 @@ def test_columns_that_the_table_does_not_have_are_passed_over():
 def test_rows_without_a_group_are_refused():
     with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove them"):
         Public.of(SCHEMA, {**TABLE, "PUMA": ["a", None, "a", None, "c"]}, ["STATE", "PUMA"])
-
-
-# ---------------------------------------------------------------- the same groups
-
-
-def level(listed, by):
-    return Groups.of(listed).level(by)
-
-
-def test_a_level_of_everybody_has_all_rows():
-    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
-    assert public.within(level(None, [])).tolist() == [0] * 5
-    assert Public.of(SCHEMA, TABLE).within(level(None, [])).tolist() == [0] * 5
-
-
-def test_a_level_of_one_column():
-    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
-    assert public.within(level({"STATE": [39, 42, 17]}, ["STATE"])).tolist() == [2, 2, 0, 0, 0]
-
-
-def test_a_level_of_two_columns():
-    """A PUMA of the same name in another state is another place."""
-    public = Public.of(SCHEMA, TABLE, ["STATE", "PUMA"])
-    listed = {"STATE": [39, 17, 36], "PUMA": ["a", "b", "c"]}
-    assert public.within(level(listed, ["STATE", "PUMA"])).tolist() == [-1, 1, 0, 0, -1]
-    swapped = {"PUMA": ["a", "b", "c"], "STATE": [39, 17, 36]}
-    assert public.within(level(swapped, ["PUMA", "STATE"])).tolist() == [-1, 1, 0, 0, -1]
-
-
-def test_a_level_by_a_column_that_the_public_table_does_not_have():
-    public = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE", "SEX")}, ["STATE", "PUMA"])
-    assert public.within(level({"STATE": [17]}, ["STATE"])).tolist() == [-1] * 5
-    same = public.within(level({"PUMA": ["a", "b"]}, ["PUMA"])).tolist()
-    nation = {"NATION": ["US", "US"], "PUMA": ["a", "b"]}  # the same for all: it tells nothing apart
-    assert public.within(level(nation, ["NATION", "PUMA"])).tolist() == same
-    assert max(same) >= 0
-    assert public.within(level({"YEAR": [1, 2], "PUMA": ["a", "b"]}, ["YEAR", "PUMA"])).tolist() == [-1] * 5
-
-
-@pytest.mark.parametrize("texts", [["17", "17", "39", "39", "39"], ["017", "17.0", "39", "039", " 39"]])
-def test_a_list_of_numbers_reads_text_as_numbers(texts):
-    """As it does with private rows: a public CSV file with "017" means the listed 17."""
-    public = Public.of(SCHEMA, {**TABLE, "STATE": texts}, ["STATE"])
-    assert public.within(level({"STATE": [39, 17]}, ["STATE"])).tolist() == [1, 1, 0, 0, 0]
-
-
-def test_a_list_of_text_compares_text():
-    """ "1" is not the listed "01"; numbers are written without a decimal point."""
-    table = {**TABLE, "PUMA": ["01", "1", "02", "02", "x"]}
-    assert Public.of(SCHEMA, table, ["PUMA"]).within(level({"PUMA": ["01", "02"]}, ["PUMA"])).tolist() == [
-        0,
-        -1,
-        1,
-        1,
-        -1,
-    ]
-    table = {**TABLE, "PUMA": [1, 2, 2, 2, 7]}
-    assert Public.of(SCHEMA, table, ["PUMA"]).within(level({"PUMA": ["2", "1"]}, ["PUMA"])).tolist() == [1, 0, 0, 0, -1]
-
-
-def test_a_csv_file_and_a_list_guessed_from_one_find_each_other(tmp_path):
-    (tmp_path / "public.csv").write_text("PUMA,AGE,SEX\n00100,3,1\n00200,40,2\n00100,70,1\n")
-    (tmp_path / "groups.csv").write_text("PUMA\n00200\n00100\n")
-    public = Public.of(SCHEMA, tmp_path / "public.csv", ["PUMA"])
-    assert public.within(level(tmp_path / "groups.csv", ["PUMA"])).tolist() == [1, 0, 1]
 
 
 # ---------------------------------------------------------------- weights
@@ -177,9 +113,11 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     assert again.prior.weights.tobytes() == public.prior.weights.tobytes()
     assert all(np.array_equal(again.prior.codes[name], code) for name, code in public.prior.codes.items())
     assert np.array_equal(again.group, public.group)
-    listed = {"STATE": [39, 17], "PUMA": ["a", "b"]}
+    listed = Groups.of({"STATE": [39, 17], "PUMA": ["a", "b"]})
     for by in (["STATE"], ["STATE", "PUMA"]):
-        assert np.array_equal(again.within(level(listed, by)), public.within(level(listed, by)))
+        one, other = (SameGroups.of(each, listed.level(by)) for each in (again, public))
+        assert np.array_equal(one.key, other.key)
+        assert np.array_equal(one.of_group, other.of_group)
 
 
 @pytest.mark.parametrize("damage", ["empty", "no header", "no rows", "text"])

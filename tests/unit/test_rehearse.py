@@ -9,12 +9,13 @@ import pytest
 from prade.datasets import census_like
 from prade.errors import DataError
 from prade.evaluate import joint_errors
+from prade.folds import Fold
 from prade.groups import Groups
 from prade.plan import Ask, Level, Plan
 from prade.prior import Prior
 from prade.privacy import Budget, Unit
 from prade.public import Public
-from prade.rehearse import Fold, Rehearsal, _noisy
+from prade.rehearse import Rehearsal, _noisy
 from prade.schema import Schema
 from prade.settings import Settings
 from prade.workload import Workload
@@ -88,6 +89,40 @@ def test_years_take_turns_where_the_plan_has_other_years(data):
     assert len(rehearsal.folds) == 4
     assert all(len({v[2] for v in fold.groups.level(columns).values}) == 1 for fold in rehearsal.folds)
     assert all(len(fold.groups) == 2 for fold in rehearsal.folds)  # no more than the plan has
+
+
+def test_last_years_places_are_their_own_when_years_take_turns(data):
+    columns = [*LEVELS, "YEAR"]
+    public = Public.of(data.schema, data.public, columns)
+    places = list(dict.fromkeys((state, place) for state, place, _ in public.groups.values))
+    later = {
+        "STATE": [state for state, _ in places],
+        "PLACE": [place for _, place in places],
+        "YEAR": [2030] * len(places),
+    }
+    rehearsal = Rehearsal.of(public, later, ["STATE", ("PLACE", "YEAR")])
+    for fold in rehearsal.folds:
+        assert fold.own.found.all()
+        assert np.ptp(fold.sizes) > 0
+    elsewhere = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), listed(data.groups), LEVELS)
+    assert rehearsal.prior_error < elsewhere.prior_error
+
+
+def test_a_new_year_and_one_public_year_is_rehearsed_by_halves(data, public):
+    """Each place once, though the plan has two years of it."""
+    places = list(public.groups.values) * 2
+    later = {
+        "NATION": ["US"] * len(places),  # which the public table does not have
+        "STATE": [state for state, _ in places],
+        "PLACE": [place for _, place in places],
+        "YEAR": [2030] * len(public.groups) + [2031] * len(public.groups),
+    }
+    rehearsal = Rehearsal.of(public, later, ["NATION", "STATE", ("PLACE", "YEAR")])
+    assert rehearsal.kind == "same groups"
+    (fold,) = rehearsal.folds
+    assert len(fold.groups) == len(public.groups)
+    assert fold.own.found.all()
+    assert len(fold.group) + len(fold.public) == len(public)
 
 
 def test_halves_of_the_groups_play_where_there_is_one_state(data, public):

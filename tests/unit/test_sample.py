@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from prade import Prior, Schema
+from prade import sample as sampling
 from prade.datasets import census_like
 from prade.errors import EstimationError
-from prade.sample import LARGEST_WIDTH, draw, improve, ordering, sample
+from prade.sample import draw, improve, ordering, sample
 
 FALSE_ALARM = 1e-4  # of the statistical tests below; seeds are fixed, so they fail always or never
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
@@ -310,9 +311,81 @@ def test_what_cannot_be_improved_is_refused(name):
         improve(**{**good, **changes})
 
 
-def test_tables_too_large_are_refused_unless_the_pairs_leave_them_out():
-    schema = Schema.from_mbi({"a": 3, "b": 2, "huge": LARGEST_WIDTH})
-    codes = {"a": np.array([0, 1, 2]), "b": np.array([0, 1, 1]), "huge": np.array([7, 8, 9])}
-    with pytest.raises(EstimationError, match="coarser bins"):
-        improve(codes, schema, np.ones(3), np.array([0]), seed=0)
-    assert len(improve(codes, schema, np.ones(3), np.array([0]), seed=0, pairs=[("a", "b")])) == 1
+# ------------------------------------------------------------------ large schemas, large groups
+
+
+def wide(columns=6, codes=3000, rows=2000, seed=0):
+    """Columns of many codes that lean on one hidden number."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(rows)
+    schema = Schema.from_mbi({f"c{k}": codes for k in range(columns)})
+    found = {
+        name: np.minimum(codes * np.abs(hidden + 0.02 * generator.normal(size=rows)), codes - 1).astype(np.int64)
+        for name in schema.coded
+    }
+    return Prior(schema, found, generator.exponential(size=rows))
+
+
+def coarsened(prior, codes, most):
+    schema = Schema.from_mbi(dict.fromkeys(prior.columns, most))
+    return Prior(schema, {name: code * most // codes for name, code in prior.codes.items()}, prior.weights)
+
+
+def test_columns_of_many_thousand_codes_are_improved():
+    """18,000 codes together, 135 million pairs of them: counted in some 700 runs a column, each of few rows."""
+    prior = wide()
+    rows = draw(prior.weights, 500, 1)
+    better = improve(prior.codes, prior.schema, prior.weights, rows, seed=1)
+    seen = coarsened(prior, 3000, 10)
+    assert distance(seen, better) < 0.95 * distance(seen, rows)
+
+
+def test_less_room_brings_coarser_tables_near(monkeypatch):
+    monkeypatch.setattr(sampling, "LARGEST_TABLES", 6 * 10 + 15 * 10**2)
+    prior = wide()
+    rows = draw(prior.weights, 500, 1)
+    better = improve(prior.codes, prior.schema, prior.weights, rows, seed=1)
+    seen = coarsened(prior, 3000, 10)
+    assert distance(seen, better) < 0.5 * distance(seen, rows)
+
+
+@pytest.mark.parametrize("room", [6 * 3000 + 15 * 3000**2, 10**6, 100])
+def test_tables_have_as_many_cells_as_there_is_room_for(room, monkeypatch):
+    monkeypatch.setattr(sampling, "LARGEST_TABLES", room)
+    prior = wide(rows=50)
+    table = sampling._Tables(prior.schema, prior.codes, "all")
+    most = int(table.sizes.max())
+    assert table.cells == 6 * most + 15 * most**2 <= room
+    assert most == 3000 or 6 * (most + 1) + 15 * (most + 1) ** 2 > room
+
+
+def test_every_cell_of_every_table_has_a_place_of_its_own(census):
+    """The flat tables hold what `project` says, table after table."""
+    pairs = [("AGE", "SEX"), ("WAGE", "EDUC"), ("SEX", "EDUC")]
+    table = sampling._Tables(census.schema, census.codes, pairs)
+    mass = table.masses(np.arange(len(census)), census.weights)
+    assert sorted(table.names) == ["AGE", "EDUC", "SEX", "WAGE"]
+    rebuilt = [census.project([name]) for name in table.names]
+    rebuilt += [census.project([table.names[a], table.names[b]]) for a, b in table.links]
+    assert len(table.links) == 3
+    assert np.allclose(np.sort(mass), np.sort(np.concatenate([each.ravel() for each in rebuilt])))
+    assert len(mass) == sum(each.size for each in rebuilt)
+
+
+def test_a_pool_that_is_capped_improves_as_well(census, monkeypatch):
+    """500 rows drawn for a sample of 1,000: the tables to be met are exact then, and only candidates are fewer."""
+    order = ordering(census.codes, census.schema)
+    assert (census.weights > 0).sum() > 2 * 1000
+    rows = draw(census.weights, 1000, 1, order=order)
+    monkeypatch.setattr(sampling, "LARGEST_POOL", 500)
+    capped = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, detail=2)
+    assert distance(census, capped) < 0.8 * distance(census, rows)
+
+
+def test_blocks_do_not_show_in_tables(census, monkeypatch):
+    table = sampling._Tables(census.schema, census.codes, "all")
+    rows = np.arange(len(census))
+    whole = table.masses(rows, census.weights), table.coded(rows)
+    monkeypatch.setattr(sampling, "BLOCK", 7)
+    assert np.array_equal(table.masses(rows, census.weights), whole[0])
+    assert np.array_equal(table.coded(rows), whole[1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import smooth
-from prade.smooth import Smoother, Spread, smooth_totals
+from prade.smooth import Smoother, Spread, shared_part, smooth_totals, totals_variance
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):
@@ -49,12 +49,39 @@ def test_a_sample_of_rows_says_nearly_the_same(monkeypatch):
     np.testing.assert_allclose(some.within, whole.within, atol=0.02)  # a standard error of 0.25 / sqrt(1400), thrice
 
 
-def test_rows_are_taken_in_pieces_without_a_difference(monkeypatch):
+def test_equal_weights_change_nothing():
     cells, sizes, group = world(np.random.default_rng(2), groups=5, rows=50)
-    whole = Spread.of(cells, sizes, group, 5, seed=3)
-    monkeypatch.setattr(smooth, "ROWS_AT_ONCE", 7)
-    pieces = Spread.of(cells, sizes, group, 5, seed=3)
-    np.testing.assert_allclose(pieces.within, whole.within, atol=1e-15)
+    plain = Spread.of(cells, sizes, group, 5, seed=3)
+    weighted = Spread.of(cells, sizes, group, 5, 3, np.full(len(group), 0.004))
+    np.testing.assert_allclose(weighted.within, plain.within, atol=1e-15)
+    np.testing.assert_allclose(weighted.between, plain.between, atol=1e-15)
+
+
+def test_weighted_rows_by_hand():
+    """Two groups: rows weigh n_g w_i / W_g with n_g = W_g^2 / sum w^2, and each group takes one degree of freedom."""
+    generator = np.random.default_rng(13)
+    cells, sizes, group = world(generator, groups=2, rows=30)
+    weights = generator.uniform(0.1, 3.0, len(group))
+    found = Spread.of(cells, sizes, group, 2, 0, weights)
+    e, summed, number = indicators(cells, sizes), 0.0, 0.0
+    for g in range(2):
+        w = weights[group == g]
+        away = e[group == g] - w @ e[group == g] / w.sum()
+        kish = w.sum() ** 2 / (w @ w)
+        assert 1 < kish < 30
+        summed, number = summed + kish / w.sum() * (away.T * w) @ away, number + kish
+    np.testing.assert_allclose(found.within, summed / (number - 2), atol=1e-15)
+
+
+def test_weighted_and_unweighted_worlds_differ_alike():
+    """A row of weight 0 is as good as none, in both covariances."""
+    cells, sizes, group = world(np.random.default_rng(14), groups=8, rows=40)
+    weights = (np.arange(len(group)) % 4 > 0).astype(float)
+    some = [cell[weights > 0] for cell in cells]
+    one = Spread.of(cells, sizes, group, 8, 0, weights)
+    other = Spread.of(some, sizes, group[weights > 0], 8, 0)
+    np.testing.assert_allclose(one.within, other.within, atol=1e-15)
+    np.testing.assert_allclose(one.between, other.between, atol=1e-15)
 
 
 def test_between_is_positive_semidefinite():
@@ -223,3 +250,31 @@ def test_exact_totals_stay():
     noisy = np.array([130.0, 90.0])
     assert np.array_equal(smooth_totals(noisy, np.zeros(2), np.full(2, 100.0)), noisy)
     assert np.array_equal(smooth_totals(noisy, np.zeros(2), noisy), noisy)
+
+
+def test_what_remains_unknown_of_totals():
+    """t^2 = 1100/3 and its standard error sqrt(2/3) (1100/3 + 100); one group is as uncertain as its noise."""
+    noisy, variance = np.array([130.0, 90.0, 80.0]), np.full(3, 100.0)
+    spread = 1100 / 3 + np.sqrt(2 / 3) * (1100 / 3 + 100)
+    np.testing.assert_allclose(totals_variance(noisy, variance, np.full(3, 100.0)), spread * 100 / (spread + 100))
+    assert totals_variance(np.array([50.0]), np.array([9.0]), np.array([50.0])) == 9.0
+    assert not totals_variance(noisy, np.zeros(3), noisy).any()
+
+
+# ---------------------------------------------------------------- what groups have in common
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_shared_part_is_found(share):
+    """500 cells in 40 groups of different sizes, noise as large as the differences: to within 0.1."""
+    generator = np.random.default_rng(15)
+    rows = generator.uniform(100, 1000, 40)
+    variance, noise = np.full((40, 500), 0.01), np.full((40, 500), 0.1)
+    common, own = generator.normal(0, 0.1, (1, 500)), generator.normal(0, 0.1, (40, 500))
+    away = np.sqrt(share) * common + np.sqrt(1 - share) * own + noise * generator.normal(size=noise.shape)
+    assert shared_part(away, variance, noise, rows) == pytest.approx(share, abs=0.1)
+
+
+def test_one_group_shares_nothing():
+    assert shared_part(np.ones((1, 3)), np.ones((1, 3)), np.ones((1, 3)), np.ones(1)) == 0.0
+    assert shared_part(np.ones((2, 3)), np.zeros((2, 3)), np.ones((2, 3)), np.ones(2)) == 0.0  # nothing to share

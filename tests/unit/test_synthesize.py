@@ -1,5 +1,6 @@
 """Synthetic tables: as many rows as estimated, values like the public table's, the same for the same seed."""
 
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.datasets import census_like
+from prade.decode import Decoder
 from prade.estimates import ESTIMATES, Estimates
 from prade.measure import measure
 from prade.public import Public
@@ -180,6 +182,47 @@ def test_the_order_of_rows_says_nothing(passes):
             assert abs(neighbours) < 4.5 / np.sqrt(len(mine)), neighbours
 
 
+@pytest.mark.parametrize("passes", [0, 4])
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_the_order_of_rows_does_not_tell_that_of_the_public_rows(passes, upside_down):
+    """Public rows that can be told apart: a synthetic row's position says nothing of its public row's, nor of the next.
+
+    12 correlations of about 3,000 positions each: one beyond 4.5 standard errors comes once in 12,000 seeds.
+    """
+    rows = 600
+    schema = Schema([Column("X", "numeric", edges=list(range(1, rows))), Column("EVEN", "categorical", values=[0, 1])])
+    x = np.arange(rows)[:: -1 if upside_down else 1]
+    plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    release = release_of(plan, rows=(3000, 3001))
+    for seed in (1, 2, 3):
+        found = np.array(synthesize(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, threads=1)["X"])
+        assert len(found) > 2000
+        assert len(set(found.tolist())) > 500
+        for one, other in ((found, np.arange(len(found))), (found[1:], found[:-1])):
+            assert abs(np.corrcoef(one, other)[0, 1]) < 4.5 / np.sqrt(len(found))
+
+
+def test_values_within_a_bin_are_drawn_by_weight():
+    """Of three ages in one bin, one has no weight and one weighs three times the other.
+
+    The share of about 3,000 rows is within 4.5 standard errors of 3/4 but once in 150,000 seeds.
+    """
+    table = pa.table(
+        {"AGE": [20, 30, 39] * 50, "SEX": [1, 2, 1] * 50, "WORK": ["none"] * 150, "W": [3.0, 0.0, 1.0] * 50}
+    )
+    release = release_of(plan_of([Level((), ONES)], None), rows=(3000, 3001))
+    ages = np.array(synthesize(release, table, weight="W", passes=1, threads=1)["AGE"])
+    assert set(ages.tolist()) == {20, 39}
+    assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
+
+
+@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, float("nan")], [None, 1.0]], ids=str)
+def test_weights_of_values_are_checked(weights):
+    schema = Schema([Column("X", "numeric", edges=[1])])
+    with pytest.raises(DataError, match="weights in 'W' must be finite and not negative"):
+        Decoder.fit(schema, {"X": [0.0, 2.0], "W": weights}, weight="W")
+
+
 def test_noisy_totals_below_one_give_one_row():
     release = release_of(plan_of(), rows=(40, 120))
     emptied = tuple(tuple(np.where(np.arange(len(c))[:, None] == 1, -50, c) for c in part) for part in release.noisy)
@@ -306,3 +349,39 @@ def test_a_frame_comes_back_as_a_frame(kind, tmp_path):
     assert found["AGE"].to_list() == arrow["AGE"].to_pylist()
     again = synthesize(release, frame, seed=2, passes=1, like="pyarrow")
     assert again.to_pydict() == arrow.to_pydict()
+
+
+def test_types_and_missing_cells_of_a_frame_come_back():
+    """Dates, whole numbers with missing cells, categories, texts with leading zeros, true and false."""
+    import pandas as pd
+
+    generator = np.random.default_rng(1)
+    rows = 400
+    absent = generator.random(rows) < 0.3
+    born = pd.Series(pd.to_datetime("1950-01-01") + pd.to_timedelta(generator.integers(0, 20_000, rows), "D"))
+    frame = pd.DataFrame(
+        {
+            "BORN": born.astype("datetime64[ns]").mask(absent),
+            "PAY": pd.array(generator.integers(0, 100, rows), dtype="Int16"),
+            "STATUS": pd.Categorical(generator.choice(["low", "high"], rows), ["low", "high"], ordered=True),
+            "CODE": generator.choice(["01", "02"], rows),
+            "ABLE": generator.random(rows) < 0.5,
+        }
+    )
+    frame.loc[absent, "PAY"] = pd.NA
+    schema = Schema(
+        [
+            Column("BORN", "numeric", edges=[date(1970, 1, 1), date(1990, 1, 1)], missing=True),
+            Column("PAY", "numeric", integer=True, edges=[10, 50], missing=True),
+            Column("STATUS", "categorical", values=["low", "high"]),
+            Column("CODE", "categorical", values=["01", "02"]),
+            Column("ABLE", "categorical", values=[False, True]),
+        ]
+    )
+    plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    found = synthesize(release_of(plan, rows=(300, 301)), frame, threads=1)
+    assert found.dtypes.to_dict() == frame.dtypes.to_dict()
+    assert 0 < found["PAY"].isna().sum() < len(found)
+    assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row
+    assert set(found["BORN"].dropna()) <= set(frame["BORN"].dropna())
+    assert set(found["CODE"]) == {"01", "02"}

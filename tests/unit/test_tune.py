@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade.candidates import Candidates, Choice, predicted_gain, shrunk_moments, telling_parts
+from prade.candidates import FEWEST_ROWS, MOST_CELLS, Candidates, Choice
 from prade.datasets import census_like
 from prade.errors import DataError, PradeError
 from prade.plan import Expected, Level, Plan
 from prade.plan_files import plan_of_toml
+from prade.predict import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.privacy import Budget, Unit
 from prade.public import Public
 from prade.rehearse import Rehearsal
@@ -142,27 +143,80 @@ def test_a_choice_adds_up_to_the_whole_budget():
     assert [len(level.asks) for level in levels] == [1, 0, 1]
 
 
-def test_ladders_change_one_thing_at_a_time(data):
+def test_numbers_of_rows_alone_ask_no_part():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    choice = Choice((("a",),), ((Fraction(1, 10), (("b",),)),), Fraction(1))
+    *_, last = choice.levels(schema, [("X",), ("Y",)])
+    assert last.asks == ()
+    assert last.total == Fraction(9, 10)
+
+
+def candidates_for(data, epsilon):
     public = Public.of(data.schema, data.public, LEVELS)
     rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
+    nest = [("STATE",), ("STATE", "PLACE")]
 
     def plan_of(choice):
-        levels = choice.levels(data.schema, [("STATE",), ("PLACE",)])
-        return Plan("x", data.schema, Budget.pure(1), Unit(1), levels, data.groups)
+        return Plan("x", data.schema, Budget.pure(epsilon), Unit(1), choice.levels(data.schema, nest), data.groups)
 
-    candidates = Candidates(rehearsal, public, plan_of)
-    start = candidates.simplest(2)
+    return Candidates(rehearsal, public, nest, plan_of)
+
+
+def test_ladders_change_one_thing_at_a_time(data):
+    candidates = candidates_for(data, 1)
+    start = candidates.simplest()
     seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
     for words, choice in seen:
         different = [
             name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
         ]
         assert len(different) <= 1, words
-        assert plan_of(choice).budget == Budget.pure(1)
+        assert candidates.plan_of(choice).budget == Budget.pure(1)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
     for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0"):
         assert part in words
+
+
+def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):
+    found = tuned_for(data, "1/10000", seconds=0, bias=20)
+    assert found.trials[0].what == "numbers of rows alone"
+    assert [level.asks for level in found.plan.levels] == [(), ()]
+    assert found.plan.levels[-1].total == 1
+
+
+def asked_above(candidates, parts):
+    choice = Choice(parts, ((Fraction(0), ()),))
+    (words, found), *_ = candidates._shares_above(lambda: choice, 0)
+    assert words.startswith(f"level 1: {len(found.above[0][1])} parts for 1/30")
+    return found.above[0][1]
+
+
+def test_what_the_last_level_tells_is_not_asked_above(data):
+    candidates = candidates_for(data, 10)
+    told = candidates.single[:2]
+    assert not set(told) & set(asked_above(candidates, told))
+    assert set(asked_above(candidates, candidates.single[2:])) & set(told)
+
+
+def test_the_more_noise_the_fewer_parts_are_asked_above(data):
+    numbers = [len(asked_above(candidates_for(data, epsilon), (("SEX",),))) for epsilon in ("1/100", 1, 100)]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1]
+
+
+def test_large_tables_need_many_rows_and_little_noise(data):
+    candidates = candidates_for(data, 1)
+    largest = {
+        (place, variance): max(map(data.schema.domain_size, candidates._small_pairs(place, variance)), default=0)
+        for place in (0, 1)
+        for variance in (1.0, 30.0**2, 1e6)
+    }
+    rows = [float(np.median(np.concatenate([level.rows for level in each]))) for each in candidates.levels]
+    for (place, variance), cells in largest.items():
+        assert cells <= min(rows[place] / max(variance**0.5, FEWEST_ROWS), MOST_CELLS)
+    assert largest[0, 1.0] > largest[1, 1.0] > largest[1, 1e6]
+    assert largest[0, 1.0] > largest[0, 30.0**2] > largest[0, 1e6]
 
 
 def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
@@ -195,12 +249,29 @@ def test_correlations_of_few_groups_are_taken_for_chance():
     assert kept(400) > 0.95
 
 
-def test_more_noise_makes_a_part_worth_less(data):
-    public = Public.of(data.schema, data.public, LEVELS)
-    folds = Rehearsal.of(public, data.groups, LEVELS, threads=1).folds
-    gains = [predicted_gain(folds, data.schema, ("AGE", "EMPLOY"), variance) for variance in (1e-9, 1e2, 1e6, 1e12)]
+@pytest.fixture(scope="module")
+def folds(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1).folds
+
+
+def test_more_noise_makes_a_part_worth_less(data, folds):
+    off = off_by([PlayedLevel.of(fold, ("STATE", "PLACE")) for fold in folds], data.schema, ("AGE", "EMPLOY"))
+    gains = [predicted_gain(off, variance) for variance in (1e-12, 1e-4, 1.0, 1e6)]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 0.01 > gains[-1] >= 0
+    assert predicted_gain(off, 1e-4, known=1e-4) < predicted_gain(off, 1e-4, known=1e6) <= gains[1]
+
+
+def test_groups_of_a_level_are_those_of_the_last_one_together(data, folds):
+    for fold in folds:
+        places, states = (PlayedLevel.of(fold, by) for by in (("STATE", "PLACE"), ("STATE",)))
+        assert len(states) == 1
+        assert len(places) == len(fold.groups)
+        assert states.rows.sum() == places.rows.sum() == len(fold.group)
+        each, _ = places.shares(data.schema, ("AGE",))
+        together, prior = states.shares(data.schema, ("AGE",))
+        np.testing.assert_allclose(together[0], places.rows / places.rows.sum() @ each)
+        assert prior.sum() == pytest.approx(1)
 
 
 # ---------------------------------------------------------------------- the plan's file

@@ -85,7 +85,7 @@ class IDE:
         for sweep in batched(visits, len(measurements)):
             miss = run.sweep(sweep)
             trace.append(TraceRow(len(trace) + 1, len(trace) + 1.0, miss, np.nan, np.nan))
-        q = run.weights / run.weights.sum()
+        q, multipliers = run.weights / run.weights.sum(), run.multipliers.copy()  # before further sweeps for the status
         masses = layout.masses_of(q)
         with np.errstate(divide="ignore", invalid="ignore"):
             kl = float(np.sum(np.where(q > 0, q * np.log(q / layout.base), 0.0)))
@@ -100,7 +100,9 @@ class IDE:
             trace=tuple(trace),
             settings=settings_of(self, steps=len(visits)),
         )
-        return Estimate(prior.schema, prior.codes, report, weights=layout.expand(q))
+        if prior.complete:  # rows filled by cases 2 and 4 have weights that no multiplier gives
+            return Estimate(prior.schema, prior.codes, report, weights=layout.expand(q))
+        return Estimate(prior.schema, prior.codes, report, layout=layout.restricted(q > 0), multipliers=multipliers)
 
     def visits(self, layout: Layout) -> list[int]:
         """Which part is visited at each of the T steps."""
@@ -142,6 +144,7 @@ class _Run:
         layout = answers.layout
         self.layout = layout
         self.weights = layout.base.copy()
+        self.multipliers = np.zeros(layout.n_cells)  # of rows that have not been emptied
         self.bundle_of = {int(k): b for b, members in enumerate(layout.bundles) for k in members}
         self.hist = np.zeros((len(layout.chunks()), int(np.diff(layout.start).max())))
         self.counted = -1  # the bundle that `hist` holds
@@ -204,6 +207,8 @@ class _Run:
         self.largest_miss = max(self.largest_miss, float(np.abs(goal[:-1] - s).max(initial=0.0)))
         held = masses > 0
         scale = np.divide(goal, masses, out=np.zeros(number + 1), where=held)  # cases 1 and 3
+        log = np.log(np.where(scale > 0, scale, 1.0))
+        self.multipliers[self.layout.part(k)] += log[:-1] - log[-1]
         added = np.where(held | ~possible, 0.0, goal / np.maximum(counts, 1.0))  # cases 2 and 4
         return scale[cell], added[cell]
 

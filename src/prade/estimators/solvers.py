@@ -1,7 +1,7 @@
 """Three ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share.
 
 * `Newton`: all multipliers at once, curvature from a sample of rows, the box by a small quadratic programme. A handful
-  of passes over the rows; needs (number of cells)^2 memory.
+  of passes over the rows; needs (number of reachable cells)^2 memory.
 * `BlockAscent`: one part at a time, solved exactly (Algorithm 1's update with a clipped multiplier), parts of a bundle
   inside the bundle's table. No memory beyond the rows; the choice for many cells.
 * `LBFGSB`: scipy's bounded quasi-Newton on the same dual: slow and sturdy, an independent opinion.
@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from prade import kernels
 from prade.estimators.dual import Certificate, Dual
-from prade.layout import Tilted
+from prade.layout import Layout, Tilted
 
 Floats = NDArray[np.float64]
 
@@ -146,18 +147,19 @@ class Newton:
 
     def step(self, dual: Dual, state: State) -> State:
         """One Newton step, or two sweeps."""
-        layout = dual.layout
+        layout, within = reachable_only(dual.layout)
         lam = state.multipliers
         # in units of the cells: some eight rows a cell give a fair curvature, two hundred a very good one
         largest = min(layout.rows, max(16 * self.sample, 200 * layout.n_cells))
         sample = min(state.sample or max(self.sample, 8 * layout.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
-        curvature = layout.covariance(state.tilted, sample, offset=0.5)
-        curvature[np.diag_indices(layout.n_cells)] += dual.variance
+        curvature = layout.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
+        curvature[np.diag_indices(layout.n_cells)] += dual.variance[within]
         reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
-        direction = maximise_in_box(curvature, slope, near, far)
+        direction = dual.start() - lam  # right for cells out of reach, which their answers alone decide
+        direction[within] = maximise_in_box(curvature, slope[within], near[within], far[within])
         # a long step disappoints because exponentials are no parabola; only a short one may blame the sample
         finer = 2 * sample if float(np.abs(direction).max()) <= 1.0 else sample
         before = state.certificate
@@ -175,6 +177,23 @@ class Newton:
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
+
+
+def reachable_only(layout: Layout) -> tuple[Layout, NDArray[np.int64]]:
+    """The layout with its reachable cells alone, numbered anew, for their covariance; and which they are.
+
+    Large tables are mostly cells that no row is in: a matrix should not have room for them.
+    """
+    within = np.flatnonzero(layout.reachable)
+    if len(within) == layout.n_cells:
+        return layout, within
+    narrow = copy(layout)
+    narrow.n_cells = len(within)
+    number = np.zeros(layout.n_cells, np.int64)  # cells out of reach: any number, for no row with mass is in them
+    number[within] = np.arange(len(within))
+    narrow.cells = number[layout.cells]
+    narrow.__dict__.pop("membership", None)
+    return narrow, within
 
 
 def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
@@ -258,5 +277,6 @@ class LBFGSB:
 
 
 def best_solver(dual: Dual) -> Solver:
-    """Newton where its matrix fits, block ascent beyond."""
-    return Newton() if dual.layout.n_cells <= MOST_CELLS_FOR_NEWTON else BlockAscent()
+    """Newton where its matrix fits, block ascent beyond; cells that no row is in have no place in it."""
+    reachable = int(dual.layout.reachable.sum())
+    return Newton() if reachable <= MOST_CELLS_FOR_NEWTON else BlockAscent()

@@ -22,9 +22,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -39,6 +41,7 @@ from prade.measure.noise import add_noise
 from prade.measure.source import Source, open_source
 from prade.measure.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.plan import Plan
+from prade.progress import Progress
 from prade.release import (
     EXTRACT,
     FORMAT,
@@ -70,13 +73,15 @@ def measure(
     *,
     again: bool = False,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Ask the private table what the plan says, once, and keep the noisy answers in the folder.
 
     `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
     plan's unit. A folder that has this plan's release already is read and nothing is spent (nor is `private` looked at,
     whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that
-    it shall be paid for once more.
+    it shall be paid for once more. `progress(what, done, all)` is told of levels counted, questions given their noise
+    and files written: what the plan alone says. Errors of its own are passed over: no bar shall cost a budget.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload
@@ -98,9 +103,10 @@ def measure(
         return found
     _check(plan, place, ledger, again)
     _step("checked")
+    told = partial(_tell, progress)
     source = open_source(private)
     try:
-        counts = _count(plan, source)
+        counts = _counted(plan, source, told)
     finally:
         if source is not private:
             source.close()
@@ -112,10 +118,11 @@ def measure(
         _step("reserved")
         failure = ""
         try:
-            noisy = _draw(plan, counts, threads)
+            noisy = _draw(plan, counts, threads, told)
             del counts
             _step("drawn")
             _write(staging, plan, noisy, entry, makers)
+            told("writing", 1, 1)
         except Exception as error:
             failure = reason(error)
         if failure:  # raised out here, so that not even the error's context leads back to a count
@@ -219,17 +226,22 @@ def _need_room(plan: Plan, staging: Path) -> None:
 # ---------------------------------------------------------------------- counts
 
 
-def _count(plan: Plan, source: Source) -> list[list[Counts]]:
-    """True counts of every question's parts; one statement, where the engine can, for each level."""
+def _counted(plan: Plan, source: Source, told: Progress) -> list[list[Counts]]:
+    """True counts of every question's parts."""
     answers: list[list[Counts]] = []
+    for place, found in enumerate(_count(plan, source)):
+        answers += found
+        told("counting", place + 1, len(plan.levels))
+    return answers
+
+
+def _count(plan: Plan, source: Source) -> Iterator[list[list[Counts]]]:
+    """True counts of each level's questions; one statement, where the engine can, for each level."""
     for place, level in enumerate(plan.levels):
         questions = [question for question in plan.questions if question.level == place]
         parts = [part for question in questions for part in question.parts]
-        if not parts:
-            continue
-        counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by))
-        answers += [[next(counted) for _ in question.parts] for question in questions]
-    return answers
+        counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by) if parts else ())
+        yield [[next(counted) for _ in question.parts] for question in questions]
 
 
 def _note(plan: Plan) -> str:
@@ -240,11 +252,12 @@ def _note(plan: Plan) -> str:
 # ---------------------------------------------------------------------- after the reservation
 
 
-def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None) -> list[list[Noisy]]:
-    return [
-        [add_noise(part, question.law, question.scale, threads=threads) for part in answers]
-        for question, answers in zip(plan.questions, counts, strict=True)
-    ]
+def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, told: Progress) -> list[list[Noisy]]:
+    noisy = []
+    for question, answers in zip(plan.questions, counts, strict=True):
+        noisy.append([add_noise(part, question.law, question.scale, threads=threads) for part in answers])
+        told("adding noise", len(noisy), len(plan.questions))
+    return noisy
 
 
 def _write(
@@ -313,6 +326,13 @@ def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
         "remaining": ledger.remaining(entry.dataset).to_dict(),
         "account": ledger.account(entry.dataset).splitlines(),
     }
+
+
+def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:
+    """Tell how far it is. An error in there would lead back to true counts, and would waste what is reserved."""
+    if progress is not None:
+        with suppress(Exception):
+            progress(what, done, number)
 
 
 def _step(name: str) -> None:

@@ -12,7 +12,7 @@ import gzip
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -273,7 +273,8 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
     try:
         options["temp_directory"] = str(keeping.enter_context(spill_folder()) if spill is None else spill)
         connection = ibis.duckdb.connect(database, **options)
-        connection.raw_sql("SET enable_progress_bar = false")
+        with suppress(Exception):  # a notebook without widgets has no bar, and refuses to be told so
+            connection.raw_sql("SET enable_progress_bar = false")
     except Exception as error:  # no row has been read yet, so these words are about settings and files
         release()
         raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None

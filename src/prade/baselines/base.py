@@ -1,0 +1,145 @@
+"""What the baselines share: a run through the one door, paid for in the ledger, and a report on the result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.errors import EstimationError
+from prade.estimate import Estimate, Report, Status
+from prade.estimators.base import Estimator, check, settings_of
+from prade.ledger import Ledger
+from prade.measure.adaptive import Door, adaptive, answered
+from prade.parts import Cells, Part
+from prade.rounding import exact, whole
+
+if TYPE_CHECKING:
+    from prade.layout import Layout
+    from prade.measurement import Measurement
+    from prade.prior import Prior
+    from prade.privacy import Budget, Unit
+    from prade.schema import Schema
+
+Floats = NDArray[np.float64]
+
+
+class Baseline(Estimator, Protocol):
+    """An estimator that also decides what to ask: `ask` is the private half, `fit` the half that is free.
+
+    `fit` makes the same estimate from the noisy answers alone, whoever asked for them.
+    """
+
+    def parts(self, prior: Prior) -> Sequence[Part]:
+        """What is counted at the beginning, and where columns that the table does not have come to light."""
+        ...
+
+    def ask(self, prior: Prior, door: Door) -> Estimate:
+        """Ask for the total and then whatever the method asks for, with all the epsilon that the door has."""
+        ...
+
+
+def run(
+    baseline: Baseline,
+    prior: Prior,
+    private: Any,
+    path: str | PathLike[str],
+    ledger: Ledger | str | PathLike[str],
+    *,
+    dataset: str,
+    budget: Budget,
+    unit: Unit,
+    again: bool = False,
+) -> Estimate:
+    """The baseline's estimate of the private table, for a pure budget; its noisy answers are kept in the file `path`.
+
+    The ledger must know `dataset` with this unit. When the file has the answers of this very run, they are used and
+    nothing is spent; a run that was paid for but has no file is refused, unless `again` says to pay once more. Groups
+    are a coded column of the schema like any other. ``estimate.report.total`` is the noisy number of rows.
+
+    >>> import pyarrow
+    >>> from prade import Budget, Ledger, Prior, Schema, Unit
+    >>> from prade.baselines import Histogram
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> ledger = Ledger("people.ledger")
+    >>> people = ledger.open_dataset("people", Unit(1), cap=Budget.pure(2000))
+    >>> rows = pyarrow.table({"a": [0, 0, 1, 1], "b": [0, 0, 1, 0]})
+    >>> terms = {"dataset": "people", "budget": Budget.pure(2000), "unit": Unit(1)}
+    >>> run(Histogram(), Prior.uniform(schema), rows, "answers.json", ledger, **terms).weights
+    array([0.5 , 0.  , 0.25, 0.25])
+    """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    parts = [whole_table(prior.schema, prior.columns), *baseline.parts(prior)]
+    task = _hash(baseline, prior, parts, budget, unit)
+    found = None if again else answered(path, prior.schema, parts, ledger, dataset=dataset, task=task)
+    if found is not None:
+        return baseline.fit(prior, found[1:], positive_total(found[0]))
+    note = f"baseline {baseline!r}"
+    with adaptive(
+        private,
+        prior.schema,
+        parts,
+        path,
+        ledger,
+        dataset=dataset,
+        task=task,
+        budget=budget,
+        unit=unit,
+        note=note,
+        again=again,
+    ) as door:
+        return baseline.ask(prior, door)
+
+
+def whole_table(schema: Schema, columns: Sequence[str]) -> Part:
+    """The part with one cell that every row is in: its count is the number of rows."""
+    return Cells([columns[0]], np.zeros(schema.size(columns[0]), np.int64), 1, ["all rows"])
+
+
+def ask_total(prior: Prior, door: Door, share: Fraction) -> float:
+    """A noisy number of rows, for a share of what the door has; the first thing that every baseline asks."""
+    return positive_total(door.answer(whole_table(prior.schema, prior.columns), door.left * share))
+
+
+def positive_total(measurement: Measurement) -> float:
+    """The number of rows that an estimate is made for."""
+    return max(float(measurement.counts[0]), 1.0)
+
+
+def judged(
+    baseline: Baseline, support: Prior, weights: Floats, measurements: Sequence[Measurement], total: float,
+    layout: Layout | None = None, **found: float | str,
+) -> Estimate:  # fmt: skip
+    """The estimate with these weights on a support's rows, and how it meets the noisy answers."""
+    answers = check(support, measurements, total, layout)
+    masses = answers.layout.masses_of(answers.layout.collapsed(weights))
+    inside = weights > 0
+    with np.errstate(divide="ignore"):
+        kl = float(np.sum(weights[inside] * np.log(weights[inside] / support.weights[inside])))
+    report = Report(
+        estimator=type(baseline).__name__,
+        status=Status.HOPELESS if answers.hopeless else Status.EXHAUSTED,
+        total=answers.total,
+        kl=max(kl, 0.0),
+        objective=float(np.abs(masses - answers.y).sum()),
+        gap=np.nan,  # none of these methods solves a problem that would have one
+        parts=answers.fits(masses),
+        settings=settings_of(baseline, **found),
+    )
+    return Estimate(support.schema, support.codes, report, weights=weights)
+
+
+def check_settings(most: Fraction | None = None, **given: Any) -> None:
+    """Refuse shares that are not between 0 and 1, and numbers of things below 1."""
+    for name, value in given.items():
+        if isinstance(value, Fraction) or name.endswith("share"):
+            if not 0 < exact(value, name) < 1:
+                raise EstimationError(f"{name} is {value}; give a share of the budget above 0 and below 1")
+        elif not whole(value, 1):
+            raise EstimationError(f"{name} is {value!r}; give a whole number, 1 or more")

@@ -1,0 +1,268 @@
+"""Asking adaptively through the one door: what is asked next may depend on what was answered, the price may not.
+
+    check     the ledger has the budget, the file's folder is there; nothing is spent, no row is read
+    count     true counts of the first parts: what the table does not have shall fail here
+    reserve   the whole budget is in the ledger, durably, before anything is chosen or answered
+    ask       choices and noisy answers, each paid from what was reserved; nothing beyond it
+    write     the noisy answers, sealed
+    commit    the ledger knows their hash
+
+Epsilons of adaptively chosen mechanisms add up (basic composition), so the run as a whole costs what was reserved,
+whatever was asked. True counts are held by a `Door` while it is open. It has two ways to tell something of them: which
+score is large (`choose`) and noisy counts (`answer`); its text has none, and it is neither copied nor pickled.
+
+Each step is announced to audit hooks as ("prade.step", "adaptive.<step>").
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from prade.errors import BudgetError, DataError, PradeError
+from prade.ledger import Entry, Ledger
+from prade.measure.counts import Counts, count
+from prade.measure.noise import add_noise
+from prade.measure.scores import MOST_ROWS, Dependence, Misfit, Score
+from prade.measure.selection import select
+from prade.measure.source import Source, open_source
+from prade.measure.staging import reason, write_sealed
+from prade.measurement import Measurement
+from prade.parts import Marginal, Part
+from prade.privacy import Budget, Number, Unit
+from prade.release import file_hash, read_sealed
+from prade.rounding import exact
+
+if TYPE_CHECKING:
+    from prade.schema import Schema
+
+__all__ = ["Dependence", "Door", "Misfit", "adaptive", "answered"]
+
+FORMAT = 1
+
+
+class Door:
+    """The private counts of one run, behind two questions. Made by `adaptive`, and empty once its block ends."""
+
+    __slots__ = ("_counts", "_left", "_measurements", "_record", "_schema", "_source", "_unit")
+
+    def __init__(self, source: Source, schema: Schema, unit: Unit) -> None:
+        self._source, self._schema, self._unit = source, schema, unit
+        self._counts: dict[Part, Counts] = {}
+        self._left = Fraction(0)  # nothing is told before the budget is reserved
+        self._measurements: list[Measurement] = []
+        self._record: list[dict[str, Any]] = []
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon that is reserved and not yet used."""
+        return self._left
+
+    @property
+    def unit(self) -> Unit:
+        """What one person can change."""
+        return self._unit
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The noisy answers so far, in order."""
+        return tuple(self._measurements)
+
+    def choose(self, scores: Sequence[Score], epsilon: Number) -> int:
+        """The place of a score that is large, for this epsilon (see `prade.measure.selection.select`)."""
+        kinds = {type(score) for score in scores}
+        if len(kinds) != 1 or not kinds <= {Misfit, Dependence}:
+            raise PradeError("choose takes a list of Misfit or of Dependence scores: for others no sensitivity is known")
+        self._need([score.part for score in scores])
+        most, cost = scores[0].sensitivity(self._unit.rows), self._pay(epsilon)
+        place, failure = _quietly(lambda: select([s.of(self._counts[s.part]) for s in scores], most, cost))
+        if failure:
+            raise DataError(f"nothing could be chosen ({failure}); the epsilon {cost} is used")
+        self._record.append({"chosen": scores[place].part.name, "of": len(scores), "epsilon": str(cost)})
+        return place
+
+    def answer(self, part: Part, epsilon: Number) -> Measurement:
+        """Noisy counts of a part: discrete Laplace noise of scale unit.rows / epsilon."""
+        self._need([part])
+        budget = Budget.pure(exact(epsilon, "epsilon"))
+        scale = budget.noise_scale(self._unit.rows, self._unit.rows**2)
+        cost = self._pay(epsilon)
+        noisy, failure = _quietly(lambda: add_noise(self._counts[part], "laplace", scale))
+        if failure:
+            raise DataError(f"{part.name}: no noise could be added ({failure}); the epsilon {cost} is used")
+        measurement = Measurement(part, noisy, float(scale))
+        self._measurements.append(measurement)
+        asked = {"part": part.name, "columns": list(part.columns), "epsilon": str(cost), "scale": str(scale)}
+        self._record.append({**asked, "counts": noisy.tolist()})
+        return measurement
+
+    def _need(self, parts: Sequence[Part]) -> None:
+        """Count what has not been counted yet, each part once, where the rows are."""
+        missing = [part for part in dict.fromkeys(parts) if part not in self._counts]
+        if missing:
+            everybody = (found[0] for found in count(self._source, self._schema, missing, None, self._unit))
+            self._counts.update(zip(missing, everybody, strict=True))
+        if any(int(self._counts[part].sum()) > MOST_ROWS for part in missing):
+            raise DataError("the table has more than 2**33 rows, for which no sensitivity is proved here; take fewer")
+
+    def _pay(self, epsilon: Number) -> Fraction:
+        cost = exact(epsilon, "epsilon")
+        if cost <= 0:
+            raise PradeError(f"epsilon is {cost}; whatever is told of private rows costs more than 0")
+        if cost > self._left:
+            raise BudgetError(
+                f"{cost} was asked for, but only {self._left} of what was reserved is left: nothing was told; plan the "
+                "rounds so that their epsilons add up to the budget",
+                Budget.pure(self._left),
+                Budget.pure(cost),
+            )
+        self._left -= cost
+        return cost
+
+    def _forget(self) -> None:
+        self._counts.clear()
+        self._left = Fraction(0)
+
+    def __repr__(self) -> str:
+        return f"Door({self._source.name!r}, epsilon left {self._left})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise PradeError("a Door holds true counts, so it is neither copied nor pickled; keep its noisy answers")
+
+
+@contextmanager
+def adaptive(
+    private: Any,
+    schema: Schema,
+    parts: Sequence[Part],
+    path: str | PathLike[str],
+    ledger: Ledger | str | PathLike[str],
+    *,
+    dataset: str,
+    task: str,
+    budget: Budget,
+    unit: Unit,
+    note: str = "",
+    again: bool = False,
+) -> Iterator[Door]:
+    """A `Door` to the private table for one run; the whole `budget` (a pure one) is spent, used or not.
+
+    `parts` are counted before anything is spent; others are counted when they are first asked for. `task` is the hash
+    of everything that the run depends on but private rows: the ledger refuses a second run of it, unless `again`. At
+    the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails,
+    nothing is written and the budget is spent.
+
+    >>> import pyarrow
+    >>> from prade import Budget, Ledger, Schema, Unit, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 3})
+    >>> ledger = Ledger("people.ledger")
+    >>> people = ledger.open_dataset("people", Unit(1), cap=Budget.pure(100))
+    >>> rows = pyarrow.table({"a": [0, 0, 1] * 30, "b": [2, 2, 0] * 30})
+    >>> parts = Workload.all_marginals(schema, 1).parts
+    >>> terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(100), "unit": Unit(1)}
+    >>> with adaptive(rows, schema, parts, "answers.json", ledger, **terms) as door:
+    ...     worst = door.choose([Misfit(parts[0], [45, 45]), Misfit(parts[1], [30, 0, 60])], epsilon=40)
+    ...     answer = door.answer(parts[worst], epsilon=60)
+    >>> worst, answer.counts
+    (0, array([60., 30.]))
+    >>> len(answered("answers.json", schema, parts, ledger, dataset="people", task="3f2a"))
+    1
+    """
+    ledger, place = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
+    _check(place, ledger, dataset, task, budget, unit, again)
+    source = open_source(private)
+    door = Door(source, schema, unit)
+    try:
+        door._need(parts)
+        _step("counted")
+        entry = ledger.reserve(dataset, task, budget, note, again=again)
+        door._left = budget.epsilon
+        _step("reserved")
+        yield door
+        _keep(door, place, ledger, entry)
+    finally:
+        door._forget()
+        if source is not private:
+            source.close()
+
+
+def answered(
+    path: str | PathLike[str],
+    schema: Schema,
+    parts: Sequence[Part],
+    ledger: Ledger | str | PathLike[str],
+    *,
+    dataset: str,
+    task: str,
+) -> list[Measurement] | None:
+    """The noisy answers of a run of this task, if they are in the file and the ledger paid for them; None without one.
+
+    `parts` are those of the run; of what was asked besides, only marginals can be read back.
+    """
+    ledger, place = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
+    if not place.exists():
+        return None
+    content = read_sealed(place)
+    if content.get("task") != task:
+        raise DataError(f"{place} holds the answers of another run; give a file of its own to this one")
+    paid = next((each for each in ledger.entries(dataset) if each.id == content["entry"]), None)
+    if paid is None or paid.plan_hash != task or paid.measurements_hash not in (None, file_hash(place)):
+        raise DataError(f"{ledger.path} did not pay for the answers in {place}; give the ledger that did")
+    ledger.commit(paid.id, file_hash(place))  # a run that broke off after writing is completed here
+    known = {part.name: part for part in parts}
+    told = [each for each in content["record"] if "counts" in each]
+    return [
+        Measurement(
+            known.get(each["part"]) or Marginal.of(schema, each["columns"]), each["counts"], float(Fraction(each["scale"]))
+        )
+        for each in told
+    ]
+
+
+def _check(place: Path, ledger: Ledger, dataset: str, task: str, budget: Budget, unit: Unit, again: bool) -> None:
+    """Everything that can be refused without reading a row."""
+    if not isinstance(budget, Budget) or budget.kind != "pure":
+        raise PradeError(f"an adaptive run is paid for in pure epsilon, got {budget!r}; give Budget.pure(...)")
+    if place.exists():
+        raise DataError(f"{place} exists and is kept: read it with `answered`, or give another file")
+    if not place.parent.is_dir():
+        raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
+    known = ledger.dataset(dataset)
+    if known.unit != unit:
+        raise PradeError(
+            f"data set {dataset!r} is protected as {known.unit} in {ledger.path}, but the run has {unit}; costs add up "
+            "under one promise only: use the ledger's unit"
+        )
+    ledger.check(dataset, task, budget, again=again)
+    _step("checked")
+
+
+def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
+    content = {"format": FORMAT, "dataset": entry.dataset, "task": entry.plan_hash, "entry": entry.id}
+    try:
+        write_sealed(place, {**content, "record": door._record})
+    except OSError as error:
+        raise DataError(
+            f"the noisy answers could not be written to {place} ({reason(error)}): entry {entry.id} of data set "
+            f"{entry.dataset!r} is spent. Mend that, then run with again=True, which spends {entry.cost} once more"
+        ) from None
+    _step("written")
+    ledger.commit(entry.id, file_hash(place))
+    _step("committed")
+
+
+def _quietly(task: Callable[[], Any]) -> tuple[Any, str]:
+    """Its result, or why there is none; an error is raised elsewhere, so that no frame of it leads back to a count."""
+    try:
+        return task(), ""
+    except Exception as error:
+        return None, reason(error)
+
+
+def _step(name: str) -> None:
+    sys.audit("prade.step", f"adaptive.{name}")

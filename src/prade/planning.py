@@ -1,0 +1,76 @@
+"""From what is wanted to a plan: the simplest one, a tuned one, or the one that an earlier run has kept.
+
+A tuned plan depends on how far the tuner came. Were it made anew by a run that goes on, the ledger would not know it,
+and would be charged a second time: so it is kept beside the release's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from prade.column import names_of
+from prade.errors import DataError
+from prade.plan import Level, Plan
+from prade.privacy import Budget, Unit
+from prade.progress import Progress
+from prade.public import Public
+from prade.release import PLAN
+from prade.schema import Schema
+from prade.workload import Workload
+
+NOT_REHEARSED = "The plan was not rehearsed: which error to expect is not known."
+
+
+def simplest_plan(
+    dataset: str, schema: Schema, budget: Budget, unit: Unit, levels: Sequence[str | Sequence[str]], groups: Any
+) -> Plan:
+    """All one-way tables of the last level. It is made in no time, and finds what is wrong with its arguments."""
+    *above, last = [names_of(level) for level in levels] or [()]
+    asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(schema, 1))]
+    plan = Plan(dataset, schema, budget, unit, asked, groups)
+    for coarse, fine, level in zip(plan.groupings, plan.groupings[1:], levels[1:], strict=False):
+        if len(fine) == len(coarse):
+            name = "+".join(names_of(level))
+            raise DataError(f"level {name} divides no group of the level before it: name levels from coarse to fine")
+    return plan
+
+
+def tuned_plan(simple: Plan, rows: Public, seconds: float, progress: Progress | None = None) -> tuple[Plan, str]:
+    """The plan that rehearsals on public rows choose for the same as `simple`, and what they advise."""
+    from prade.tune import tune
+
+    levels = [level.by for level in simple.levels]
+    what = simple.dataset, simple.schema, simple.budget, simple.unit, levels, simple.groups, rows
+    tuned = tune(*what, seconds=seconds, progress=progress)
+    return tuned.plan, tuned.advice
+
+
+def plan_beside(folder: str | PathLike[str]) -> Path:
+    """Where the plan is kept before the folder is there: FOLDER.plan.toml."""
+    return Path(f"{Path(folder).absolute()}.plan.toml")
+
+
+def kept_plan(folder: str | PathLike[str], wanted: Plan) -> Plan | None:
+    """The plan in or beside a release's folder, if there is one; it must be for the same as `wanted`.
+
+    The same: data set, schema, budget, unit, groups and levels. What is asked at the levels is the kept plan's.
+    """
+    place = next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
+    if place is None:
+        return None
+    made = Plan.load(place)
+    pairs: dict[str, tuple[Any, Any]] = {
+        "dataset": (made.dataset, wanted.dataset),
+        "schema": (made.schema, wanted.schema),
+        "epsilon or delta": (made.budget, wanted.budget),
+        "unit": (made.unit, wanted.unit),
+        "groups": (made.groups, wanted.groups),
+        "levels": ([level.by for level in made.levels], [level.by for level in wanted.levels]),
+    }
+    for name, (found, given) in pairs.items():
+        if found != given:
+            raise DataError(f"{place} was made with another {name}: give what it was made with, or another folder")
+    return made

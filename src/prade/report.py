@@ -1,0 +1,132 @@
+"""A release as one HTML page that works offline: what was promised, what was asked, how well everything fits.
+
+The page is made of what the release's folder holds (estimates, support, synthetic rows), and is as public as that.
+With the true rows it also says how good the release is; that page is NOT private, says so, and has another name.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prade.errors import DataError
+from prade.estimate import Status
+from prade.estimates import ESTIMATES, SUPPORT
+from prade.names import SYNTHETIC
+from prade.release import Release
+from prade.report_data import data_of
+from prade.report_facts import facts_of
+from prade.report_map import outlines
+from prade.report_promise import promise_of
+from prade.report_truth import coded_rows, truth_of
+from prade.tables import replace_file
+
+if TYPE_CHECKING:
+    from prade.progress import Progress
+
+REPORT, NOT_PRIVATE = "report.html", "report-not-private.html"
+SCRIPTS = ("draw.js", "tables.js", "budget.js", "map.js", "marginals.js", "main.js")
+
+
+def write_report(
+    release: Release | str | PathLike[str],
+    path: str | PathLike[str] | None = None,
+    *,
+    truth: Any = None,
+    geojson: str | PathLike[str] | None = None,
+    geojson_key: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the page and return its path: RELEASE/report.html, or report-not-private.html when `truth` is given.
+
+    `truth` is the table or file of true rows; `geojson` a file with the groups' outlines, for a map, and `geojson_key`
+    the property in it that tells the group (see `prade.report_map`).
+    """
+    found = release if isinstance(release, Release) else Release.load(release)
+    place = Path(path) if path is not None else found.path / (REPORT if truth is None else NOT_PRIVATE)
+    if truth is not None and place.name == REPORT:
+        raise DataError(
+            f"a page made with the truth is not private and must not be taken for the public {REPORT}: "
+            f"give it another name, such as {NOT_PRIVATE}"
+        )
+    if not place.parent.is_dir():
+        raise DataError(f"there is no folder {place.parent} to write {place.name} in; make it first")
+    _need(found)
+    threads = (os.cpu_count() or 1) if threads is None else threads
+    estimates = found.estimates()
+    # What can be wrong with what was given shows before the long work.
+    shapes = None if geojson is None else outlines(geojson, found.plan.groupings, geojson_key)
+    synthetic, group = coded_rows(found.plan, found.path / SYNTHETIC)
+    if (group < 0).any():
+        raise DataError(
+            f"{found.path / SYNTHETIC} has rows in no group of the release: draw them again with `prade sample "
+            f"{found.path}`"
+        )
+    against = None
+    if truth is not None:
+        against = truth_of(estimates, truth, synthetic, group, threads=threads, progress=progress)
+    facts = facts_of(estimates, synthetic, group, threads=threads, progress=progress)
+    data = data_of(estimates, facts, against, shapes, threads=threads, progress=progress)
+    with replace_file(place) as temporary:
+        temporary.write_text(page(promise_of(found), data), encoding="utf-8")
+    return place
+
+
+def _need(release: Release) -> None:
+    """Complain, with the remedy, when something is not there yet."""
+    for name, command in ((ESTIMATES, "estimate"), (SUPPORT, "estimate"), (SYNTHETIC, "sample")):
+        if not (release.path / name).is_file():
+            raise DataError(f"{release.path} has no {name} yet: run `prade {command} {release.path}` first")
+
+
+def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
+    """The HTML, everything inside it; a policy in its head forbids any request and any script but its own."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    script, style = "\n".join(_text(name) for name in SCRIPTS), _text("style.css")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_text("page.html.j2")).render(
+        promise=promise,
+        data=data,
+        json=Markup(json_in_html({**data, "budget": promise["levels"]})),
+        statuses=statuses_of(data),
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+    )
+
+
+def statuses_of(data: dict[str, Any]) -> dict[str, str]:
+    """What the statuses that occur mean."""
+    names = {name for view in data["views"] for name in view["status"] if name is not None}
+    return {status.value: status.advice for status in Status if status.value in names}
+
+
+def json_in_html(value: Any) -> str:
+    r"""JSON that may stand within a script element, whatever texts are in it.
+
+    >>> print(json_in_html(["</script>", 3]))
+    ["\u003c/script\u003e",3]
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("prade") / "report_page" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a content security policy names what may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

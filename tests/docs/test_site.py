@@ -1,0 +1,109 @@
+"""The site builds without a warning, asks no other machine for anything, and can be searched from a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# What a browser fetches by itself; an `a` is followed by people.
+FETCHED = {"src", "srcset", "data", "poster", "href"}
+ELSEWHERE = re.compile(r"^\s*(\w+:)?//", re.ASCII)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--site-dir",
+            place,
+            "--config-file",
+            ROOT / "mkdocs.yml",
+        ],
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place
+
+
+class Fetched(HTMLParser):
+    """The addresses that a browser asks for when it shows a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "a":
+            self.addresses += [value for name, value in attrs if name in FETCHED and value]
+
+
+def fetched(page: str) -> list[str]:
+    parser = Fetched()
+    parser.feed(page)
+    return parser.addresses
+
+
+def test_every_page_is_built(site: Path) -> None:
+    assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= {page.stem for page in site.glob("*.html")}
+
+
+def test_no_page_asks_another_machine(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        addresses = fetched(page.read_text("utf-8"))
+        assert addresses
+        assert [each for each in addresses if ELSEWHERE.match(each) and not each.startswith("data:")] == [], page.name
+    for sheet in site.rglob("*.css"):
+        named = re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", sheet.read_text("utf-8"))
+        assert [each for pair in named for each in pair if ELSEWHERE.match(each)] == [], sheet.name
+
+
+def test_a_request_to_another_machine_would_be_noticed() -> None:
+    page = '<a href="https://a.org"></a><script src="//b.org/x.js"></script><link href="https://c.org/x.css">'
+    assert [each for each in fetched(page) if ELSEWHERE.match(each)] == ["//b.org/x.js", "https://c.org/x.css"]
+
+
+def test_pages_take_the_reference_from_the_code(site: Path) -> None:
+    assert "--max-rows-per-person" in (site / "command-line.html").read_text("utf-8")
+    python = (site / "python.html").read_text("utf-8")
+    assert 'id="Budget"' in python
+    assert "noise_scale" in python
+    for page in site.glob("*.html"):
+        assert not re.search(r"<!-- (help|names): ", page.read_text("utf-8")), page.name
+
+
+def test_search_works_from_a_folder(site: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("Chromium is absent: install Debian's package chromium to run this test")
+    shown = subprocess.run(
+        [
+            *[browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"],
+            *["--virtual-time-budget=20000", "--dump-dom", f"{(site / 'index.html').as_uri()}?q=ledger"],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    ).stdout
+    assert "matching documents" in shown
+    assert re.search(
+        r'href="[^"]*(file-formats|command-line|recipes)\.html[^"]*" class="md-search-result__link"', shown
+    )

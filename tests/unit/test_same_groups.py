@@ -1,0 +1,102 @@
+"""Which public groups are a plan's own: by all columns, by the first ones where the last are new, or not at all."""
+
+import numpy as np
+import pytest
+
+from prade import Column, Groups, Schema
+from prade.public import Public
+from prade.same_groups import SameGroups
+
+SCHEMA = Schema([Column(name, "group") for name in ("STATE", "PUMA", "YEAR")] + [Column("AGE", "numeric", edges=[18])])
+TABLE = {
+    "STATE": [17, 17, 39, 39, 39],
+    "PUMA": ["a", "b", "a", "a", "c"],
+    "YEAR": [2018, 2018, 2018, 2019, 2019],
+    "AGE": [3, 40, 70, 20, 90],
+}
+
+
+def public(*by, **columns):
+    return Public.of(SCHEMA, {**TABLE, **columns}, by)
+
+
+def owners(rows, listed, by):
+    """For each group, the public rows that are its own."""
+    same = SameGroups.of(rows, Groups.of(listed).level(by))
+    return [np.flatnonzero(same.rows(rows, group)).tolist() for group in range(len(same.found))]
+
+
+def test_everybody_has_all_rows():
+    assert owners(public("STATE", "PUMA"), None, []) == [[0, 1, 2, 3, 4]]
+    assert owners(public(), None, []) == [[0, 1, 2, 3, 4]]
+
+
+def test_by_one_column():
+    assert owners(public("STATE", "PUMA"), {"STATE": [39, 42, 17]}, ["STATE"]) == [[2, 3, 4], [], [0, 1]]
+
+
+def test_by_two_columns_a_place_of_the_same_name_in_another_state_is_another_place():
+    listed = {"STATE": [39, 17, 36], "PUMA": ["a", "b", "c"]}
+    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[2, 3], [1], []]
+    swapped = {"PUMA": ["a", "b", "c"], "STATE": [39, 17, 36]}
+    assert owners(public("STATE", "PUMA"), swapped, ["PUMA", "STATE"]) == [[2, 3], [1], []]
+
+
+def test_a_new_year_is_left_out():
+    rows = public("STATE", "PUMA", "YEAR")
+    listed = {"STATE": [39, 17, 39], "PUMA": ["a", "b", "z"], "YEAR": [2020, 2020, 2020]}
+    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[2, 3], [1], []]
+
+
+def test_one_public_row_may_be_the_own_of_several_years():
+    rows = public("STATE", "PUMA", "YEAR")
+    listed = {"STATE": [39, 39, 17, 17], "PUMA": ["a", "a", "b", "b"], "YEAR": [2020, 2021, 2020, 2021]}
+    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[2, 3], [2, 3], [1], [1]]
+    same = SameGroups.of(rows, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    assert same.times.tolist() == [2, 2, 1, 1]  # public years
+    np.testing.assert_allclose(same.sums(rows.group_weights), [0.4, 0.4, 0.2, 0.2])
+
+
+def test_a_year_that_the_public_table_has_counts():
+    rows = public("STATE", "PUMA", "YEAR")
+    listed = {"STATE": [39, 39], "PUMA": ["a", "a"], "YEAR": [2019, 2020]}
+    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[3], []]
+
+
+def test_a_column_that_the_public_table_does_not_have_is_new():
+    rows = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE")}, ["PUMA"])
+    assert owners(rows, {"PUMA": ["a", "b"], "YEAR": [1, 2]}, ["PUMA", "YEAR"]) == [[0, 2, 3], [1]]
+    assert owners(rows, {"STATE": [17, 39], "PUMA": ["a", "b"]}, ["STATE", "PUMA"]) == [[], []]
+    nation = {"NATION": ["US", "US"], "PUMA": ["a", "b"]}  # the same for all: it tells nothing apart
+    assert owners(rows, nation, ["NATION", "PUMA"]) == [[0, 2, 3], [1]]
+
+
+def test_new_states_have_no_own_rows_though_names_within_them_recur():
+    listed = {"STATE": [36, 36, 42], "PUMA": ["a", "b", "a"]}
+    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[], [], []]
+
+
+def test_new_places_in_a_known_state_are_not_their_state():
+    listed = {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "z", "w"]}
+    assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[], [], [], []]
+
+
+@pytest.mark.parametrize("texts", [["17", "17", "39", "39", "39"], ["017", "17.0", "39", "039", " 39"]])
+def test_a_list_of_numbers_reads_text_as_numbers(texts):
+    """As it does with private rows: a public CSV file with "017" means the listed 17."""
+    assert owners(public("STATE", STATE=texts), {"STATE": [39, 17]}, ["STATE"]) == [[2, 3, 4], [0, 1]]
+
+
+def test_a_list_of_text_compares_text():
+    """ "1" is not the listed "01"; numbers are written without a decimal point."""
+    assert owners(public("PUMA", PUMA=["01", "1", "02", "02", "x"]), {"PUMA": ["01", "02"]}, ["PUMA"]) == [[0], [2, 3]]
+    assert owners(public("PUMA", PUMA=[1, 2, 2, 2, 7]), {"PUMA": ["2", "1"]}, ["PUMA"]) == [[1, 2, 3], [0]]
+
+
+def test_a_csv_file_and_a_list_guessed_from_one_find_each_other(tmp_path):
+    (tmp_path / "public.csv").write_text("PUMA,AGE\n00100,3\n00200,40\n00100,70\n")
+    (tmp_path / "groups.csv").write_text("PUMA\n00200\n00100\n")
+    assert owners(Public.of(SCHEMA, tmp_path / "public.csv", ["PUMA"]), tmp_path / "groups.csv", ["PUMA"]) == [
+        [1],
+        [0, 2],
+    ]

@@ -1,0 +1,65 @@
+"""The choice of a solver, and Newton's method on tables that are mostly out of reach."""
+
+import numpy as np
+import pytest
+
+from prade import MAP, Layout, Measurement, Prior, Schema, Workload
+from prade.estimators import solvers
+from prade.estimators.solvers import reachable_only
+
+SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
+PAIRS = Workload.marginals(SCHEMA, [("a", "b"), ("b", "c")])
+
+
+def diagonal(rows=3000, seed=0):
+    """b is a, or next to it: of 3,600 cells of the pair less than 180 can be reached."""
+    generator = np.random.default_rng(seed)
+    a = generator.integers(0, 60, rows)
+    b = np.clip(a + generator.integers(-1, 2, rows), 0, 59)
+    return Prior(SCHEMA, {"a": a, "b": b, "c": generator.integers(0, 4, rows)}, generator.exponential(size=rows))
+
+
+def answers(prior, law, seed=1):
+    generator = np.random.default_rng(seed)
+    found = []
+    for part, share in zip(PAIRS, PAIRS.answer(prior), strict=True):
+        told = 1000 * share * generator.gamma(5, 0.2, len(share)) + generator.normal(0, 3, len(share))
+        found.append(Measurement(part, told, 3.0, law=law))
+    return found
+
+
+def test_newton_is_chosen_by_the_cells_that_can_be_reached(monkeypatch):
+    prior = diagonal()
+    layout = Layout(prior, PAIRS)
+    reachable = int(layout.reachable.sum())
+    assert reachable < 500 < solvers.MOST_CELLS_FOR_NEWTON < layout.n_cells
+    noisy = answers(prior, "laplace")
+    assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "Newton"
+    monkeypatch.setattr(solvers, "MOST_CELLS_FOR_NEWTON", reachable - 1)
+    assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "BlockAscent"
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_newton_and_block_ascent_agree_where_most_cells_are_out_of_reach(law):
+    prior = diagonal()
+    noisy = answers(prior, law)
+    newton, block = (
+        MAP(n0=100, solver=solver, tolerance=1e-9, max_steps=2000).fit(prior, noisy, 1000)
+        for solver in ("newton", "block")
+    )
+    assert newton.report.status.value == block.report.status.value == "converged"
+    assert newton.report.objective == pytest.approx(block.report.objective, rel=1e-8)
+    assert np.allclose(newton.weights, block.weights, atol=1e-6)
+
+
+def test_the_curvature_of_reachable_cells_is_a_part_of_the_whole():
+    layout = Layout(diagonal(), PAIRS)
+    narrow, within = reachable_only(layout)
+    assert narrow.n_cells == len(within) < layout.n_cells
+    tilted = layout.evaluate(np.zeros(layout.n_cells))
+    whole = layout.covariance(tilted, layout.rows, offset=0.5)
+    fewer = solvers.replace(tilted, masses=tilted.masses[within])
+    assert np.allclose(narrow.covariance(fewer, layout.rows, offset=0.5), whole[np.ix_(within, within)], atol=1e-15)
+    sampled = narrow.covariance(fewer, 500, offset=0.5)
+    assert np.allclose(sampled, layout.covariance(tilted, 500, offset=0.5)[np.ix_(within, within)], atol=1e-15)
+    assert not np.any(np.delete(whole, within, axis=0))

@@ -1,0 +1,534 @@
+"""The `fit / sample` class: the same release as step by step, paid once, types restored, clear refusals."""
+
+import pickle
+import warnings
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit
+from prade.names import LEDGER
+from prade.release import PLAN
+from prade.sizes import shared_out
+from prade.synthesize import synthesize
+from prade.synthesizer import NotFittedError
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group"),
+        Column("PLACE", "group"),
+        Column("AGE", "numeric", integer=True, min=0, max=99, edges=[18, 40, 65]),
+        Column("SEX", "categorical", values=["f", "m"]),
+        Column("HOURS", "categorical", values=[10, 20, 40], missing=True),
+        Column("SINCE", "numeric", dates=True, edges=[date(1990, 1, 1), date(2010, 1, 1)]),
+    ]
+)
+GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+SECRET = "a value that only one private row has"
+
+
+def frame(rows=400, seed=0, states=(3, 4)):
+    """A pandas table with the types that get lost most easily."""
+    generator = np.random.default_rng(seed)
+    hours = pd.array(generator.choice([10, 20, 40], rows), dtype="Int64")
+    hours[generator.random(rows) < 0.3] = pd.NA
+    days = generator.integers(0, 14_000, rows)
+    return pd.DataFrame(
+        {
+            "STATE": generator.choice(states, rows),
+            "PLACE": generator.choice(["p", "q"], rows),
+            "AGE": generator.integers(0, 90, rows).astype(np.int8),
+            "SEX": pd.Categorical(generator.choice(["f", "m"], rows), categories=["m", "f"], ordered=True),
+            "HOURS": hours,
+            "SINCE": pd.Timestamp("1980-01-01") + pd.to_timedelta(days, unit="D"),
+        }
+    )
+
+
+PUBLIC = frame()
+PRIVATE = frame(rows=900, seed=1, states=(1, 2))
+
+
+def synthesizer(place: Path, **changes) -> Synthesizer:
+    given = {
+        "schema": SCHEMA,
+        "epsilon": 5,
+        "public": PUBLIC,
+        "folder": place / "release",
+        "groups": GROUPS,
+        "levels": ["STATE", "PLACE"],
+        "tune": False,
+    }
+    return Synthesizer(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory) -> Synthesizer:
+    return synthesizer(tmp_path_factory.mktemp("fitted"), dataset="people").fit(PRIVATE)
+
+
+def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
+    with pytest.warns(UserWarning, match="nothing was spent, and the table given now was not looked at"):
+        return found.fit(data)
+
+
+# ---------------------------------------------------------------- the same as step by step
+
+
+def test_rows_are_those_of_the_function(fitted):
+    expected = synthesize(fitted.release_, PUBLIC, seed=7)
+    assert fitted.sample(seed=7).equals(expected)
+    assert len(expected) == np.round(fitted.estimates_.totals).sum()
+
+
+def test_answers_are_those_of_the_release(fitted):
+    found = fitted.answer("AGE >= 65 and SEX == 'f'", by="STATE")
+    assert isinstance(found, pd.DataFrame)
+    assert found.equals(fitted.release_.answer("AGE >= 65 and SEX == 'f'", by="STATE").to_pandas())
+    assert fitted.marginal("HOURS").equals(fitted.release_.marginal("HOURS").to_pandas())
+    assert fitted.account() == fitted.release_.account()
+    assert "Data set people" in fitted.account()
+
+
+def test_the_estimates_follow_the_private_table(tmp_path):
+    """With a budget that hides nothing, the answer is the truth: private rows were measured, not public ones."""
+    found = synthesizer(tmp_path, epsilon=10_000).fit(PRIVATE)
+    rows = found.answer("AGE >= 65", by=["STATE", "PLACE"]).set_index(["STATE", "PLACE"])
+    for state, place in zip(*GROUPS.values(), strict=True):
+        inside = (PRIVATE["STATE"] == state) & (PRIVATE["PLACE"] == place) & (PRIVATE["AGE"] >= 65)
+        assert rows.loc[(state, place), "count"] == pytest.approx(inside.sum(), abs=1)
+
+
+def test_a_file_of_public_rows_is_as_good_as_a_table(tmp_path, fitted):
+    PUBLIC.to_parquet(tmp_path / "public.parquet")
+    SCHEMA.save(tmp_path / "schema.toml")
+    found = synthesizer(tmp_path, public=tmp_path / "public.parquet", schema=tmp_path / "schema.toml").fit(PRIVATE)
+    assert isinstance(found.sample(10), pa.Table)
+    assert Synthesizer.load(found.folder).sample(10, seed=1).equals(found.sample(10, seed=1))
+    halves = [PUBLIC[:250], PUBLIC[250:]]
+    for number, half in enumerate(halves):
+        pq.write_table(pa.Table.from_pandas(half, preserve_index=False), tmp_path / f"{number}.parquet")
+    several = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    parted = synthesizer(tmp_path, public=several, folder=tmp_path / "parted", dataset="other").fit(PRIVATE)
+    assert parted.sample(10).num_rows == 10
+
+
+def test_everybody_may_be_one_group(tmp_path):
+    found = synthesizer(tmp_path, groups=None, levels=()).fit(PRIVATE)
+    rows = found.sample(20, seed=1)
+    assert list(rows.columns) == ["AGE", "SEX", "HOURS", "SINCE"]
+    assert refit(Synthesizer.load(found.folder, PUBLIC)).sample(20, seed=1).equals(rows)
+
+
+# ---------------------------------------------------------------- types
+
+
+def test_pandas_types_come_back(fitted):
+    rows = fitted.sample(50, seed=1)
+    for name in ("AGE", "SEX", "HOURS", "SINCE"):
+        assert rows[name].dtype == PUBLIC[name].dtype, name
+    assert rows["HOURS"].isna().any()
+    assert list(rows["SEX"].cat.categories) == ["m", "f"]
+    assert rows["STATE"].dtype == PUBLIC["STATE"].dtype
+
+
+def test_polars_types_come_back(tmp_path, fitted):
+    public = pl.from_pandas(PUBLIC).with_columns(pl.col("SEX").cast(pl.Enum(["m", "f"])))
+    found = synthesizer(tmp_path, public=public).fit(pl.from_pandas(PRIVATE))
+    rows = found.sample(50, seed=1)
+    assert isinstance(rows, pl.DataFrame)
+    assert {name: rows.schema[name] for name in SCHEMA.coded} == {name: public.schema[name] for name in SCHEMA.coded}
+    assert isinstance(found.answer("AGE < 18"), pl.DataFrame)
+
+
+@pytest.mark.parametrize(("like", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)])
+def test_another_kind_of_table_may_be_asked_for(fitted, like, kind):
+    assert isinstance(fitted.sample(5, like=like), kind)
+
+
+def test_a_person_id_says_nothing(tmp_path):
+    unit = Unit(2, person_id="ID")
+    private = PRIVATE.assign(ID=[SECRET, *map(str, range(1, len(PRIVATE)))])
+    rows = synthesizer(tmp_path, unit=unit).fit(private).sample(12)
+    assert rows["ID"].tolist() == list(range(1, 13))
+
+
+# ---------------------------------------------------------------- how many rows, of whom
+
+
+@pytest.mark.parametrize("number", [1, 2, 100, 1001])
+def test_the_number_of_rows_is_exact_and_in_proportion(fitted, number):
+    rows = fitted.sample(number, seed=1)
+    assert len(rows) == number
+    drawn = rows.groupby(["STATE", "PLACE"]).size()
+    totals = np.round(fitted.estimates_.totals)
+    shares = totals / totals.sum()
+    for group, share in zip(fitted.plan_.groupings[-1].values, shares, strict=True):
+        assert abs(drawn.get(group, 0) - number * share) < 1
+
+
+def test_shares_add_up_whatever_the_totals():
+    generator = np.random.default_rng(3)
+    for _ in range(200):
+        totals = np.round(generator.exponential(1000, generator.integers(1, 50))) + (generator.random() < 0.5)
+        totals[0] = 1
+        rows = int(generator.integers(1, 10_000))
+        found = shared_out(rows, totals)
+        assert found.sum() == rows
+        assert (found == np.floor(found)).all()
+        assert (np.abs(found - rows * totals / totals.sum()) < 1).all()
+        assert (found[totals == 0] == 0).all()
+
+
+def test_some_groups_only(fitted):
+    one = fitted.sample(40, seed=1, groups={"STATE": 1})
+    assert set(one["STATE"]) == {1}
+    assert len(one) == 40
+    assert set(one["PLACE"]) == {"p", "q"}
+    both = fitted.sample(seed=1, groups={"PLACE": ["p"]})
+    whole = fitted.sample(seed=1)
+    assert len(both) == (whole["PLACE"] == "p").sum()
+    assert set(both["STATE"]) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"STATE": 9}, "no group has STATE 9"),
+        ({"PLACE": "qq"}, "no group has PLACE 'qq'"),
+        ({"AGE": 3}, "'AGE' does not tell the release's groups apart; their columns are STATE, PLACE"),
+        ({"STATE": 2, "PLACE": "q"}, "no group has all these values together"),
+        ({"STATE": []}, "no group has all these values together"),
+    ],
+)
+def test_unknown_groups_are_refused(fitted, groups, message):
+    with pytest.raises(DataError, match=message):
+        fitted.sample(5, groups=groups)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, True, "10"])
+def test_a_number_of_rows_is_a_whole_number(fitted, number):
+    with pytest.raises(PradeError, match=r"num_rows is .*; give a whole number, 1 or more"):
+        fitted.sample(number)
+
+
+def test_a_seed_draws_the_same_rows_and_none_draws_others(fitted):
+    assert fitted.sample(200, seed=3).equals(fitted.sample(200, seed=3))
+    assert not fitted.sample(200, seed=3).equals(fitted.sample(200, seed=4))
+    assert not fitted.sample(200).equals(fitted.sample(200))
+
+
+# ---------------------------------------------------------------- paid once
+
+
+def test_fit_spends_once(tmp_path):
+    found = synthesizer(tmp_path, cap=12)
+    assert found.fit(PRIVATE) is found
+    assert found.spent_ == Budget.pure(5)
+    ledger = Ledger(tmp_path / LEDGER)
+    assert ledger.remaining("private") == Budget.pure(7)
+    rows = found.sample(50, seed=2)
+    refit(found, data=frame(seed=5))
+    assert found.spent_ is None
+    assert found.sample(50, seed=2).equals(rows)
+    refit(synthesizer(tmp_path, cap=12))
+    assert ledger.remaining("private") == Budget.pure(7)
+
+
+def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, monkeypatch):
+    found = synthesizer(tmp_path, tune=True, seconds=0)
+    plan = found.plan()
+    assert plan.expected is not None
+    assert str(plan.expected.error)[:4] in found.advice_
+    assert not (tmp_path / LEDGER).exists()
+
+    def no_second_rehearsal(*arguments, **settings):
+        raise AssertionError("tuned again")
+
+    monkeypatch.setattr("prade.tune.tune", no_second_rehearsal)
+    fresh = synthesizer(tmp_path, tune=True, seconds=0).fit(PRIVATE)
+    assert fresh.plan_ == plan
+    assert str(plan.expected) == fresh.advice_
+    refit(fresh)
+
+
+def test_a_lost_release_is_paid_again_only_on_request(tmp_path):
+    found = synthesizer(tmp_path, cap=10).fit(PRIVATE)
+    Path(found.folder).rename(tmp_path / "lost")
+    with pytest.raises(BudgetError, match="is paid for already"):
+        synthesizer(tmp_path).fit(PRIVATE)
+    assert synthesizer(tmp_path).fit(PRIVATE, again=True).spent_ == Budget.pure(5)
+    assert Ledger(tmp_path / LEDGER).remaining("private") == Budget.pure(0)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"epsilon": 6}, "epsilon or delta"),
+        ({"delta": 1e-6}, "epsilon or delta"),
+        ({"dataset": "another"}, "dataset"),
+        ({"unit": Unit(3)}, "unit"),
+        ({"levels": ["PLACE"]}, "levels"),
+        ({"groups": {"STATE": [1], "PLACE": ["p"]}}, "groups"),
+        ({"schema": SCHEMA.select(["STATE", "PLACE", "AGE"])}, "schema"),
+    ],
+)
+def test_other_parameters_need_another_folder(fitted, change, named):
+    changed = Synthesizer(**{**fitted.get_params(), **change})
+    with pytest.raises(
+        DataError, match=f"was made with another {named}: give what it was made with, or another folder"
+    ):
+        changed.fit(PRIVATE)
+    assert not hasattr(changed, "plan_")
+
+
+def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path):
+    with pytest.raises(BudgetError, match="nothing was spent"):
+        synthesizer(tmp_path, cap=4).fit(PRIVATE)
+    assert not (tmp_path / LEDGER).exists()
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_ledger_may_be_shared(tmp_path):
+    ledger = Ledger(tmp_path / "agency.ledger")
+    with pytest.raises(PradeError, match="set that of a Ledger with its open_dataset"):
+        synthesizer(tmp_path, ledger=ledger, cap=9).fit(PRIVATE)
+    ledger.open_dataset("private", Unit(), Budget.pure(9))
+    synthesizer(tmp_path, ledger=ledger).fit(PRIVATE)
+    assert ledger.remaining("private") == Budget.pure(4)
+    with pytest.raises(BudgetError):
+        synthesizer(tmp_path, ledger=ledger.path, folder=tmp_path / "second", epsilon=4.5).fit(PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("given", "budget"),
+    [
+        ({"epsilon": 2, "delta": 1e-6}, Budget.approx(2, 1e-6)),
+        ({"epsilon": Budget.zcdp("0.5")}, Budget.zcdp("0.5")),
+        ({"epsilon": "1/3"}, Budget.pure("1/3")),
+    ],
+)
+def test_every_kind_of_budget(tmp_path, given, budget):
+    assert synthesizer(tmp_path, **given).plan().budget == budget
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("use", ["sample", "account", "save", "answer", "marginal", "report"])
+def test_nothing_is_there_before_fit(tmp_path, use):
+    arguments = {"save": ["x"], "answer": ["AGE < 18"], "marginal": ["AGE"]}.get(use, [])
+    with pytest.raises(NotFittedError, match=r"has not seen a private table: call fit\(data\) first"):
+        getattr(synthesizer(tmp_path), use)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"categorical_columns": ["SEX"]}, "domains are declared in `schema`, never found in private rows"),
+        ({"nullable": True}, "domains are declared in `schema`"),
+        ({"preprocessor_eps": 0.5}, "nothing is learnt from private rows before they are measured"),
+        ({"seed": 1}, "the noise takes no seed"),
+        ({"random_state": 1}, "the noise takes no seed"),
+        ({"epsilon": 1}, r"give it to Synthesizer\(...\)"),
+    ],
+)
+def test_what_other_tools_take_is_refused_with_a_reason(tmp_path, given, why):
+    with pytest.raises(PradeError, match=why):
+        synthesizer(tmp_path).fit(PRIVATE, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_argument_is_a_type_error(tmp_path):
+    with pytest.raises(TypeError, match="not 'epochs'"):
+        synthesizer(tmp_path).fit(PRIVATE, epochs=300)
+
+
+def test_the_private_table_is_not_the_public_one(tmp_path):
+    with pytest.raises(DataError, match="the private table is also given as public="):
+        synthesizer(tmp_path, public=PRIVATE).fit(PRIVATE)
+    PRIVATE.to_parquet(tmp_path / "private.parquet")
+    twice = synthesizer(tmp_path, public=str(tmp_path / "private.parquet"))
+    with pytest.raises(DataError, match="the private table is also given as public="):
+        twice.fit(tmp_path / ".." / tmp_path.name / "private.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0}, "the budget is zero"),
+        ({"epsilon": -1}, "never negative"),
+        ({"epsilon": Budget.pure(1), "delta": 1e-6}, "leave delta out"),
+        ({"public": None}, "there is no public table"),
+        ({"public": "nowhere.parquet"}, "there is no public file"),
+        ({"schema": {"columns": {}}}, "schema is a dict; give a prade.Schema"),
+        ({"levels": ()}, "groups and levels go together"),
+        ({"groups": None}, "groups and levels go together"),
+        ({"levels": "STAET"}, "did you mean 'STATE'"),
+        ({"ledger": False}, "ledger is False; give a Ledger or the path of its file"),
+        ({"unit": 3}, "a plan needs a Budget and a Unit"),
+    ],
+)
+def test_wrong_parameters_cost_nothing(tmp_path, change, message):
+    found = synthesizer(tmp_path, **change)
+    with pytest.raises(PradeError, match=message):
+        found.fit(PRIVATE)
+    assert not (tmp_path / LEDGER).exists()
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_fit_that_fails_leaves_the_object_as_it_was(tmp_path):
+    found = synthesizer(tmp_path)
+    with pytest.raises(DataError, match="has no column 'AGE'"):
+        found.fit(PRIVATE.drop(columns="AGE"))
+    assert not [name for name in vars(found) if name.endswith("_")]
+    assert "not fitted" in repr(found)
+    assert not (tmp_path / LEDGER).exists()
+    rows = found.fit(PRIVATE).sample(30, seed=1)
+    state = dict(vars(found))
+    found.folder = tmp_path / "second"
+    with pytest.raises(BudgetError):
+        found.fit(PRIVATE)
+    assert {**state, "folder": found.folder} == vars(found)
+    assert found.sample(30, seed=1).equals(rows)
+
+
+def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, monkeypatch):
+    found = synthesizer(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr("prade.synthesizer.estimates_of", lambda *arguments, **settings: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            found.fit(PRIVATE)
+    assert Ledger(tmp_path / LEDGER).remaining("private") == Budget.pure(0)
+    with pytest.raises(NotFittedError):
+        found.sample()
+    assert len(refit(found).sample(10)) == 10
+
+
+# ---------------------------------------------------------------- parameters, folder, pickle
+
+
+def test_parameters_are_kept_as_given(tmp_path):
+    found = synthesizer(tmp_path)
+    params = found.get_params()
+    assert params == found.get_parameters() == {name: getattr(found, name) for name in params}
+    assert params["public"] is PUBLIC
+    assert params["groups"] is GROUPS
+    assert set(params) == set(vars(found))
+    assert vars(Synthesizer(**params)) == vars(found)
+
+
+def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
+    public = PUBLIC.assign(ID=range(len(PUBLIC)), WEIGHT=1.5)
+    private = PRIVATE.assign(ID=range(len(PRIVATE)), SEX=SECRET)
+    unit = Unit(1, person_id="ID")
+    found = synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT").fit(private)
+    assert found.plan_.schema.coded == ("AGE", "SEX", "HOURS", "SINCE")
+    assert found.plan_.schema["SEX"].values == ("f", "m")
+    assert set(found.sample(30)["SEX"]) <= {"f", "m"}
+
+
+def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
+    found = Synthesizer.load(fitted.folder)
+    assert found.answer("AGE < 18", by="STATE").to_pandas().equals(fitted.answer("AGE < 18", by="STATE"))
+    with pytest.raises(DataError, match="load it with public="):
+        found.sample(10)
+    again = Synthesizer.load(fitted.folder, public=PUBLIC)
+    assert again.sample(10, seed=1).equals(fitted.sample(10, seed=1))
+    assert again.spent_ is None
+    refit(again)
+
+
+def test_load_with_another_public_table_is_refused(fitted):
+    with pytest.raises(DataError, match="made from another release or public table"):
+        Synthesizer.load(fitted.folder, public=frame(seed=9))
+
+
+def test_load_where_the_public_file_is_gone(tmp_path):
+    PUBLIC.to_parquet(tmp_path / "public.parquet")
+    found = synthesizer(tmp_path, public=tmp_path / "public.parquet").fit(PRIVATE)
+    (tmp_path / "public.parquet").rename(tmp_path / "moved.parquet")
+    loaded = Synthesizer.load(found.folder)
+    assert loaded.marginal("SEX").equals(found.marginal("SEX"))
+    with pytest.raises(DataError, match="there is no public file"):
+        loaded.sample(5)
+    moved = Synthesizer.load(found.folder, public=tmp_path / "moved.parquet")
+    assert moved.sample(5).num_rows == 5
+
+
+def test_load_of_no_release(tmp_path):
+    with pytest.raises(DataError, match="is no release"):
+        Synthesizer.load(tmp_path)
+
+
+def test_save_copies_the_release(fitted, tmp_path):
+    fitted.save(tmp_path / "copy")
+    assert sorted(file.name for file in (tmp_path / "copy").iterdir()) == sorted(
+        file.name for file in Path(fitted.folder).iterdir()
+    )
+    assert Synthesizer.load(tmp_path / "copy", PUBLIC).sample(10, seed=1).equals(fitted.sample(10, seed=1))
+    assert [file.name for file in tmp_path.iterdir()] == ["copy"]
+    with pytest.raises(DataError, match="exists already"):
+        fitted.save(tmp_path / "copy")
+    with pytest.raises(DataError, match="there is no folder"):
+        fitted.save(tmp_path / "nowhere" / "copy")
+
+
+def test_a_pickle_draws_the_same_and_has_no_private_row(tmp_path):
+    private = PRIVATE.assign(ID=[SECRET, *map(str, range(1, len(PRIVATE)))])
+    found = synthesizer(tmp_path, unit=Unit(1, person_id="ID")).fit(private)
+    stored = pickle.dumps(found)
+    assert SECRET.encode() in pickle.dumps(private)
+    assert SECRET.encode() not in stored
+    assert pickle.loads(stored).sample(20, seed=1).equals(found.sample(20, seed=1))
+
+
+def test_the_private_table_is_not_kept(tmp_path):
+    import gc
+    import weakref
+
+    private = PRIVATE.copy()
+    gone = weakref.ref(private)
+    found = synthesizer(tmp_path).fit(private)
+    del private
+    gc.collect()
+    assert gone() is None
+    assert len(found.sample(5)) == 5
+
+
+def test_fit_sample_and_the_words_of_others(tmp_path):
+    rows = synthesizer(tmp_path).fit_sample(PRIVATE, seed=1)
+    found = Synthesizer.load(tmp_path / "release", PUBLIC)
+    assert rows.equals(found.sample(seed=1))
+    assert found.sample(num_rows=7).shape[0] == 7
+
+
+def test_a_first_fit_does_not_warn(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        synthesizer(tmp_path).fit(PRIVATE)
+    assert (tmp_path / "release" / PLAN).exists()
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+    found = synthesizer(tmp_path, progress=lambda what, done, number: told.append(what)).fit(PRIVATE)
+    found.sample(10)
+    assert {"estimating", "sampling"} <= set(told)
+
+
+def test_the_report_is_written_into_the_folder(tmp_path):
+    found = synthesizer(tmp_path).fit(PRIVATE)
+    page = found.report()
+    assert page.parent == Path(found.folder)
+    assert "<html" in page.read_text("utf-8")
+    drawn = pd.read_parquet(page.parent / "synthetic.parquet")
+    assert len(drawn) == len(found.sample())
+    elsewhere = found.report(tmp_path / "page.html", truth=PRIVATE)
+    assert "must not be published" in elsewhere.read_text("utf-8")
