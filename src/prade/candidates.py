@@ -34,7 +34,7 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 MIXTURES = (0.0, 0.3, 0.7)
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts
 FEWEST_ROWS = 10  # in a cell on average: tables of nearly empty cells take long, and tell little that others do not
-MOST_CELLS = 1_000  # of all two-way parts of a level: the time that smoothing takes grows with the cube of their number
+MOST_CELLS = 500  # of all two-way parts of a level: the time that smoothing takes grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it costs less than a hundredth of the worst error then
 MOST_PAIRS = 60  # of which it is predicted what they are worth
 

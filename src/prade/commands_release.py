@@ -66,11 +66,13 @@ def _measured(
     """Measure; the outcome for a script and for a person."""
     from prade.ledger_entering import EnteringLedger
     from prade.measure import measure as ask
+    from prade.progress import progress_bar
 
     place = Path(ledger_file) if ledger_file else Path(output).absolute().parent / LEDGER
     ledger = EnteringLedger.of(place, plan, cap)
     before = len(ledger.entries(plan.dataset))
-    release = ask(plan, private, output, ledger, again=again)
+    with progress_bar() as progress:
+        release = ask(plan, private, output, ledger, again=again, progress=progress)
     if ledger.entered:
         remark(
             f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
@@ -167,9 +169,10 @@ def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str 
 def _sampled(release: Release, files: PublicFiles, seed: int, output: str) -> None:
     from prade.progress import progress_bar
     from prade.synthesize import synthesize as drawn
-    from prade.tables import write_table
+    from prade.tables import table_suffix, write_table
 
     need_folder(output)
+    table_suffix(Path(output))  # which complains now, not when the work is done
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
     write_table(table, output)

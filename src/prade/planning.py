@@ -32,9 +32,11 @@ def simplest_plan(
     asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(schema, 1))]
     plan = Plan(dataset, schema, budget, unit, asked, groups)
     for coarse, fine, level in zip(plan.groupings, plan.groupings[1:], levels[1:], strict=False):
-        if len(fine) == len(coarse):
-            name = "+".join(names_of(level))
-            raise DataError(f"level {name} divides no group of the level before it: name levels from coarse to fine")
+        names = names_of(level)
+        if len(fine) == len(coarse) > len(plan.groups.level(names)):
+            raise DataError(
+                f"level {'+'.join(names)} divides no group of the level before it: name levels from coarse to fine"
+            )
     return plan
 
 

@@ -57,8 +57,25 @@ def synthesize(
     columns = group_columns(release.plan.groups, release.plan.schema)
     rows = Public.of(release.plan.schema, public, columns, weight=weight)
     estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
+    return drawn_table(
+        estimates, public, seed, weight=weight, passes=passes, threads=threads, like=like, progress=progress
+    )
+
+
+def drawn_table(
+    estimates: Estimates,
+    public: Any,
+    seed: int,
+    *,
+    weight: str | None = None,
+    passes: int = PASSES,
+    threads: int = 1,
+    like: Like | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Rows drawn from estimates, with values like the public table's: as `synthesize` gives them."""
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
-    decoder = Decoder.fit(release.plan.schema, public, weight=weight)
+    decoder = Decoder.fit(estimates.plan.schema, public, weight=weight)
     table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public).schema)
     return decoder.framed(table, like or kind_of(public))
 

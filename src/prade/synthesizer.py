@@ -33,7 +33,7 @@ from prade.public_files import PublicFiles
 from prade.release import Release
 from prade.schema import Schema
 from prade.sizes import resized
-from prade.synthesize import estimates_of, kind_of, sample_groups, with_groups
+from prade.synthesize import drawn_table, estimates_of, kind_of
 from prade.tables import read_table, write_table
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
@@ -292,10 +292,10 @@ class Synthesizer:
         if num_rows is not None or groups is not None:
             estimates = resized(estimates, num_rows, groups)
         seed = secrets.randbits(63) if seed is None else seed
-        coded, group = sample_groups(estimates, seed, threads=os.cpu_count() or 1, progress=self.progress)
-        decoder = Decoder.fit(estimates.plan.schema, table)
-        rows = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(table).schema)
-        return decoder.framed(rows, like or kind_of(table))
+        threads = os.cpu_count() or 1
+        return drawn_table(
+            estimates, table, seed, weight=self.weight, threads=threads, like=like, progress=self.progress
+        )
 
     def answer(self, query: str, by: str | Sequence[str] = ()) -> Any:
         """How many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group: see `Estimates.answer`."""

@@ -201,7 +201,8 @@ def _cell_text(cell: Any) -> str | None:
 # ---------------------------------------------------------------------- files
 
 
-def _suffix(path: Path) -> str:
+def table_suffix(path: Path) -> str:
+    """Which kind of table file a name stands for."""
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -211,7 +212,7 @@ def _suffix(path: Path) -> str:
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
-    suffix = _suffix(path)
+    suffix = table_suffix(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}; check the path")
     try:
@@ -316,7 +317,7 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    suffix = _suffix(Path(path))
+    suffix = table_suffix(Path(path))
     found = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":

@@ -5,7 +5,8 @@ kept when the mean error falls by more than its standard error,
 
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
-Both sides have the same groups and the same noise up to its scale, so that d says more than the errors do. Candidates
+Both sides have the same groups and the same noise up to its scale, so that d says more than the errors do. What is
+asked above the last level must pay a second time, with other noise: groups share it, and with it their luck. Candidates
 come from simple to elaborate, so that ties stay simple. What is chosen is rehearsed once more with fresh noise: the
 best of many trials was partly lucky, and what is promised must not be. Nothing here can see private rows.
 """
@@ -219,12 +220,21 @@ class _Search:
             mean, spread = _difference(errors, known)
             if mean > CLEARLY * spread:
                 break
-        took = time.monotonic() - began
         kept = len(errors) == len(self.folds) and mean < -spread
+        if kept and choice.above != self.best.above:
+            kept = self._better_again(choice)
+        took = time.monotonic() - began
         self.trials.append(Trial(words, mean_of(errors), mean_of(known), spread, kept, took))
         if kept:
             self.best, self.errors = choice, errors
         return self.trials[-1]
+
+    def _better_again(self, choice: Choice) -> bool:
+        """With other noise too: that of a level above is the same for all groups below, whose spread misses its luck."""
+        again = self.seed + len(self.repeats)
+        both = [[self._errors(each, fold, again) for fold in self.folds] for each in (choice, self.best)]
+        mean, spread = _difference(*both)
+        return mean < -spread
 
     def _errors(self, choice: Choice, fold: int, seed: int) -> Floats:
         plan = self.plan_of(choice)

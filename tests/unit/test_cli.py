@@ -109,6 +109,11 @@ def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_pa
     assert first == second != other
 
 
+def test_a_file_of_another_kind_is_refused_before_the_work(release, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.synthesize.synthesize", lambda *_, **__: pytest.fail("it worked for nothing"))
+    assert ".parquet" in complaint("sample", release, "-o", tmp_path / "rows.docx")
+
+
 def test_nothing_in_the_release_is_private(release):
     found = [file for file in release.rglob("*") if file.is_file()]
     assert len(found) >= 6
@@ -127,6 +132,12 @@ def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_p
     call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
     call("estimate", tmp_path / "release")
     call("sample", tmp_path / "release")
+
+
+def test_levels_go_from_coarse_to_fine(files, tmp_path):
+    options = [str(each) for each in planning(files)]
+    options[options.index("STATE,PLACE")] = "PLACE,STATE"
+    assert "from coarse to fine" in complaint("plan", *options, "-o", tmp_path / "plan.toml")
 
 
 def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):

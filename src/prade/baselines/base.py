@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from prade.errors import EstimationError
 from prade.estimate import Estimate, Report, Status
-from prade.estimators.base import Estimator, check, settings_of
+from prade.estimators.base import Estimator, check
 from prade.ledger import Ledger
 from prade.measure.adaptive import Door, adaptive, answered
 from prade.parts import Cells, Part
@@ -113,15 +112,22 @@ def positive_total(measurement: Measurement) -> float:
 
 
 def judged(
-    baseline: Baseline, support: Prior, weights: Floats, measurements: Sequence[Measurement], total: float,
-    layout: Layout | None = None, **found: float | str,
-) -> Estimate:  # fmt: skip
+    baseline: Baseline,
+    support: Prior,
+    weights: Floats,
+    measurements: Sequence[Measurement],
+    total: float,
+    layout: Layout | None = None,
+) -> Estimate:
     """The estimate with these weights on a support's rows, and how it meets the noisy answers."""
     answers = check(support, measurements, total, layout)
+    if answers.hopeless:  # nothing in the answers is about these rows
+        weights = support.weights
     masses = answers.layout.masses_of(answers.layout.collapsed(weights))
     inside = weights > 0
     with np.errstate(divide="ignore"):
         kl = float(np.sum(weights[inside] * np.log(weights[inside] / support.weights[inside])))
+    settings = {name: value for name, value in vars(baseline).items() if isinstance(value, (int, float, str))}
     report = Report(
         estimator=type(baseline).__name__,
         status=Status.HOPELESS if answers.hopeless else Status.EXHAUSTED,
@@ -130,16 +136,26 @@ def judged(
         objective=float(np.abs(masses - answers.y).sum()),
         gap=np.nan,  # none of these methods solves a problem that would have one
         parts=answers.fits(masses),
-        settings=settings_of(baseline, **found),
+        settings=settings,
     )
     return Estimate(support.schema, support.codes, report, weights=weights)
 
 
-def check_settings(most: Fraction | None = None, **given: Any) -> None:
+def check_settings(**given: float) -> None:
     """Refuse shares that are not between 0 and 1, and numbers of things below 1."""
     for name, value in given.items():
-        if isinstance(value, Fraction) or name.endswith("share"):
+        if name.endswith("share"):
             if not 0 < exact(value, name) < 1:
-                raise EstimationError(f"{name} is {value}; give a share of the budget above 0 and below 1")
+                raise EstimationError(f"{name} is {value!r}; give a share of the budget above 0 and below 1")
         elif not whole(value, 1):
             raise EstimationError(f"{name} is {value!r}; give a whole number, 1 or more")
+
+
+def _hash(baseline: Baseline, prior: Prior, parts: Sequence[Part], budget: Budget, unit: Unit) -> str:
+    """Of everything that a run depends on but private rows."""
+    digest = hashlib.sha256()
+    known = [baseline, prior.schema.fingerprint(), [part.name for part in parts], budget, unit]
+    digest.update("\n".join(map(repr, known)).encode())
+    for values in (*prior.codes.values(), prior.weights):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Entry, Ledger
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Dependence", "Door", "Misfit", "adaptive", "answered"]
 
 FORMAT = 1
+Result = TypeVar("Result")
 
 
 class Door:
@@ -77,11 +78,13 @@ class Door:
         """The place of a score that is large, for this epsilon (see `prade.measure.selection.select`)."""
         kinds = {type(score) for score in scores}
         if len(kinds) != 1 or not kinds <= {Misfit, Dependence}:
-            raise PradeError("choose takes a list of Misfit or of Dependence scores: for others no sensitivity is known")
+            raise PradeError(
+                "choose takes a list of Misfit or of Dependence scores: for others no sensitivity is known"
+            )
         self._need([score.part for score in scores])
         most, cost = scores[0].sensitivity(self._unit.rows), self._pay(epsilon)
         place, failure = _quietly(lambda: select([s.of(self._counts[s.part]) for s in scores], most, cost))
-        if failure:
+        if place is None:
             raise DataError(f"nothing could be chosen ({failure}); the epsilon {cost} is used")
         self._record.append({"chosen": scores[place].part.name, "of": len(scores), "epsilon": str(cost)})
         return place
@@ -93,7 +96,7 @@ class Door:
         scale = budget.noise_scale(self._unit.rows, self._unit.rows**2)
         cost = self._pay(epsilon)
         noisy, failure = _quietly(lambda: add_noise(self._counts[part], "laplace", scale))
-        if failure:
+        if noisy is None:
             raise DataError(f"{part.name}: no noise could be added ({failure}); the epsilon {cost} is used")
         measurement = Measurement(part, noisy, float(scale))
         self._measurements.append(measurement)
@@ -154,8 +157,8 @@ def adaptive(
 
     `parts` are counted before anything is spent; others are counted when they are first asked for. `task` is the hash
     of everything that the run depends on but private rows: the ledger refuses a second run of it, unless `again`. At
-    the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails,
-    nothing is written and the budget is spent.
+    the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails
+    before it has used all epsilon, nothing is written and the budget is spent.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit, Workload
@@ -183,7 +186,12 @@ def adaptive(
         entry = ledger.reserve(dataset, task, budget, note, again=again)
         door._left = budget.epsilon
         _step("reserved")
-        yield door
+        try:
+            yield door
+        except BaseException:
+            if not door.left:  # all that was paid for has been told; what failed is what was made of it
+                _keep(door, place, ledger, entry)
+            raise
         _keep(door, place, ledger, entry)
     finally:
         door._forget()
@@ -218,7 +226,9 @@ def answered(
     told = [each for each in content["record"] if "counts" in each]
     return [
         Measurement(
-            known.get(each["part"]) or Marginal.of(schema, each["columns"]), each["counts"], float(Fraction(each["scale"]))
+            known.get(each["part"]) or Marginal.of(schema, each["columns"]),
+            each["counts"],
+            float(Fraction(each["scale"])),
         )
         for each in told
     ]
@@ -256,7 +266,7 @@ def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
     _step("committed")
 
 
-def _quietly(task: Callable[[], Any]) -> tuple[Any, str]:
+def _quietly(task: Callable[[], Result]) -> tuple[Result | None, str]:
     """Its result, or why there is none; an error is raised elsewhere, so that no frame of it leads back to a count."""
     try:
         return task(), ""

@@ -1,0 +1,12 @@
+"""What prade is compared with: other methods from their papers, on the same door, ledger, priors and scores.
+
+Each is an estimator (`fit` makes an estimate from noisy answers) that also decides what to ask (`ask`); `run` does
+both for a private table. They are here to be compared with, not to be improved.
+"""
+
+from prade.baselines.base import Baseline, run
+from prade.baselines.histogram import Histogram
+from prade.baselines.mwem import MWEM, PMWPub
+from prade.baselines.privbayes import PrivBayes
+
+__all__ = ["MWEM", "Baseline", "Histogram", "PMWPub", "PrivBayes", "run"]

@@ -1,0 +1,75 @@
+"""The Laplace histogram: noise on every cell of a small domain, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prade.baselines.base import ask_total, check_settings, judged
+from prade.errors import EstimationError
+from prade.parts import Marginal, Part
+from prade.prior import Prior
+from prade.rounding import exact
+
+if TYPE_CHECKING:
+    from prade.estimate import Estimate
+    from prade.layout import Layout
+    from prade.measure.adaptive import Door
+    from prade.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Every cell of the full domain of the prior's columns, counted with Laplace noise.
+
+        q_i = max(y_i, 0) / sum over cells max(y, 0)        y: noisy counts, unbiased; q is not, for it has no negatives
+
+    Nothing is known beforehand: of the prior only the columns matter. Domains of more than `most_cells` are refused.
+
+    Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis (2006).
+
+    >>> from prade import Measurement, Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> answer = Measurement(Marginal.of(schema, ["a", "b"]), [60, -4, 20, 20], 5.0)
+    >>> Histogram().fit(Prior.uniform(schema), [answer], total=100).weights
+    array([0.6, 0. , 0.2, 0.2])
+    """
+
+    most_cells: int = 2**20
+    total_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_settings(most_cells=self.most_cells, total_share=self.total_share)
+
+    def parts(self, prior: Prior) -> Sequence[Part]:
+        """The one part there is: all columns together."""
+        cells = prior.schema.domain_size(prior.columns)
+        if cells > self.most_cells:
+            raise EstimationError(
+                f"the full domain of {len(prior.columns)} columns has {cells:.3g} cells, at most {self.most_cells:,} "
+                "are counted one by one; take fewer columns or coarser bins, or a method that does not need all cells"
+            )
+        return [Marginal.of(prior.schema, prior.columns)]
+
+    def ask(self, prior: Prior, door: Door) -> Estimate:
+        """The total, then everything at once."""
+        (part,) = self.parts(prior)
+        total = ask_total(prior, door, exact(self.total_share, "total_share"))
+        return self.fit(prior, [door.answer(part, door.left)], total)
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """The noisy cells without their negatives; uniform where nothing is left. (`layout` has no use here.)"""
+        expected = self.parts(prior)
+        if [measurement.part for measurement in measurements] != expected:
+            raise EstimationError(
+                f"a histogram is one noisy answer, of {expected[0].name!r}; got {len(measurements)} of other parts"
+            )
+        domain = Prior.uniform(prior.schema, prior.columns)
+        positive = np.maximum(measurements[0].counts, 0.0)
+        weights = positive / positive.sum() if positive.any() else domain.weights
+        return judged(self, domain, weights, measurements, total)

@@ -1,0 +1,151 @@
+"""MWEM and PMW^Pub: ask what the estimate gets most wrong, learn it by multiplicative weights, again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.baselines.base import Floats, ask_total, check_settings, judged
+from prade.errors import EstimationError
+from prade.estimators.base import check
+from prade.joint import mass_per_cell
+from prade.measure.adaptive import Door, Misfit
+from prade.parts import Part
+from prade.privacy import Budget
+from prade.rounding import exact
+from prade.workload import Workload
+
+if TYPE_CHECKING:
+    from prade.estimate import Estimate
+    from prade.layout import Layout
+    from prade.measurement import Measurement
+    from prade.prior import Prior
+
+
+@dataclass(frozen=True)
+class MWEM:
+    """Multiplicative weights with the exponential mechanism, on the rows of the prior's support, from uniform weights.
+
+    Each of T rounds chooses a part k of the workload privately, by how far the estimate q is from the truth,
+
+        score_k = sum over cells |true count - n q_k| - (cells of k) b        b: the noise of the answer to come
+
+    (a part of one query makes the paper's score, for the last term is then the same for all), has it answered with
+    Laplace noise, half of the round's epsilon each, and learns from all answers so far, `passes` times in turn:
+
+        q_j <- q_j exp(rate * (y_i - q_i)), renormalised        j in cell i; y_i, q_i: noisy and estimated share
+
+    `rate` is 1/2 in the paper. The estimate is the average of the rounds' q, as in the paper, or the `last` one.
+
+    Hardt, Ligett, McSherry: A Simple and Practical Algorithm for Differentially Private Data Release (2012); the score
+    of a marginal as a whole: McKenna, Sheldon, Miklau: Graphical-model based estimation and inference (2019).
+
+    >>> from prade import Measurement, Prior, Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> workload = Workload.all_marginals(schema, 1)
+    >>> mwem = MWEM(workload, rounds=2, passes=100, iterate="last")
+    >>> mwem.fit(Prior.uniform(schema), [Measurement(workload[0], [80, 20], 1.0)], total=100).project(["a"]).round(3)
+    array([0.8, 0.2])
+    """
+
+    workload: Workload
+    rounds: int = 20
+    passes: int = 20
+    rate: float = 0.5
+    iterate: Literal["average", "last"] = "average"
+    total_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_settings(rounds=self.rounds, passes=self.passes, total_share=self.total_share)
+        if not 0 < self.rate < math.inf:
+            raise EstimationError(f"rate is {self.rate!r}; give a number above 0, such as 0.5")
+        if self.iterate not in ("average", "last"):
+            raise EstimationError(f"iterate is {self.iterate!r}, expected 'average' or 'last'")
+        if not len(self.workload):
+            raise EstimationError("the workload has no parts to choose from; give at least one")
+
+    def start(self, prior: Prior) -> Floats:
+        """Weights to begin with: every row that has any mass in the prior alike."""
+        inside = prior.weights > 0
+        return np.asarray(inside / inside.sum(), np.float64)
+
+    def parts(self, prior: Prior) -> Sequence[Part]:
+        """All parts of the workload may be chosen."""
+        return self.workload.parts
+
+    def ask(self, prior: Prior, door: Door) -> Estimate:
+        """T rounds of choosing, asking and learning."""
+        total = ask_total(prior, door, exact(self.total_share, "total_share"))
+        half = door.left / (2 * self.rounds)
+        expected_noise = math.ceil(Budget.pure(half).noise_scale(door.unit.rows, door.unit.rows**2))
+        learnt = _Learner(self, prior, total)
+        cells = [part.cells(prior.schema, prior.codes) for part in self.workload]
+        asked = list[tuple[int, Measurement]]()
+        for _ in range(self.rounds):
+            guesses = [learnt.masses(each, part.n_cells) for each, part in zip(cells, self.workload, strict=True)]
+            scores = [
+                Misfit(part, np.rint(total * guess).astype(np.int64), part.n_cells * expected_noise)
+                for part, guess in zip(self.workload, guesses, strict=True)
+            ]
+            chosen = door.choose(scores, half)
+            asked.append((chosen, door.answer(self.workload[chosen], half)))
+            learnt.learn(cells[chosen], asked[-1][1])
+        return judged(self, prior, learnt.result(), [answer for _, answer in asked], total)
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """What the rounds learn when these are the answers, one a round, in this order."""
+        answers = check(prior, measurements, total, layout)
+        learnt = _Learner(self, prior, answers.total)
+        for measurement in measurements:
+            learnt.learn(measurement.part.cells(prior.schema, prior.codes), measurement)
+        return judged(self, prior, learnt.result(), measurements, total, answers.layout)
+
+
+@dataclass(frozen=True)
+class PMWPub(MWEM):
+    """PMW^Pub: MWEM that starts from the public weights of the rows, instead of uniform ones.
+
+    Liu, Vietri, Steinke, Ullman, Wu: Leveraging Public Data for Practical Private Query Release (2021).
+    """
+
+    def start(self, prior: Prior) -> Floats:
+        """The public rows as they are."""
+        return prior.weights
+
+
+class _Learner:
+    """The weights q under way, and the sum of the rounds'."""
+
+    def __init__(self, settings: MWEM, prior: Prior, total: float) -> None:
+        self.settings, self.total = settings, total
+        self.weights = np.array(settings.start(prior))
+        self.sum = np.zeros_like(self.weights)
+        self.rounds = 0
+        self.answers: list[tuple[NDArray[np.integer], Floats]] = []
+
+    def masses(self, cells: NDArray[np.integer], number: int) -> Floats:
+        """Estimated share of each cell."""
+        return mass_per_cell(cells, self.weights, number + 1)[:number]
+
+    def learn(self, cells: NDArray[np.integer], measurement: Measurement) -> None:
+        """One round: the new answer joins the old ones, then all are gone through."""
+        self.answers.append((cells, measurement.counts / self.total))
+        for _ in range(self.settings.passes):
+            for each, share in self.answers:
+                step = self.settings.rate * (share - self.masses(each, len(share)))
+                factor = np.exp(np.append(step, 0.0) - step.max(initial=0.0))  # the largest is 1: nothing overflows
+                self.weights *= factor[each]
+                self.weights /= self.weights.sum()
+        self.sum += self.weights
+        self.rounds += 1
+
+    def result(self) -> Floats:
+        """The iterate that was asked for."""
+        return self.weights if self.settings.iterate == "last" else self.sum / self.rounds

@@ -1,0 +1,158 @@
+"""PrivBayes: a Bayesian network chosen privately, its conditional tables measured with Laplace noise."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.baselines.base import Floats, ask_total, check_settings, judged
+from prade.codec import Coded
+from prade.errors import EstimationError
+from prade.joint import joint_codes, smallest_unsigned
+from prade.measure.adaptive import Dependence, Door
+from prade.parts import Marginal, Part
+from prade.prior import Prior
+from prade.privacy import Budget
+from prade.rounding import exact
+
+if TYPE_CHECKING:
+    from prade.estimate import Estimate
+    from prade.layout import Layout
+    from prade.measurement import Measurement
+    from prade.schema import Schema
+
+
+@dataclass(frozen=True)
+class PrivBayes:
+    """Columns join a network one by one, each with the parents that say most about it.
+
+    Of d columns the first is drawn at random. Each other one is chosen together with its parents P among those that
+    have joined, by the exponential mechanism with score n I(X; P) (`prade.measure.scores.Dependence`), for which
+    `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
+
+        Pr(x_1, ..., x_d) = product over i of Pr(x_i | p_i)
+        Pr(x | p) = max(y[p, x], 0) / sum over x max(y[p, x], 0)
+
+    Parents are as many as the noise allows: P may be taken when the table of (P, X) is theta-useful,
+
+        n / cells(P, X)  >=  theta * b        average count against b, the scale of its noise
+
+    and no larger set of parents is; `most_parents` is a bound for the sake of time. Rows are drawn along the network
+    with `seed`; of the prior only the columns matter.
+
+    Zhang, Cormode, Procopiuc, Srivastava, Xiao: PrivBayes: Private Data Release via Bayesian Networks (2017). There
+    tables differ by an exchanged row and n is known; here rows are added or removed, and n is measured.
+
+    >>> from prade import Measurement, Schema
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> a, chain = Marginal.of(schema, ["a"]), Marginal.of(schema, ["a", "b"])
+    >>> answers = [Measurement(a, [300, 100], 1.0), Measurement(chain, [300, -2, 0, 100], 1.0)]
+    >>> PrivBayes(seed=1).fit(Prior.uniform(schema), answers, total=400).project(["a", "b"])[[0, 1], [1, 0]]
+    array([0., 0.])
+    """
+
+    theta: float = 4.0
+    structure_share: float = 0.3
+    most_parents: int = 2
+    seed: int = 0
+    total_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        shares = {"structure_share": self.structure_share, "total_share": self.total_share}
+        check_settings(most_parents=self.most_parents, **shares)
+        if not self.theta > 0:
+            raise EstimationError(f"theta is {self.theta!r}; give a number above 0, such as 4")
+
+    def parts(self, prior: Prior) -> Sequence[Part]:
+        """Each column by itself; tables of several are counted when they become candidates."""
+        return [Marginal.of(prior.schema, [name]) for name in prior.columns]
+
+    def ask(self, prior: Prior, door: Door) -> Estimate:
+        """The total, the network, the tables."""
+        schema, columns = prior.schema, list(prior.columns)
+        total = ask_total(prior, door, exact(self.total_share, "total_share"))
+        structure = door.left * exact(self.structure_share, "structure_share") if len(columns) > 1 else door.left * 0
+        each = (door.left - structure) / len(columns)
+        noise = float(Budget.pure(each).noise_scale(door.unit.rows, door.unit.rows**2))
+        joined = [columns.pop(int(np.random.default_rng(self.seed).integers(len(columns))))]
+        tables = [Marginal.of(schema, joined)]
+        while columns:
+            candidates = [
+                Marginal.of(schema, [*parents, name])
+                for name in columns
+                for parents in self.parent_sets(schema, joined, name, total / noise)
+            ]
+            chosen = door.choose([Dependence(part) for part in candidates], structure / (len(prior.columns) - 1))
+            tables.append(candidates[chosen])
+            joined.append(tables[-1].columns[-1])
+            columns.remove(joined[-1])
+        return self.fit(prior, [door.answer(part, each) for part in tables], total)
+
+    def parent_sets(self, schema: Schema, joined: Sequence[str], name: str, signal: float) -> Iterator[tuple[str, ...]]:
+        """The largest sets of parents for a column whose tables are theta-useful; `signal` is n / b.
+
+        >>> from prade import Schema
+        >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 9, "x": 2})
+        >>> list(PrivBayes(theta=4).parent_sets(schema, ["a", "b", "c"], "x", signal=80))
+        [('a', 'b'), ('c',)]
+        """
+        found: list[set[str]] = []
+        for number in range(min(self.most_parents, len(joined)), -1, -1):
+            for parents in itertools.combinations(joined, number):
+                useful = signal >= self.theta * schema.domain_size([*parents, name])
+                if (useful or not number) and not any(set(parents) <= larger for larger in found):
+                    found.append(set(parents))
+                    yield parents
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """Rows drawn along the network that the tables make: the last column of each has the others as parents.
+
+        (`layout` has no use here: the rows are new ones.)
+        """
+        _check_network(prior, measurements, total)
+        generator = np.random.default_rng(self.seed)
+        rows, codes = max(round(total), 1), dict[str, NDArray[Any]]()
+        for measurement in measurements:
+            *parents, name = measurement.part.columns
+            given = joint_codes(prior.schema, codes, parents).astype(np.int64) if parents else np.zeros(rows, np.int64)
+            size = prior.schema.size(name)
+            edges = np.cumsum(_conditional(measurement, size), axis=1)
+            edges[:, -1] = 1.0
+            # every row of the table on an interval of its own, so that one search finds all rows' codes
+            line = (edges + np.arange(len(edges))[:, None]).ravel()
+            drawn = np.searchsorted(line, given + generator.random(rows), side="right") - given * size
+            codes[name] = np.clip(drawn, 0, size - 1).astype(smallest_unsigned(size))
+        support = Prior.from_joint(Coded(prior.schema, {name: codes[name] for name in prior.columns}))
+        return judged(self, support, support.weights, measurements, total)
+
+
+def _conditional(measurement: Measurement, size: int) -> Floats:
+    """Pr(x | p), one row a combination of parents; where the noise has left none, as if there were no parents."""
+    table = np.maximum(measurement.counts, 0.0).reshape(-1, size)
+    overall = table.sum(axis=0) if table.any() else np.ones(size)
+    table = np.where(table.any(axis=1, keepdims=True), table, overall)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _check_network(prior: Prior, measurements: Sequence[Measurement], total: float) -> None:
+    if not 0 < total < np.inf:
+        raise EstimationError(f"total is {total!r}: the number of rows to draw must be a positive number")
+    joined = list[str]()
+    for part in (measurement.part for measurement in measurements):
+        *parents, name = part.columns
+        if not isinstance(part, Marginal) or name in joined or not set(parents) <= set(joined):
+            raise EstimationError(
+                f"{part.name}: a network's tables are marginals, each of columns that came before and a new one, last"
+            )
+        joined.append(name)
+    if set(joined) != set(prior.columns):
+        raise EstimationError(
+            f"the network has {len(joined)} columns, the prior {len(prior.columns)}; all must be in it"
+        )
