@@ -230,7 +230,7 @@ class _Search:
         return self.trials[-1]
 
     def _better_again(self, choice: Choice) -> bool:
-        """With other noise too: that of a level above is the same for all groups below, whose spread misses its luck."""
+        """With other noise too: groups share that of a level above, so that their spread does not show its luck."""
         again = self.seed + len(self.repeats)
         both = [[self._errors(each, fold, again) for fold in self.folds] for each in (choice, self.best)]
         mean, spread = _difference(*both)

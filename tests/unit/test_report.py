@@ -149,7 +149,7 @@ def test_standard_deviations_are_those_that_are_answered(facts, estimates):
             sd = np.array(column["sd"]) / data["fineUnit"]
             expected = estimates.marginal(name, view.by)["sd"].to_numpy()
             # how cells vary between groups is cut to its positive part: of all columns here, of one there
-            np.testing.assert_allclose(sd.ravel(), expected, rtol=0.02)
+            np.testing.assert_allclose(sd.ravel(), expected, rtol=0.1)
 
 
 def test_synthetic_shares_are_those_of_the_file(facts, release):

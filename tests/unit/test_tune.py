@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from prade.public import Public
 from prade.rehearse import Rehearsal
 from prade.schema import Schema
 from prade.settings import Settings
-from prade.tune import tune
+from prade.tune import _Clock, _Search, tune
 from prade.workload import Workload
 
 LEVELS = ["STATE", "PLACE"]
@@ -123,6 +124,20 @@ def test_everybody_as_one_group_and_other_budgets(data):
         plain = data.schema.select(data.schema.coded)
         found = tune("x", plain, budget, Unit(2), [], None, data.public, seconds=0)
         assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
+
+
+@pytest.mark.parametrize("lucky", [True, False])
+def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
+    def errors(choice, settings, *, seed, fold):
+        better = choice.above != ((Fraction(0), ()),) and (seed == 0 or not lucky)
+        return np.full(16, 0.2 - 0.1 * better) + np.linspace(0, 0.01, 16)
+
+    rehearsal = SimpleNamespace(scored=16, folds=[SimpleNamespace(groups=range(16))], errors=errors)
+    start = Choice((("a",),), ((Fraction(0), ()),))
+    search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, 1.0, None), start)
+    asked = replace(start, above=((Fraction(1, 10), (("a",),)),))
+    assert search._attempt("more above", asked).kept != lucky
+    assert search.best == (start if lucky else asked)
 
 
 def test_seconds_are_checked(data):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.errors import EstimationError
-from prade.estimate import Estimate, Report, Status
+from prade.estimate import Estimate, Report, Status, TraceRow
 from prade.estimators.base import Estimator, check
 from prade.ledger import Ledger
 from prade.measure.adaptive import Door, adaptive, answered
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from prade.schema import Schema
 
 Floats = NDArray[np.float64]
+
+EXACT = 1e-9  # answers that are missed by less, in shares of the total, are met
 
 
 class Baseline(Estimator, Protocol):
@@ -127,15 +129,18 @@ def judged(
     inside = weights > 0
     with np.errstate(divide="ignore"):
         kl = float(np.sum(weights[inside] * np.log(weights[inside] / support.weights[inside])))
+    missed = np.abs(masses - np.where(answers.reachable, answers.y, 0.0))
+    met = Status.CONVERGED if missed.max() <= EXACT else Status.EXHAUSTED
     settings = {name: value for name, value in vars(baseline).items() if isinstance(value, (int, float, str))}
     report = Report(
         estimator=type(baseline).__name__,
-        status=Status.HOPELESS if answers.hopeless else Status.EXHAUSTED,
+        status=Status.HOPELESS if answers.hopeless else met,
         total=answers.total,
         kl=max(kl, 0.0),
         objective=float(np.abs(masses - answers.y).sum()),
         gap=np.nan,  # none of these methods solves a problem that would have one
         parts=answers.fits(masses),
+        trace=(TraceRow(1, 1.0, float(missed.sum()), np.nan, kl),),
         settings=settings,
     )
     return Estimate(support.schema, support.codes, report, weights=weights)

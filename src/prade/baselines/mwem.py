@@ -85,7 +85,6 @@ class MWEM:
         expected_noise = math.ceil(Budget.pure(half).noise_scale(door.unit.rows, door.unit.rows**2))
         learnt = _Learner(self, prior, total)
         cells = [part.cells(prior.schema, prior.codes) for part in self.workload]
-        asked = list[tuple[int, Measurement]]()
         for _ in range(self.rounds):
             guesses = [learnt.masses(each, part.n_cells) for each, part in zip(cells, self.workload, strict=True)]
             scores = [
@@ -93,9 +92,8 @@ class MWEM:
                 for part, guess in zip(self.workload, guesses, strict=True)
             ]
             chosen = door.choose(scores, half)
-            asked.append((chosen, door.answer(self.workload[chosen], half)))
-            learnt.learn(cells[chosen], asked[-1][1])
-        return judged(self, prior, learnt.result(), [answer for _, answer in asked], total)
+            learnt.learn(cells[chosen], door.answer(self.workload[chosen], half))
+        return judged(self, prior, learnt.result(), door.measurements[1:], total)
 
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None

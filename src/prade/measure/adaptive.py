@@ -81,8 +81,9 @@ class Door:
             raise PradeError(
                 "choose takes a list of Misfit or of Dependence scores: for others no sensitivity is known"
             )
+        cost, most = self._affordable(epsilon), scores[0].sensitivity(self._unit.rows)
         self._need([score.part for score in scores])
-        most, cost = scores[0].sensitivity(self._unit.rows), self._pay(epsilon)
+        self._left -= cost  # before anything is drawn
         place, failure = _quietly(lambda: select([s.of(self._counts[s.part]) for s in scores], most, cost))
         if place is None:
             raise DataError(f"nothing could be chosen ({failure}); the epsilon {cost} is used")
@@ -91,10 +92,10 @@ class Door:
 
     def answer(self, part: Part, epsilon: Number) -> Measurement:
         """Noisy counts of a part: discrete Laplace noise of scale unit.rows / epsilon."""
+        cost = self._affordable(epsilon)
+        scale = Budget.pure(cost).noise_scale(self._unit.rows, self._unit.rows**2)
         self._need([part])
-        budget = Budget.pure(exact(epsilon, "epsilon"))
-        scale = budget.noise_scale(self._unit.rows, self._unit.rows**2)
-        cost = self._pay(epsilon)
+        self._left -= cost
         noisy, failure = _quietly(lambda: add_noise(self._counts[part], "laplace", scale))
         if noisy is None:
             raise DataError(f"{part.name}: no noise could be added ({failure}); the epsilon {cost} is used")
@@ -113,7 +114,7 @@ class Door:
         if any(int(self._counts[part].sum()) > MOST_ROWS for part in missing):
             raise DataError("the table has more than 2**33 rows, for which no sensitivity is proved here; take fewer")
 
-    def _pay(self, epsilon: Number) -> Fraction:
+    def _affordable(self, epsilon: Number) -> Fraction:
         cost = exact(epsilon, "epsilon")
         if cost <= 0:
             raise PradeError(f"epsilon is {cost}; whatever is told of private rows costs more than 0")
@@ -124,7 +125,6 @@ class Door:
                 Budget.pure(self._left),
                 Budget.pure(cost),
             )
-        self._left -= cost
         return cost
 
     def _forget(self) -> None:
