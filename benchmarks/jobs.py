@@ -27,6 +27,7 @@ from prade.evaluate import Score, chosen_pairs, public_errors, score
 from prade.measure import measure
 from prade.public import Public, group_columns
 from prade.published import published_plan, published_rows
+from prade.same_groups import SameGroups
 from prade.synthesize import sample_groups, synthesize
 from prade.tables import read_table, write_table
 from prade.tune import Tuned, tune
@@ -119,6 +120,20 @@ class Job:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             number = keyed.numbers(table) if self.listed.names else np.zeros(table.num_rows, np.int64)
             return {**self.score(encode(self.schema, table), number), "seconds": seconds, "GiB": memory}
+
+    def prior_drawn(self, plan: Plan, seed: int) -> dict[str, Any]:
+        """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
+        with tempfile.TemporaryDirectory() as folder:
+            found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
+            level, weights = plan.groupings[-1], self.rows.prior.weights
+            own = SameGroups.of(self.rows, level)
+
+            def as_it_is(_: int, group: int) -> np.ndarray:
+                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.found[group] else weights
+                return mine / mine.sum()
+
+            found.weights = as_it_is  # in the place of what was estimated
+            return self.score(*sample_groups(found, seed, threads=THREADS))
 
     def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
         """One run of Algorithm 2 as published."""
