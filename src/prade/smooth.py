@@ -179,7 +179,7 @@ def shared_part(deviations: Floats, variance: Floats, noise: Floats, rows: Float
     weight = rows / rows.sum()
     mean = weight @ deviations
     independent = weight**2 @ (variance + noise**2)
-    alike = (weight @ np.sqrt(variance)) ** 2 - weight**2 @ variance
+    alike = (weight @ np.sqrt(np.maximum(variance, 0.0))) ** 2 - weight**2 @ variance  # rounding may go below 0
     most = float(np.sum(alike))
     return float(np.clip(np.sum(mean**2 - independent) / most, 0.0, 1.0)) if most > 0 and len(rows) > 1 else 0.0
 
