@@ -9,7 +9,6 @@ less are counted apart.
 from __future__ import annotations
 
 import argparse
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from prade.tables import read_table
 
 EPSILONS = ("10", "1", "0.1")
 EVERY = {"10": 1, "1": 2, "0.1": 6}  # of the columns, one in so many is asked for: the less budget, the fewer
+FEWEST = 60  # cells that a coverage is shown of
 FEW = 1.0, 20.0  # counts between these are small
 
 
@@ -176,7 +176,6 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="*", default=EPSILONS)
     options = parser.parse_args()
     need_data()
-    began = time.perf_counter()
     kept: dict[tuple[str, str, str, str], list[dict[str, np.ndarray]]] = defaultdict(list)
     for world in (*acs(), *census(options.generated)):
         if options.worlds not in world.name:
@@ -187,16 +186,21 @@ def main() -> None:
                 for kind, by, found in tried(world, epsilon, seed, options.pairs):
                     kept[name, epsilon, "groups" if by else "everybody", kind].append(found)
     every = {key: figures(pieces) for key, pieces in kept.items()}
+    report("intervals", page(every), {" / ".join(key): value for key, value in every.items()})
+
+
+def page(every: dict[tuple[str, ...], dict[str, dict[str, float]]]) -> str:
+    """The table of what was tried on enough cells to say something."""
     rows = [
-        [*key, size, each["cells"], f"{each['coverage']:.1%}", f"{each['coverage of the share']:.1%}",
-         f"{each['root mean square error / sd']:.2f}", f"{each['median width']:.3g}",
-         f"{each['median width / count']:.2g}"]
-        for key, sizes in every.items() for size, each in sizes.items()
+        [*key, size, f"{each['cells']:,}", f"{each['coverage']:.1%}", f"{each['root mean square error / sd']:.2f}",
+         f"{each['median width']:.3g}"]
+        for key, sizes in every.items() for size, each in sizes.items() if each["cells"] >= FEWEST
     ]  # fmt: skip
-    head = ["world", "eps", "by", "what", "cells", "number", "count in its interval", "share in its interval",
-            "error / sd", "median width", "width / count"]  # fmt: skip
-    text = f"{table(head, rows)}\n\n{time.perf_counter() - began:.0f} s."
-    report("intervals", text, {" / ".join(key): value for key, value in every.items()})
+    head = ["world", "eps", "by", "what", "cells", "number", "in the 95 % interval", "error / sd", "median width, rows"]
+    return (
+        "Public data only: one state of the ACS plays the private table and the other is public; generated tables have "
+        "a private side. Cells are by estimated count: below 1, small (1 to 20), large.\n\n" + table(head, rows)
+    )
 
 
 if __name__ == "__main__":

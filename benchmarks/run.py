@@ -17,8 +17,10 @@ NAMES = {
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
     "strategy": "What to measure",
+    "startup": "Until anything happens",
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",
+    "intervals": "How sure answers are",
 }
 
 
