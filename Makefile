@@ -2,16 +2,22 @@
 # make test     format, lint, types, tests
 # make docs     the documentation site, into build/site
 # make bench    speed and memory against the alternatives
+# make compare  error, time and memory beside other systems: hours; what is done is kept, so it can be stopped
 # Each sets up .venv first where there is none, or where the lock file or pyproject.toml is newer.
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv/.ready-bench
+PEERS := .venv-peers
+PEERS_PYTHON ?= python3.11
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test docs bench lock clean
+# What `make compare` is told, as in: make compare COMPARE="nist adult --minutes 20"
+COMPARE ?=
+
+.PHONY: demo test docs bench compare lock clean
 .SILENT:
 
 demo: $(READY)
@@ -30,6 +36,9 @@ docs: $(READY)
 bench: $(BENCH_READY)
 	$(BIN)/python benchmarks/run.py
 
+compare: $(BENCH_READY) $(PEERS)/dpmm/.ready $(PEERS)/opendp/.ready
+	$(BIN)/python benchmarks/compare.py $(COMPARE)
+
 $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "prade needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1)." \
@@ -45,6 +54,16 @@ $(BENCH_READY): $(READY)
 	$(BIN)/pip install -qq -c requirements-dev.lock -e '.[bench]'
 	touch $(BENCH_READY)
 
+# Peers whose pins clash with ours and with each other, each in an environment of its own.
+$(PEERS)/%/.ready: benchmarks/peers/%.txt
+	$(PEERS_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null || { \
+		echo "The peers need Python 3.10 or 3.11. Name one: make PEERS_PYTHON=/usr/bin/python3.11 compare" >&2; exit 1; }
+	echo "Setting up $(PEERS)/$* (once)"
+	$(PEERS_PYTHON) -m venv $(PEERS)/$*
+	echo '*' > $(PEERS)/.gitignore
+	$(PEERS)/$*/bin/pip install -qq -r $<
+	touch $@
+
 # Choose the newest versions again.
 lock: $(READY)
 	$(BIN)/pip install -qq pip-tools
@@ -53,4 +72,4 @@ lock: $(READY)
 		--output-file requirements-dev.lock pyproject.toml
 
 clean:
-	rm -rf .venv demo benchmarks/out
+	rm -rf .venv $(PEERS) demo benchmarks/out

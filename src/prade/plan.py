@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -307,11 +308,12 @@ class Plan:
         return toml_of_plan(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the plan as TOML, beside and renamed."""
+        """Write the plan as TOML, beside and renamed. Paths of public files are from where the plan is."""
         from prade.tables import replace_file
 
+        seen = None if self.public is None else self.public.seen_from(Path(path).parent)
         with replace_file(path) as temporary:
-            temporary.write_text(self.to_toml(), encoding="utf-8")
+            temporary.write_text(self.with_public(seen).to_toml(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:

@@ -108,7 +108,8 @@ def plan_of_file(path: str | PathLike[str]) -> Plan:
     except UnicodeDecodeError:
         raise DataError(f"{path} is not a text file; a plan is TOML") from None
     with _within(str(path)):
-        return plan_of_toml(text)
+        plan = plan_of_toml(text)
+    return plan.with_public(plan.public and plan.public.found_from(Path(path).parent))
 
 
 def plan_of_toml(text: str) -> Plan:

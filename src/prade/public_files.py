@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,15 @@ class PublicFiles:
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
         """The files at these paths, from wherever they are looked for later."""
         return cls(tuple(str(Path(path).absolute()) for path in paths), weight)
+
+    def seen_from(self, folder: str | PathLike[str]) -> PublicFiles:
+        """The same files by paths from a folder: what is in one tree with it may be moved along, or published."""
+        return replace(self, files=tuple(os.path.relpath(file, Path(folder).absolute()) for file in self.files))
+
+    def found_from(self, folder: str | PathLike[str]) -> PublicFiles:
+        """The files whose paths are from a folder; whole paths stay as they are."""
+        here = Path(folder).absolute()
+        return replace(self, files=tuple(os.path.normpath(here / file) for file in self.files))
 
     def source(self) -> Any:
         """What is read as one table: the file's path, or the rows of all files one below the other."""

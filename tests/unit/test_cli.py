@@ -1,6 +1,7 @@
 """The command line: from two files to synthetic rows, and what it says and leaves when something is wrong."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -132,6 +133,19 @@ def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_p
     call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
     call("estimate", tmp_path / "release")
     call("sample", tmp_path / "release")
+
+
+def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(files, tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("public1.parquet", "public2.parquet", "private.parquet", "g.csv", "schema.toml"):
+        shutil.copy(files / name, here / name)
+    call("plan", *planning(here), "-o", here / "plan.toml")
+    call("measure", here / "plan.toml", here / "private.parquet", "-o", here / "release")
+    for file in [here / "plan.toml", *(here / "release").iterdir()]:
+        assert str(tmp_path).encode() not in file.read_bytes(), file.name
+    here.rename(tmp_path / "there")
+    call("sample", tmp_path / "there" / "release")
 
 
 def test_levels_go_from_coarse_to_fine(files, tmp_path):

@@ -1,0 +1,99 @@
+"""prade beside other systems: error, time and memory on the same data, for the same epsilon, by the same score.
+
+Each run has a process, a time limit and a memory limit of its own. What is done is kept in benchmarks/out, failures
+too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common import OUT, need_data
+from compare_box import Kept, Limits, boxed
+from compare_jobs import JOBS
+from compare_list import NOTHING, SYSTEMS
+from compare_page import write_page
+
+RUN = Path(__file__).resolve().parent / "compare_run.py"
+EPSILONS = ("0.1", "1", "10")
+MAIN = ("acs", "nist", "adult")
+
+Results = dict[tuple[str, str, str], list[dict[str, Any]]]
+
+
+def command(*given: object) -> list[str]:
+    """One run, in another process of this interpreter."""
+    return [sys.executable, "-W", "ignore", str(RUN), *map(str, given)]
+
+
+def seeds(kept: Kept, job: str, system: str, epsilon: str, most: int, limits: Limits) -> list[dict[str, Any]]:
+    """Runs with up to `most` seeds: as long as all of them together stay within the time of one."""
+    found: list[dict[str, Any]] = []
+    for seed in range(1 if SYSTEMS[system].promise == NOTHING else most):
+        if found and ("failed" in found[0] or wall(found) * (1 + 1 / len(found)) > limits.seconds):
+            break
+        key = f"{job} {system} {epsilon} {seed}"
+        known = kept.get(key, SYSTEMS[system].stamp, limits) is not None
+        started = command(job, system, epsilon, seed, limits.seconds)
+        found.append(kept.run(key, SYSTEMS[system].stamp, started, limits))
+        if not known:
+            print(f"{key}: {told(found[-1])}", file=sys.stderr, flush=True)
+    return found
+
+
+def wall(found: Sequence[dict[str, Any]]) -> float:
+    """Seconds that runs took, without what was multiplied up."""
+    return sum(each.get("own seconds", each["seconds"]) for each in found)
+
+
+def told(result: dict[str, Any]) -> str:
+    """A result in a line."""
+    if "failed" in result:
+        return str(result["failed"])
+    errors = result["errors"]
+    return f"error {sum(errors) / len(errors):.4f} of {len(errors)}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB"
+
+
+def compared(jobs: Sequence[str], names: Sequence[str], epsilons: Sequence[str], most: int, limits: Limits) -> Results:
+    """All runs, the quick systems first."""
+    kept = Kept(OUT / "compare.jsonl")
+    results: Results = {}
+    for job in jobs:
+        for epsilon in epsilons:
+            if any(SYSTEMS[name].planned for name in names):
+                made = boxed(command(job, "plan", epsilon, 0, limits.seconds), Limits(3600.0, limits.gib))
+                if "failed" in made:
+                    print(f"{job}: no plan at epsilon {epsilon}: {made['failed']}", file=sys.stderr)
+            for name in names:
+                at = "-" if SYSTEMS[name].promise == NOTHING else epsilon
+                results[job, name, epsilon] = seeds(kept, job, name, at, most, limits)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jobs", nargs="*", help=f"of {', '.join(JOBS)} (default: {', '.join(MAIN)})")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
+    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPS")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
+    parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
+    parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
+    parser.add_argument("--print-only", action="store_true", help="leave the page in docs as it is")
+    options = parser.parse_args()
+    jobs = options.jobs or list(MAIN)
+    if unknown := [name for name in jobs if name not in JOBS]:
+        parser.error(f"there is no job {unknown[0]!r}; there are {', '.join(JOBS)}")
+    if {"acs", "nist"} & set(jobs):
+        need_data()
+    limits = Limits(60 * options.minutes, options.gib)
+    results = compared(jobs, options.systems, options.epsilons, options.seeds, limits)
+    text = write_page(results, limits, None if options.print_only else jobs)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""A run in a box: its own process, so many seconds, so much memory; finished runs and failures are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POLL = 0.25  # seconds between two looks at the memory
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may take."""
+
+    seconds: float = 600.0
+    gib: float = 12.0
+
+
+def boxed(command: Sequence[str], limits: Limits) -> dict[str, Any]:
+    """Run a command that writes its result as JSON to the file named by its last argument, which is added here.
+
+    The result; or {"failed": why} with the seconds and the memory that it had taken. The memory is that of the command
+    and everything that it started.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        result, told = Path(folder) / "result.json", Path(folder) / "stderr"
+        with open(told, "w") as stderr:
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                [*command, str(result)], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            )
+            why, peak = _watched(process, began, limits)
+        taken = {"seconds": time.perf_counter() - began, "GiB": peak}
+        if why is None and process.returncode:
+            why = _last_words(told, process.returncode)
+        if why is not None:
+            return {"failed": why, **taken}
+        found: dict[str, Any] = json.loads(result.read_text())
+        return found
+
+
+def _watched(process: subprocess.Popen[bytes], began: float, limits: Limits) -> tuple[str | None, float]:
+    """Wait for the end, or make one when a limit is passed; why, and the largest memory that was seen."""
+    peak, why = 0.0, None
+    try:
+        while why is None:
+            try:
+                process.wait(POLL)
+                break
+            except subprocess.TimeoutExpired:
+                peak = max(peak, memory_of(process.pid))
+                if time.perf_counter() - began > limits.seconds:
+                    why = f"not done in {limits.seconds:g} s"
+                elif peak > limits.gib:
+                    why = f"more than {limits.gib:g} GiB"
+    finally:  # whatever it started ends with it, and also when we are interrupted
+        if process.poll() is None or memory_of(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return why, peak
+
+
+def memory_of(group: int) -> float:
+    """Resident GiB of all processes of a process group."""
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, text=True, check=True).stdout
+    pairs = (line.split() for line in listed.splitlines())
+    return sum(int(rss) for pgid, rss in pairs if int(pgid) == group) * 1024 / GIB
+
+
+def peak_gib() -> float:
+    """The most memory that this process has had, in GiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count what the process was forked from
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / GIB
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / GIB
+
+
+def _last_words(told: Path, code: int) -> str:
+    """Why a command failed: the last line that it wrote, as a rule the error."""
+    lines = [line.strip() for line in told.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"ended with status {code}"
+
+
+class Kept:
+    """Results by key, in a file of one JSON line each; a line is good for the code (`stamp`) that made it.
+
+    A failure is good for as long as no limit is larger than the one that it failed under.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.found: dict[tuple[str, str], dict[str, Any]] = {}
+        if file.exists():
+            for line in file.read_text().splitlines():
+                result = json.loads(line)
+                self.found[result["key"], result["stamp"]] = result
+
+    def get(self, key: str, stamp: str, limits: Limits) -> dict[str, Any] | None:
+        """The result of a run that need not be done again."""
+        result = self.found.get((key, stamp))
+        if result is not None and "failed" in result:
+            seconds, gib = result["limits"]
+            if limits.seconds > seconds or limits.gib > gib:
+                return None
+        return result
+
+    def run(self, key: str, stamp: str, command: Sequence[str], limits: Limits) -> dict[str, Any]:
+        """The kept result, or that of the command."""
+        result = self.get(key, stamp, limits)
+        if result is None:
+            began = boxed(command, limits)
+            result = {"key": key, "stamp": stamp, "limits": [limits.seconds, limits.gib], **began}
+            self.found[key, stamp] = result
+            self.file.parent.mkdir(exist_ok=True)
+            with open(self.file, "a") as end:
+                end.write(json.dumps(result) + "\n")
+        return result
