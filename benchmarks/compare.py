@@ -2,6 +2,7 @@
 
 Each run has a process, a time limit and a memory limit of its own. What is done is kept in benchmarks/out, failures
 too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is raised.
+docs/comparison.md is written when all systems have been run on all main jobs; else the tables are printed only.
 """
 
 from __future__ import annotations
@@ -16,13 +17,11 @@ from common import OUT, need_data
 from compare_box import Kept, Limits, boxed
 from compare_jobs import JOBS
 from compare_list import NOTHING, SYSTEMS
-from compare_page import write_page
+from compare_page import Results, tables, write_page
 
 RUN = Path(__file__).resolve().parent / "compare_run.py"
 EPSILONS = ("0.1", "1", "10")
 MAIN = ("acs", "nist", "adult")
-
-Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 
 
 def command(*given: object) -> list[str]:
@@ -82,7 +81,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
     parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
-    parser.add_argument("--print-only", action="store_true", help="leave the page in docs as it is")
     options = parser.parse_args()
     jobs = options.jobs or list(MAIN)
     if unknown := [name for name in jobs if name not in JOBS]:
@@ -91,8 +89,9 @@ def main() -> None:
         need_data()
     limits = Limits(60 * options.minutes, options.gib)
     results = compared(jobs, options.systems, options.epsilons, options.seeds, limits)
-    text = write_page(results, limits, None if options.print_only else jobs)
-    print(text)
+    print(tables(results, limits))
+    if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
+        write_page({key: found for key, found in results.items() if key[0] in MAIN}, limits)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The jobs of the comparison: two real ones, one like the Adult table from the generator, and a small one to try out."""
+"""The jobs of the comparison: two real ones, one like the Adult table by the generator, a small one to try out."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Cells:
 
     def __init__(self, part: Part, shape: tuple[int, ...], schema: Any, above: np.ndarray | None) -> None:
         grid = np.indices(shape).reshape(len(shape), -1)
-        cell = part.cells(schema, {name: codes for name, codes in zip(part.columns, grid, strict=True)})
+        cell = part.cells(schema, dict(zip(part.columns, grid, strict=True)))
         self.cell, self.n_cells, self.above = np.asarray(cell, np.int64), part.n_cells, above
 
     def __call__(self, factor: Any) -> Any:
@@ -144,9 +144,14 @@ def peer(package: str, algorithm: str, task: Task, *, pure: bool) -> Drawn:
     coded = encode(schema, table)
     rho = None if pure else float(Budget.approx(task.epsilon, DELTA).as_zcdp().rho)
     asked = {
-        "algorithm": algorithm, "epsilon": float(task.epsilon), "delta": float(DELTA), "rho": rho, "seed": task.seed,
-        "sizes": dict(zip(schema.coded, schema.shape(schema.coded), strict=True)), "settings": PEERS[package, algorithm],
-    }  # fmt: skip
+        "algorithm": algorithm,
+        "settings": PEERS[package, algorithm],
+        "epsilon": float(task.epsilon),
+        "delta": float(DELTA),
+        "rho": rho,
+        "seed": task.seed,
+        "sizes": dict(zip(schema.coded, schema.shape(schema.coded), strict=True)),
+    }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "task.json").write_text(json.dumps(asked))
