@@ -18,6 +18,7 @@ from compare_box import Kept, Limits, boxed
 from compare_jobs import JOBS
 from compare_list import NOTHING, SYSTEMS
 from compare_page import Results, tables, write_page
+from compare_peers import python_of
 
 RUN = Path(__file__).resolve().parent / "compare_run.py"
 EPSILONS = ("0.1", "1", "10")
@@ -57,9 +58,10 @@ def told(result: dict[str, Any]) -> str:
     return f"error {sum(errors) / len(errors):.4f} of {len(errors)}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB"
 
 
-def compared(jobs: Sequence[str], names: Sequence[str], epsilons: Sequence[str], most: int, limits: Limits) -> Results:
+def compared(
+    kept: Kept, jobs: Sequence[str], names: Sequence[str], epsilons: Sequence[str], most: int, limits: Limits
+) -> Results:
     """All runs, the quick systems first."""
-    kept = Kept(OUT / "compare.jsonl")
     results: Results = {}
     for job in jobs:
         for epsilon in epsilons:
@@ -81,14 +83,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
     parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
+    parser.add_argument("--again", action="store_true", help="try again what failed")
     options = parser.parse_args()
     jobs = options.jobs or list(MAIN)
     if unknown := [name for name in jobs if name not in JOBS]:
         parser.error(f"there is no job {unknown[0]!r}; there are {', '.join(JOBS)}")
     if {"acs", "nist"} & set(jobs):
         need_data()
+    packages = {each.peer[0] for each in map(SYSTEMS.__getitem__, options.systems) if each.peer}
+    if absent := sorted(package for package in packages if not python_of(package).exists()):
+        parser.error(
+            f"there is no environment for {absent[0]}: `make compare` sets it up; or leave it out by --systems"
+        )
     limits = Limits(60 * options.minutes, options.gib)
-    results = compared(jobs, options.systems, options.epsilons, options.seeds, limits)
+    kept = Kept(OUT / "compare.jsonl", options.again)
+    results = compared(kept, jobs, options.systems, options.epsilons, options.seeds, limits)
     print(tables(results, limits))
     if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
         write_page({key: found for key, found in results.items() if key[0] in MAIN}, limits)

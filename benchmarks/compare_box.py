@@ -97,16 +97,19 @@ def _last_words(told: Path, code: int) -> str:
 class Kept:
     """Results by key, in a file of one JSON line each; a line is good for the code (`stamp`) that made it.
 
-    A failure is good for as long as no limit is larger than the one that it failed under.
+    A failure is good for as long as no limit is larger than the one that it failed under; with `again` not at all,
+    once.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, again: bool = False) -> None:
         self.file = file
         self.found: dict[tuple[str, str], dict[str, Any]] = {}
         if file.exists():
             for line in file.read_text().splitlines():
                 result = json.loads(line)
                 self.found[result["key"], result["stamp"]] = result
+        if again:
+            self.found = {key: result for key, result in self.found.items() if "failed" not in result}
 
     def get(self, key: str, stamp: str, limits: Limits) -> dict[str, Any] | None:
         """The result of a run that need not be done again."""

@@ -28,6 +28,7 @@ class System:
     settings: str
     peer: tuple[str, str] | None = None  # package and algorithm, in an environment of its own
     planned: bool = False  # it needs the plan that prade's tuner makes
+    public: bool = False  # it starts from the public table
 
     @property
     def stamp(self) -> str:
@@ -53,25 +54,32 @@ def _peer(title: str, package: str, algorithm: str, pure: bool, settings: str) -
 GROUPWISE = (
     "each group by itself with the whole epsilon, from the public rows of the same group or else all, all one- and "
     f"two-way marginals to choose from, rounds among {', '.join(map(str, systems.ROUNDS))} by a rehearsal on public "
-    "groups, 20 passes, rate 1/2, 5 % for the number of rows; rows drawn as prade draws them"
+    "rows, 20 passes, rate 1/2, 5 % for the number of rows; rows drawn as prade draws them"
 )
-OPENDP = "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose)"
+OPENDP = (
+    "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose); MST's room for "
+    "rounding errors widened to a trillionth of the budget, for it refuses its own sum from some ten columns on; rows "
+    'drawn by method "sample", for "round" of mbi 1.1 ties columns with a common parent to each other'
+)
 ON_COLUMNS = "the group as one more column"
 SYSTEMS: dict[str, System] = {
     "prade": System(
         "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; tuning is not in "
-        "the time", planned=True,
+        "the time", planned=True, public=True,
     ),
     "published": System(
         "Algorithm 2 as published", PURE, systems.published, "40 pairs by state, 8 one-way parts by PUMA; Euclidean "
-        "projection",
+        "projection", public=True,
     ),
     "prior": System(
-        "prior as it is", NOTHING, systems.prior, "the public rows of the same group where there are any, else all"
+        "prior as it is", NOTHING, systems.prior, "the public rows of the same group where there are any, else all",
+        public=True,
     ),
-    "mwem": System("MWEM", PURE, systems.mwem, f"{GROUPWISE}; uniform weights on the public rows to begin with"),
-    "pmw-average": System("PMW^Pub, average", PURE, systems.pmw_average, GROUPWISE),
-    "pmw-last": System("PMW^Pub, last", PURE, systems.pmw_last, GROUPWISE),
+    "mwem": System(
+        "MWEM", PURE, systems.mwem, f"{GROUPWISE}; uniform weights on the public rows to begin with", public=True
+    ),
+    "pmw-average": System("PMW^Pub, average", PURE, systems.pmw_average, GROUPWISE, public=True),
+    "pmw-last": System("PMW^Pub, last", PURE, systems.pmw_last, GROUPWISE, public=True),
     "histogram": System("Laplace histogram", PURE, systems.histogram, f"{ON_COLUMNS}; at most 2^20 cells"),
     "privbayes": System(
         "PrivBayes", PURE, systems.privbayes, f"{ON_COLUMNS}; theta 4, 30 % for the network, at most 2 parents"
@@ -83,7 +91,7 @@ SYSTEMS: dict[str, System] = {
     "mbi-reweighted": System(
         "mbi 2.0, reweighted rows", PURE, peers.reweighted, "prade's measurements of each group and the public rows; "
         f"ReweightedDatasetEstimator, adam({peers.ADAM_RATE}), {peers.ADAM_STEPS} steps; rows drawn as prade draws "
-        "them", planned=True,
+        "them", planned=True, public=True,
     ),
     "mst-pure": _peer("MST (OpenDP)", "opendp", "mst", True, f"{ON_COLUMNS}; {OPENDP}"),
     "mst-zcdp": _peer("MST (OpenDP, zCDP)", "opendp", "mst", False, f"{ON_COLUMNS}; {OPENDP}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from common import ROOT
 from compare_systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
 from prade import Budget, Coded, Part, encode
 from prade.measurement import Measurement
+from prade.parts import Marginal
 from prade.prior import Prior
 
 MIRROR_STEPS = 2500
@@ -41,7 +43,10 @@ def _mbi() -> Any:
 
 
 class Cells:
-    """The linear query of a part, summed over the groups of each larger group: what mbi calls a query."""
+    """What mbi calls a query: the counts of a part that is no marginal, or of groups that are several together.
+
+    `above` is the larger group that each group is in, None where groups are no column.
+    """
 
     def __init__(self, part: Part, shape: tuple[int, ...], schema: Any, above: np.ndarray | None) -> None:
         grid = np.indices(shape).reshape(len(shape), -1)
@@ -64,6 +69,8 @@ class Cells:
 def graphical(task: Task) -> Drawn:
     """One graphical model of all our measurements, of every level, with the group as a column; no prior."""
     mbi = _mbi()
+    from mbi.estimation import MirrorDescent
+
     job, plan, schema = task.job, task.plan, task.job.schema
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -75,13 +82,13 @@ def graphical(task: Task) -> Drawn:
             level, last = plan.groupings[question.level], plan.groupings[-1]
             above = last.above(level)
             for part, counts in zip(question.parts, answers, strict=True):
-                query = Cells(part, schema.shape(part.columns), schema, above)
-                clique = (GROUP, *part.columns)
-                noisy = np.asarray(counts, np.float64).ravel()
-                measurements.append(mbi.LinearMeasurement(noisy, clique, float(question.variance**0.5), query))
+                given = [np.asarray(counts, np.float64).ravel(), (GROUP, *part.columns), question.variance**0.5]
+                if not isinstance(part, Marginal) or len(level) < groups:
+                    given.append(Cells(part, schema.shape(part.columns), schema, above))
+                measurements.append(mbi.LinearMeasurement(*given))
         totals, _ = release.totals(len(plan.levels) - 1)
         total = float(max(totals.sum(), 1.0))
-        model = mbi.MirrorDescent().estimate(domain, measurements, known_total=total, iters=MIRROR_STEPS)
+        model = MirrorDescent().estimate(domain, measurements, known_total=total, iters=MIRROR_STEPS)
         rows = model.synthetic_data(round(total)).to_dict()
         drawn = by_group(job, {name: np.asarray(rows[name]) for name in domain.attributes})
         return Drawn(drawn, time.perf_counter() - began)
@@ -99,10 +106,12 @@ def reweighted(task: Task) -> Drawn:
 
     def measured(measurement: Measurement) -> Any:
         part = measurement.part
-        if part.name not in queries:  # one object a part: mbi compiles for each
-            queries[part.name] = Cells(part, schema.shape(part.columns), schema, None)
-        noise = measurement.variance**0.5
-        return mbi.LinearMeasurement(measurement.counts, part.columns, noise, queries[part.name])
+        given = [measurement.counts, part.columns, float(np.max(measurement.variance)) ** 0.5]
+        if not isinstance(part, Marginal):
+            if part.name not in queries:  # one object a part: mbi compiles for each
+                queries[part.name] = Cells(part, schema.shape(part.columns), schema, None)
+            given.append(queries[part.name])
+        return mbi.LinearMeasurement(*given)
 
     def estimator_of(prior: Prior) -> Any:
         codes = {name: code.astype(np.int64) for name, code in prior.codes.items()}
@@ -138,11 +147,9 @@ def peer(package: str, algorithm: str, task: Task, *, pure: bool) -> Drawn:
 
     For pure epsilon where the package can; else with the (epsilon, delta) that is nearest to it.
     """
-    if not python_of(package).exists():
-        raise FileNotFoundError(f"the environment of {package} is not there; run make compare")
     schema, table = with_group_column(task.job)
     coded = encode(schema, table)
-    rho = None if pure else float(Budget.approx(task.epsilon, DELTA).as_zcdp().rho)
+    rho = None if pure else float(Budget.approx(task.epsilon, DELTA).zcdp_within().rho)
     asked = {
         "algorithm": algorithm,
         "settings": PEERS[package, algorithm],
@@ -157,7 +164,14 @@ def peer(package: str, algorithm: str, task: Task, *, pure: bool) -> Drawn:
         (place / "task.json").write_text(json.dumps(asked))
         np.savez(place / "codes.npz", **coded.codes)
         script = ROOT / "benchmarks" / "peers" / f"{package}_peer.py"
-        subprocess.run([str(python_of(package)), "-W", "ignore", str(script), folder], check=True)
+        ended = subprocess.run(
+            [str(python_of(package)), "-W", "ignore", str(script), folder],
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if ended.returncode:
+            sys.exit(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else f"status {ended.returncode}")
         took = json.loads((place / "done.json").read_text())
         with np.load(place / "synthetic.npz") as found:
             rows = {name: found[name] for name in schema.coded}

@@ -43,4 +43,7 @@ def peak_gib() -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except Exception as error:  # in one line, without paths: it goes into a table
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")

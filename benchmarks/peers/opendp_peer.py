@@ -44,7 +44,9 @@ def main(folder: Path) -> None:
         .release()
     )
     fitted = time.perf_counter()
-    rows = table.synthesize()
+    # mbi 1.1's other method, "round", gives the rows of one parent value to each column in the same order, so that
+    # columns with that parent depend on each other as they should not; mbi 2.0 shuffles.
+    rows = table.synthesize(method="sample")
     ended = time.perf_counter()
     drawn = {name: rows[name].fill_null(size - 1).to_numpy() for name, size in sizes.items()}
     np.savez(folder / "synthetic.npz", **drawn)
@@ -59,4 +61,7 @@ def peak_gib() -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except Exception as error:  # in one line, without paths: it goes into a table
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")

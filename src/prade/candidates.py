@@ -118,7 +118,7 @@ class Candidates:
         if grouped and all(len(fold.public.groups) > 1 for fold in self.rehearsal.folds):
             yield self._settings(best, "mixture", MIXTURES)
         if any(level.by and level.same.found.any() for level in chain(*self.levels)):
-            yield self._settings(best, "own", (0.98, 0.9))
+            yield self._settings(best, "own", (0.98, 0.9, 0.8, 0.5, 0.2))
             yield self._settings(best, "own", (0.98, 0.999))
         yield self._settings(best, "n0", (10.0, 3.0))
         yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))

@@ -13,7 +13,9 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -21,8 +23,13 @@ import click
 
 from prade import __version__
 from prade.errors import BudgetError, DataError, PradeError
+from prade.interrupts import INTERRUPTED, interrupted, second_ends
 
-WRONG, TOO_MUCH, INTERRUPTED = 1, 3, 130
+WRONG, TOO_MUCH = 1, 3
+INTERRUPTION = "interrupted; nothing is half-written, run the command again to go on"
+DEBUG = "PRADE_DEBUG"
+UNFORESEEN = f"This should not have happened; {DEBUG}=1 before the command shows where it did: please report it"
+PUBLIC_ONLY = ("schema", "check", "plan", "estimate", "sample", "answer", "ledger")  # others see rows of private tables
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,16 +51,25 @@ class Stages(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BudgetError as error:
-            _end(ctx, str(error), TOO_MUCH)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt as interrupt:
+            _end(ctx, str(interrupt) or INTERRUPTION, INTERRUPTED)
         except PradeError as error:
-            _end(ctx, str(error), WRONG)
-        except KeyboardInterrupt:
-            _end(ctx, "interrupted; nothing is half-written, run the command again to go on", INTERRUPTED)
+            if interrupted():  # a library has made an error of its own of it
+                _end(ctx, f"interrupted: {error}", INTERRUPTED)
+            _end(ctx, str(error), TOO_MUCH if isinstance(error, BudgetError) else WRONG)
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read the output has seen enough
                 raise
             _end(ctx, f"{error.filename or 'a file'}: {error.strerror}; get access to it, or use another place", WRONG)
+        except Exception as error:
+            if interrupted():
+                _end(ctx, INTERRUPTION, INTERRUPTED)
+            if os.environ.get(DEBUG):  # where it happened, without the error's words, which may quote a row
+                remark("".join(traceback.format_tb(error.__traceback__)))
+            words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
+            _end(ctx, f"{type(error).__name__}{words}. {UNFORESEEN}", WRONG)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are used, not of the alphabet."""
@@ -144,8 +160,28 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point."""
-    from prade import commands, commands_release, commands_report, demo  # noqa: F401 - their import enters the commands
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point. A second Ctrl-C ends the process at once."""
+    with second_ends():
+        try:
+            from prade import commands, commands_release, commands_report, demo  # noqa: F401 - which enters the commands
 
-    sys.exit(prade.main(args=None if arguments is None else list(arguments), prog_name="prade", standalone_mode=True))
+            given = None if arguments is None else list(arguments)
+            code = prade.main(args=given, prog_name="prade", standalone_mode=False)
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+        except (KeyboardInterrupt, click.Abort):
+            remark(f"prade: {INTERRUPTION}")
+            code = INTERRUPTED
+        if code == INTERRUPTED:
+            _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without waiting for threads: nobody wants any more what they are working on."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)

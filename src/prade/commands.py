@@ -6,12 +6,16 @@ Whatever is heavy is imported by the command that needs it, so that `prade --hel
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli import Command, examples, need_folder, prade, remark, result
+from prade.cli import Command, examples, prade, remark, result
+from prade.console import FILE, need_file
+from prade.errors import DataError
+from prade.names import LEDGER
 
 if TYPE_CHECKING:
     from prade.groups import Groups
@@ -24,11 +28,24 @@ SHOWN = 5  # values that are named of those that do not fit
 
 as_json = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of the public rows' weights.")
+public_again = click.option(
+    "--public", multiple=True, type=FILE, help="Where the public files are now, if they are not where the plan says."
+)
 
 
 def columns_of(text: str) -> list[str]:
     """Names joined by commas or plus signs: "STATE,PUMA" or "STATE+PUMA"."""
     return [name.strip() for name in re.split("[,+]", text) if name.strip()]
+
+
+def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFiles:
+    """The public files as they were typed."""
+    from prade.public_files import PublicFiles
+
+    for path in paths:
+        if not Path(path).is_file():
+            raise DataError(f"there is no public file {path}; check the path")
+    return PublicFiles.at(paths, weight)
 
 
 def levels_of(text: str) -> list[list[str]]:
@@ -50,30 +67,39 @@ def schema() -> None:
 
 
 @schema.command()
-@click.argument("public", nargs=-1, required=True)
-@click.option("-o", "--output", default="schema.toml", show_default=True, help="File to write.")
+@click.argument("public", nargs=-1, required=True, type=FILE)
+@click.option("-o", "--output", default="schema.toml", show_default=True, type=FILE, help="File to write.")
 @click.option("--groups", default="", metavar="COLUMNS", help="Columns that say the place or year, as in STATE,PUMA.")
 @click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
 @weight
 @click.option("--max-values", default=64, show_default=True, help="Most values of a categorical column.")
 @click.option("--bins", default=20, show_default=True, help="Bins of a column of many numbers.")
+@as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
-    public: tuple[str, ...], output: str, groups: str, skip: str, weight: str | None, max_values: int, bins: int
+    public: tuple[str, ...],
+    output: str,
+    groups: str,
+    skip: str,
+    weight: str | None,
+    max_values: int,
+    bins: int,
+    as_json: bool,
 ) -> None:
     """Propose a schema from PUBLIC files.
 
     Read the proposal, and correct it from the codebook.
     """
-    from prade.public_files import PublicFiles
     from prade.schema import Schema
 
-    source = PublicFiles.at(public).source()
+    need_file(output)
+    source = public_files(public).source()
     found = Schema.infer(
         source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
     )
     found.save(output)
-    click.echo(f"{output}: {len(found.coded)} columns to estimate, {len(found.groups)} group columns")
+    words = f"{output}: {len(found.coded)} columns to estimate, {len(found.groups)} group columns"
+    result({"schema": output, "columns": found.coded, "groups": found.groups}, words, as_json)
     remark("Values that the public table happens not to have, but a private row may have, belong in the lists.")
 
 
@@ -81,9 +107,9 @@ def infer(
 
 
 @prade.command()
-@click.argument("public", nargs=-1, required=True)
-@click.option("--schema", "schema_file", required=True, help="Schema file.")
-@click.option("--groups", "groups_file", help="File with the public list of groups.")
+@click.argument("public", nargs=-1, required=True, type=FILE)
+@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
+@click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
 @weight
 @click.option("--epsilon", default="1", show_default=True, help="Budget for which the noise is worked out.")
 @click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
@@ -104,13 +130,13 @@ def check(
     """
     from prade.codec import outside
     from prade.groups import Groups
+    from prade.planning import recurring
     from prade.privacy import Budget, Unit
     from prade.public import Public, group_columns
-    from prade.public_files import PublicFiles
     from prade.schema import Schema
     from prade.tables import read_table
 
-    declared, source = Schema.load(schema_file), PublicFiles.at(public).source()
+    declared, source = Schema.load(schema_file), public_files(public).source()
     listed = Groups.of(groups_file)
     rows = Public.of(declared, source, group_columns(listed, declared), weight=weight)
     unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
@@ -125,11 +151,13 @@ def check(
         "outside": {name: {str(value): number for value, number in cells.items()} for name, cells in unfit.items()},
         "groups": len(listed),
         "public_groups": len(rows.groups),
+        "recurring": recurring(listed, listed.names),
         "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
     }
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
         f"groups: {len(listed):,} to estimate, {len(rows.groups):,} among the public rows",
+        *recurring(listed, listed.names),
         *([f"not in the schema, and left out: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
         "everything fits the schema" if not unfit else "what does not fit follows the column's policy",
@@ -152,10 +180,18 @@ def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
 def planning(command: Command) -> Command:
     """The options by which a plan is made."""
     options = [
-        click.option("--schema", "schema_file", required=True, help="Schema file."),
-        click.option("--public", multiple=True, required=True, help="File of public rows; may be given several times."),
+        click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
+        click.option(
+            "--public",
+            multiple=True,
+            required=True,
+            type=FILE,
+            help="File of public rows; may be given several times.",
+        ),
         weight,
-        click.option("--groups", "groups_file", help="File with the public list of groups, one row a group."),
+        click.option(
+            "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row a group."
+        ),
         click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
         click.option("--delta", help="With it, (epsilon, delta) differential privacy and Gaussian noise."),
@@ -172,6 +208,20 @@ def planning(command: Command) -> Command:
             "--tune/--no-tune", default=True, help="Choose by rehearsal on the public rows, or take the simplest."
         ),
         click.option("--seconds", default=120.0, show_default=True, help="Time for the rehearsals."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def spending(command: Command) -> Command:
+    """The options of whatever spends."""
+    options = [
+        click.option(
+            "--ledger", "ledger_file", type=FILE, help=f"Ledger file; {LEDGER} beside the release when not given."
+        ),
+        click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
+        click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -219,21 +269,13 @@ class Wanted:
         """From the options as they were typed."""
         from prade.groups import Groups
         from prade.privacy import Unit
-        from prade.public_files import PublicFiles
         from prade.schema import Schema
 
         budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
         if bool(nest) != bool(groups_file):
             raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
-        return cls(
-            dataset,
-            Schema.load(schema_file),
-            budget,
-            Unit(max_rows_per_person, person_id=person_id),
-            nest,
-            Groups.of(groups_file),
-            PublicFiles.at(public, weight),
-        )
+        declared, unit = Schema.load(schema_file), Unit(max_rows_per_person, person_id=person_id)
+        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight))
 
     @property
     def simplest(self) -> Plan:
@@ -243,36 +285,53 @@ class Wanted:
         what = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
         return simplest_plan(*what).with_public(self.public)
 
-    def plan(self, tune: bool, seconds: float) -> Plan:
-        """The plan, tuned or the simplest: all one-way tables of the last level."""
-        from prade.planning import tuned_plan
+    def plan(self, tune: bool, seconds: float) -> tuple[Plan, str]:
+        """The plan, tuned or the simplest (all one-way tables of the last level), and what the rehearsals advise."""
+        from prade.planning import NOT_REHEARSED, recurring, tuned_plan
         from prade.progress import progress_bar
         from prade.public import Public, group_columns
 
         simple = self.simplest
+        for words in recurring(self.groups, self.levels):
+            remark(words)
         columns = group_columns(self.groups, self.schema)
         rows = Public.of(self.schema, self.public.source(), columns, weight=self.public.weight)
         if not tune:
-            return simple
+            return simple, NOT_REHEARSED
         with progress_bar() as progress:
             plan, advice = tuned_plan(simple, rows, seconds, progress)
         remark(advice)
-        return plan.with_public(self.public)
+        return plan.with_public(self.public), advice
 
 
 @prade.command()
 @planning
-@click.option("-o", "--output", default="plan.toml", show_default=True, help="File to write.")
+@click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
+@as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
     "      --epsilon 1 -o plan.toml"
 )
-def plan(output: str, tune: bool, seconds: float, **options: Any) -> None:
+def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any) -> None:
     """Decide what to ask, from public data only.
 
     Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
     """
-    need_folder(output)
-    made = Wanted.of(**options).plan(tune, seconds)
+    need_file(output)
+    made, advice = Wanted.of(**options).plan(tune, seconds)
     made.save(output)
-    click.echo(f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}")
+    words = f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}"
+    result({"file": output, "advice": advice, **facts_of(made)}, words, as_json)
+
+
+def facts_of(plan: Plan) -> dict[str, Any]:
+    """What a plan costs and promises, for a script."""
+    return {
+        "plan": plan.hash,
+        "dataset": plan.dataset,
+        "cost": plan.budget.to_dict(),
+        "promise": plan.unit.promise(),
+        "groups": len(plan.groupings[-1]),
+        "levels": [level.name for level in plan.levels],
+        "expected": None if plan.expected is None else asdict(plan.expected),
+    }

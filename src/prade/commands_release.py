@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli import Command, examples, need_folder, prade, remark, result, text_table
-from prade.commands import Wanted, as_json, columns_of, planning
+from prade.cli import examples, prade, remark, result
+from prade.commands import Wanted, as_json, columns_of, facts_of, planning, public_again, public_files, spending
+from prade.console import FILE, need_file, need_folder, text_table
 from prade.errors import DataError
 from prade.names import LEDGER, SYNTHETIC
 
@@ -20,30 +22,18 @@ if TYPE_CHECKING:
     from prade.release import Release
     from prade.settings import Kind
 
-public_again = click.option(
-    "--public", multiple=True, help="Where the public files are now, if they are not where the plan says."
-)
+EMPTY = 4  # standard deviations of its noise that a number of people must exceed to be one
 
-
-def spending(command: Command) -> Command:
-    """The options of whatever spends."""
-    options = [
-        click.option("--ledger", "ledger_file", help=f"Ledger file; {LEDGER} beside the release when not given."),
-        click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
-        click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 
 
 # ---------------------------------------------------------------------- measure
 
 
 @prade.command()
-@click.argument("plan_file", metavar="PLAN")
-@click.argument("private")
-@click.option("-o", "--output", required=True, metavar="RELEASE", help="Folder to make.")
+@click.argument("plan_file", metavar="PLAN", type=FILE)
+@click.argument("private", type=FILE)
+@click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to make.")
 @spending
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release --ledger agency.ledger --cap 4")
@@ -68,6 +58,8 @@ def _measured(
     from prade.measure import measure as ask
     from prade.progress import progress_bar
 
+    if not Path(output).exists():
+        need_folder(output)
     place = Path(ledger_file) if ledger_file else Path(output).absolute().parent / LEDGER
     ledger = EnteringLedger.of(place, plan, cap)
     before = len(ledger.entries(plan.dataset))
@@ -78,6 +70,8 @@ def _measured(
             f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
             + ("" if cap else ", the plan's own budget (--cap sets another, once)")
         )
+    if _looks_empty(release):
+        remark("All groups look empty: their numbers of people are within the noise of 0. Was this the right table?")
     spent = len(ledger.entries(plan.dataset)) > before
     left = ledger.remaining(plan.dataset)
     found = {
@@ -93,19 +87,30 @@ def _measured(
     return found, f"{output}: {price}\n{left} left for {plan.dataset!r} in {place}\n{plan.unit.promise()}"
 
 
+def _looks_empty(release: Release) -> bool:
+    """Whether at no level the noisy number of all people is beyond its noise; this asks nothing new."""
+    found = []
+    for level, grouping in enumerate(release.plan.groupings):
+        with suppress(DataError):  # a level that does not tell its numbers of people
+            totals, sd = release.totals(level)
+            found.append(totals.sum() <= EMPTY * sd * len(grouping) ** 0.5)
+    return bool(found) and all(found)
+
+
 # ---------------------------------------------------------------------- from a release
 
 
 @prade.command()
-@click.argument("release_folder", metavar="RELEASE")
+@release_folder
 @public_again
 @click.option(
     "--estimator",
     type=click.Choice(["map", "two-stage", "ide"]),
     help="map weighs answers by their noise, and is what plans ask for; the other two are the paper's.",
 )
+@as_json
 @examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | None) -> None:
+def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | None, as_json: bool) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates are kept in its folder, in place of earlier ones; `sample` and `answer` use those. Spends nothing.
@@ -115,9 +120,13 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
     from prade.release import Release
 
     estimates = _estimates(Release.load(release_folder), public, estimator)
+    levels, lines = [], []
     for level, found in zip(estimates.plan.levels, estimates.levels, strict=True):
-        status = ", ".join(f"{number} {name}" for name, number in Counter(found.status).most_common())
-        click.echo(f"{level.name}: {len(found.totals):,} groups, {found.totals.sum():,.0f} rows ({status})")
+        rows, status = float(found.totals.sum()), dict(Counter(found.status).most_common())
+        levels.append({"level": level.name, "groups": len(found.totals), "rows": rows, "status": status})
+        named = ", ".join(f"{number} {name}" for name, number in status.items())
+        lines.append(f"{level.name}: {len(found.totals):,} groups, {rows:,.0f} rows ({named})")
+    result({"release": release_folder, "levels": levels}, "\n".join(lines), as_json)
 
 
 def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None = None) -> Estimates:
@@ -129,6 +138,7 @@ def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None 
     from prade.settings import Settings
     from prade.synthesize import estimates_of
 
+    _need_place_for_estimates(release, estimator is not None)
     files, plan = _public(release.plan, given), release.plan
     rows = Public.of(plan.schema, files.source(), group_columns(plan.groups, plan.schema), weight=files.weight)
     wanted = plan.settings or Settings()
@@ -138,24 +148,36 @@ def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None 
         return estimates_of(release, rows, wanted, threads=os.cpu_count() or 1, progress=progress)
 
 
+def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
+    """Estimates are kept in the release's folder: complain before they are made."""
+    from prade.estimates import ESTIMATES
+
+    if anew or not (release.path / ESTIMATES).exists():
+        need_file(release.path / ESTIMATES)
+
+
 def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
     """The public files: those given now, or those that the plan remembers."""
-    from prade.public_files import PublicFiles
-
     if given:
-        return PublicFiles.at(given, plan.public.weight if plan.public else None)
+        return public_files(given, plan.public.weight if plan.public else None)
     if plan.public is None:
         raise DataError("the release's plan does not say where the public table is: give it with --public")
     return plan.public
 
 
 @prade.command()
-@click.argument("release_folder", metavar="RELEASE")
+@release_folder
 @public_again
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same rows.")
-@click.option("-o", "--output", help=f"File to write, parquet or CSV by its name; RELEASE/{SYNTHETIC} when not given.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help=f"File to write, parquet or CSV by its name; RELEASE/{SYNTHETIC} when not given.",
+)
+@as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv")
-def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str | None) -> None:
+def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str | None, as_json: bool) -> None:
     """Draw synthetic rows from a RELEASE.
 
     For every group, with values like the public table's. Spends nothing.
@@ -163,24 +185,28 @@ def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str 
     from prade.release import Release
 
     release = Release.load(release_folder)
-    _sampled(release, _public(release.plan, public), seed, output or str(Path(release_folder) / SYNTHETIC))
+    place = output or str(Path(release_folder) / SYNTHETIC)
+    result(*_sampled(release, _public(release.plan, public), seed, place), as_json)
 
 
-def _sampled(release: Release, files: PublicFiles, seed: int, output: str) -> None:
+def _sampled(release: Release, files: PublicFiles, seed: int, output: str) -> tuple[dict[str, Any], str]:
+    """Draw rows; the outcome for a script and for a person."""
     from prade.progress import progress_bar
     from prade.synthesize import synthesize as drawn
     from prade.tables import table_suffix, write_table
 
-    need_folder(output)
+    need_file(output)
+    _need_place_for_estimates(release)
     table_suffix(Path(output))  # which complains now, not when the work is done
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
     write_table(table, output)
-    click.echo(f"{output}: {table.num_rows:,} rows, {table.num_columns} columns")
+    found = {"file": output, "rows": table.num_rows, "columns": table.column_names}
+    return found, f"{output}: {table.num_rows:,} rows, {table.num_columns} columns"
 
 
 @prade.command()
-@click.argument("release_folder", metavar="RELEASE")
+@release_folder
 @click.argument("query")
 @click.option("--by", default="", metavar="COLUMNS", help="Group columns to answer by, as in STATE+PUMA.")
 @public_again
@@ -198,6 +224,8 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
     kept = (release.path / ESTIMATES).exists() and not public
     found = (release.estimates() if kept else _estimates(release, public)).answer(query, columns_of(by))
     rows = found.to_pylist()
+    if not as_json:
+        remark("95 %: the count from low to high; sd is of the share")
     result(rows, text_table(rows), as_json)
 
 
@@ -205,11 +233,13 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
 
 
 @prade.command()
-@click.argument("truth")
-@click.argument("synthetic")
-@click.option("--schema", "schema_file", required=True, help="Schema file.")
+@click.argument("truth", type=FILE)
+@click.argument("synthetic", type=FILE)
+@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
 @click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
-@click.option("--groups", "groups_file", help="File with the public list of groups; without it, those in the tables.")
+@click.option(
+    "--groups", "groups_file", type=FILE, help="File with the public list of groups; without it, those in the tables."
+)
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
 @click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
 @as_json
@@ -257,7 +287,7 @@ def ledger() -> None:
 
 
 @ledger.command("list")
-@click.argument("file", default=LEDGER)
+@click.argument("file", default=LEDGER, type=FILE)
 @as_json
 @examples("  prade ledger list agency.ledger --json")
 def list_(file: str, as_json: bool) -> None:
@@ -269,7 +299,7 @@ def list_(file: str, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("file", default=LEDGER)
+@click.argument("file", default=LEDGER, type=FILE)
 @click.option("--dataset", help="One data set only.")
 @as_json
 @examples("  prade ledger show agency.ledger --dataset private")
@@ -314,12 +344,13 @@ def _amounts(budget: dict[str, str]) -> str:
 
 
 @prade.command()
-@click.argument("private")
+@click.argument("private", type=FILE)
 @planning
-@click.option("-o", "--output", required=True, metavar="RELEASE", help="Folder to make.")
+@click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to make.")
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table as it is would be better.")
+@as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
     "      --levels STATE,PUMA --epsilon 1 -o release"
@@ -334,6 +365,7 @@ def synthesize(
     against_advice: bool,
     tune: bool,
     seconds: float,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Plan, measure, estimate, sample and report: this spends.
@@ -345,18 +377,22 @@ def synthesize(
     from prade.report import write_report
 
     need_folder(output)
+    say = remark if as_json else click.echo
     wanted = Wanted.of(**options)
     made = kept_plan(output, wanted.simplest)
     if made is None:
-        made = wanted.plan(tune, seconds)
+        made, _ = wanted.plan(tune, seconds)
         made.save(plan_beside(output))
-    click.echo(made.describe())
+    say(made.describe())
     if made.expected is not None and made.expected.harmful and not against_advice:
         raise DataError(
             f"nothing was measured: the rehearsal expects an error of {made.expected.error:.3f}, and the public table "
             f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
             "for -o, or --against-advice"
         )
-    click.echo(_measured(made, private, output, ledger_file, cap, again)[1])
-    _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
-    click.echo(f"{write_report(output)}")
+    measured, words = _measured(made, private, output, ledger_file, cap, again)
+    say(words)
+    drawn, words = _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
+    say(words)
+    page = str(write_report(output))
+    result({**facts_of(made), **measured, "synthetic": drawn, "report": page}, page, as_json)

@@ -18,15 +18,19 @@ from pathlib import Path
 import click
 
 from prade.cli import examples, prade
+from prade.console import FILE
 from prade.names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"
 TUNING = 40  # seconds
 BY = ("STATE", "PLACE")
+DATABASE = "private.duckdb"
 
 
 @prade.command()
-@click.option("-o", "--output", default="demo", show_default=True, metavar="FOLDER", help="Folder for all files.")
+@click.option(
+    "-o", "--output", default="demo", show_default=True, metavar="FOLDER", type=FILE, help="Folder for all files."
+)
 @click.option("--persons", default=60_000, show_default=True, help="People in each of the two tables.")
 @click.option("--seconds", default=TUNING, show_default=True, help="Time for the rehearsals.")
 @click.pass_context
@@ -40,7 +44,10 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: str(folder / name) for name in ("schema.toml", "public.parquet", "places.csv", "plan.toml")}
     release, truth = str(folder / "release"), str(folder / "private.parquet")
-    click.echo(f"Inventing {persons:,} people on either side, seen in up to 4 years, in {folder}")
+    if (folder / DATABASE).exists():
+        click.echo(f"Using the tables in {folder}; for other people give another folder, or remove this one")
+    else:
+        click.echo(f"Inventing {persons:,} people on either side, seen in up to 4 years, in {folder}")
     most_rows = invent(folder, persons)
     steps: list[tuple[str, Sequence[str]]] = [
         ("What to ask, from public data alone:", [
@@ -50,7 +57,7 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
             "--seconds", f"{seconds:g}", "-o", files["plan.toml"],
         ]),
         ("The private table, in a database, is asked once; only this spends:", [
-            "measure", files["plan.toml"], f"duckdb://{folder / 'private.duckdb'}/people", "-o", release,
+            "measure", files["plan.toml"], f"duckdb://{folder / DATABASE}/people", "-o", release,
             "--cap", MOST_EVER,
         ]),
         ("A distribution for every place:", ["estimate", release]),
@@ -83,7 +90,7 @@ def invent(folder: Path, persons: int) -> int:
     from prade.tables import write_table
 
     data = census_like(persons=persons, places_per_state=15)
-    database = folder / "private.duckdb"
+    database = folder / DATABASE
     if not database.exists():
         data.schema.save(folder / "schema.toml")
         write_table(data.public, folder / "public.parquet")
@@ -131,10 +138,11 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
 
 def where(folder: Path, release: str) -> list[str]:
     """Where the files are."""
-    place = Path(release)
+    from prade.report import report_place
+
     return [
-        f"Synthetic table: {place / SYNTHETIC}",
-        f"Report:          {place / 'report.html'}",
-        f"With the truth:  {place / 'report-not-private.html'}",
+        f"Synthetic table: {Path(release) / SYNTHETIC}",
+        f"Report:          {report_place(release)}",
+        f"With the truth:  {report_place(release, truth=True)}",
         f"All the rest:    {folder}",
     ]

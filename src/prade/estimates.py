@@ -24,7 +24,7 @@ from prade.errors import DataError
 from prade.group_prior import GroupPriors
 from prade.joint import mass_per_cell
 from prade.layout import Layout
-from prade.levels import Descent, GroupEstimate, blocks_of, several
+from prade.levels import FEWEST_ROWS, Descent, GroupEstimate, blocks_of, several
 from prade.parts import Part
 from prade.prior import Prior
 from prade.public import Public
@@ -184,7 +184,8 @@ class Estimates:
         np.add.at(rows, above, self.totals)
         np.add.at(rows_variance, above, of_total)
         np.add.at(counts, above, self.totals[:, None] * shares)
-        sd = np.sqrt(variance) / rows[:, None]
+        whole = np.maximum(rows, FEWEST_ROWS)[:, None]
+        sd = np.sqrt(variance) / whole
         np.add.at(variance, above, of_total[:, None] * shares**2)
         most = rows + NINETY_FIVE * np.sqrt(rows_variance)
         columns: dict[str, Any] = {
@@ -193,7 +194,7 @@ class Estimates:
         }
         columns |= {name: values * len(level) for name, values in labels.items()}
         columns["count"] = counts.ravel()
-        columns["share"] = (counts / rows[:, None]).ravel()
+        columns["share"] = (counts / whole).ravel()
         columns["sd"] = sd.ravel()
         columns["low"] = np.maximum(counts - NINETY_FIVE * np.sqrt(variance), 0.0).ravel()
         columns["high"] = np.minimum(counts + NINETY_FIVE * np.sqrt(variance), most[:, None]).ravel()

@@ -291,30 +291,43 @@ def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
     """The groups that occur in either table, in the order of their values."""
     import pyarrow as pa
 
-    found = []
-    for side in (truth, synthetic):
-        if isinstance(side, tuple):
-            raise DataError("group numbers need the list of groups that they count; give it as `groups`")
-        cells = read_table(side, by)
-        plain = pa.table({name: _one_text_type(plain_cells(cells[name])) for name in by})
-        found.append(plain.group_by(list(by)).aggregate([]).drop_null())
-    try:
-        both = pa.concat_tables(found, promote_options="permissive")
-    except pa.ArrowException:
-        raise DataError(
-            f"the two tables write {', '.join(by)} in different types; convert one, or give the list of groups"
-        ) from None
+    if isinstance(truth, tuple) or isinstance(synthetic, tuple):
+        raise DataError("group numbers need the list of groups that they count; give it as `groups`")
+    sides = [read_table(side, by) for side in (truth, synthetic)]
+    columns = {name: _alike(name, *(plain_cells(side[name]) for side in sides)) for name in by}
+    found = [pa.table({name: columns[name][side] for name in by}) for side in range(len(sides))]
+    distinct = [each.group_by(list(by)).aggregate([]).drop_null() for each in found]
+    both = pa.concat_tables(distinct, promote_options="permissive")
     if not both.num_rows:
         raise DataError(f"no row has a value in {', '.join(by)}; score tables with at least one group")
     return both.group_by(list(by)).aggregate([]).sort_by([(name, "ascending") for name in by])
 
 
-def _one_text_type(cells: Any) -> Any:
+def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
+    """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
     import pyarrow as pa
 
     from prade.tables import is_text
 
-    return cells.cast(pa.large_string()) if is_text(cells.type) else cells
+    kinds = [_widest(truth.type), _widest(synthetic.type)]
+    if is_text(kinds[0]) != is_text(kinds[1]):
+        kinds = [kinds[1] if is_text(kinds[0]) else kinds[0]] * 2
+    try:
+        pa.unify_schemas([pa.schema({name: kind}) for kind in kinds], promote_options="permissive")
+        return truth.cast(kinds[0]), synthetic.cast(kinds[1])
+    except pa.ArrowException:
+        raise DataError(
+            f"the two tables write {name} in different types ({truth.type} and {synthetic.type}), and not every text "
+            "is such a value; convert one, or give the list of groups"
+        ) from None
+
+
+def _widest(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    from prade.tables import is_text
+
+    return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
 
 
 def _coded_side(

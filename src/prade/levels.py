@@ -13,7 +13,7 @@ All of it is post-processing. A group is its multipliers: no more than a few gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -37,7 +37,8 @@ from prade.public import Public
 from prade.release import Release
 from prade.resemblance import resemblance
 from prade.settings import Settings
-from prade.smooth import Smoother, Spread, smooth_totals, totals_variance
+from prade.smooth import EXPECTED_BETWEEN, EXPECTED_CHANGE, Smoother, Spread, smooth_totals, totals_variance
+from prade.workers import workers
 from prade.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -131,7 +132,8 @@ class Descent:
         answers = self.answers(level)
         layout = self.layout(answers.parts)
         priors = GroupPriors(self.public, self.plan, level, self.settings)
-        totals = self._totals(level, answers, priors.sizes())
+        numbers = self._totals(level, answers, priors.sizes())
+        totals = np.maximum(numbers, FEWEST_ROWS)  # to divide by
 
         def weights_of(group: int) -> Floats:
             return priors.weights(group, parents[priors.parent_of[group]])
@@ -146,9 +148,9 @@ class Descent:
             for block, spread in self._spreads(layout):
                 fitted = {}
                 for same in set(priors.same.tolist()):
-                    mine, known = priors.same == same, spread.without_between() if same else spread
+                    mine, expected = priors.same == same, EXPECTED_CHANGE if same else EXPECTED_BETWEEN
                     deviations = shares[mine, block] - masses[mine, block]
-                    fitted[same] = Smoother.fit(known, deviations, totals[mine], noise[mine, block])
+                    fitted[same] = Smoother.fit(spread, deviations, totals[mine], noise[mine, block], expected)
                 smoothers.append((block, fitted))
 
         # As they are, answers have their own noise's law; sums and posteriors are near enough to Gaussian.
@@ -180,7 +182,7 @@ class Descent:
             mine = layout.reweighted(prior)
             estimate = estimator.fit(prior, measured, totals[group], layout=mine)
             spread = np.array([(each.a, each.w, each.shared) for _, each in chosen]) if chosen else None
-            return GroupEstimate(group, float(totals[group]), estimate, alike, spread, estimate.emptied(mine))
+            return GroupEstimate(group, float(numbers[group]), estimate, alike, spread, estimate.emptied(mine))
 
         return several(work, len(totals), self.threads)
 
@@ -225,13 +227,16 @@ class Descent:
     def _totals(self, level: int, answers: Answers, public: Floats) -> Floats:
         """Numbers of rows: noisy ones, drawn towards last year's where there are any, or else towards each other."""
         expected = self._expected(level, answers, public)
-        return np.maximum(smooth_totals(answers.totals, answers.total_variance, expected), FEWEST_ROWS)
+        return np.maximum(smooth_totals(answers.totals, answers.total_variance, expected), 0.0)
 
     def _expected(self, level: int, answers: Answers, public: Floats) -> Floats:
         size = len(answers.totals)
-        if size > 1 and self.plan.levels[level].by and public.all():
-            return np.asarray(public * (answers.totals.sum() / public.sum()))
-        return np.full(size, answers.totals.mean())
+        known = (public > 0) & (size > 1) & bool(self.plan.levels[level].by)
+        expected = np.full(size, answers.totals.mean())
+        if known.any():
+            expected[known] = public[known] * (answers.totals[known].sum() / public[known].sum())
+            expected[~known] = answers.totals[~known].mean() if not known.all() else 0.0
+        return expected
 
     def totals_variance(self, level: int) -> Floats:
         """Variances of the errors of the level's numbers of rows."""
@@ -319,7 +324,7 @@ def several(work: Callable[[int], Result], number: int, threads: int) -> Iterato
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     numbers = iter(range(number))
-    with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:
+    with workers(threads) as pool:
         waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(numbers, 2 * threads)]
         while waiting:
             yield waiting.pop(0).result()

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from prade.column import names_of
-from prade.errors import DataError
+from prade.errors import DataError, PradeError
+from prade.groups import Groups
 from prade.plan import Level, Plan
 from prade.privacy import Budget, Unit
 from prade.progress import Progress
@@ -21,6 +22,7 @@ from prade.release import PLAN
 from prade.schema import Schema
 from prade.workload import Workload
 
+MOST = 10**30  # an epsilon or rho far beyond any promise, and still far from where floats end
 NOT_REHEARSED = "The plan was not rehearsed: which error to expect is not known."
 
 
@@ -28,9 +30,19 @@ def simplest_plan(
     dataset: str, schema: Schema, budget: Budget, unit: Unit, levels: Sequence[str | Sequence[str]], groups: Any
 ) -> Plan:
     """All one-way tables of the last level. It is made in no time, and finds what is wrong with its arguments."""
-    *above, last = [names_of(level) for level in levels] or [()]
+    *above, last = named = [names_of(level) for level in levels] or [()]
+    for place, names in enumerate(named):
+        if len(set(names)) < len(names) or (place and set(names) <= {name for each in named[:place] for name in each}):
+            raise DataError(
+                f"level {'+'.join(names) or 'all'} names no new column, or one twice: name each column of a level once"
+            )
+    if max(budget.amounts) > MOST:
+        raise PradeError(f"{budget} promises nothing; give a budget of at most a few dozen")
     asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(schema, 1))]
-    plan = Plan(dataset, schema, budget, unit, asked, groups)
+    try:
+        plan = Plan(dataset, schema, budget, unit, asked, groups)
+    except OverflowError:
+        raise PradeError(f"{budget} is so little that its noise would drown any count; give more") from None
     for coarse, fine, level in zip(plan.groupings, plan.groupings[1:], levels[1:], strict=False):
         names = names_of(level)
         if len(fine) == len(coarse) > len(plan.groups.level(names)):
@@ -38,6 +50,24 @@ def simplest_plan(
                 f"level {'+'.join(names)} divides no group of the level before it: name levels from coarse to fine"
             )
     return plan
+
+
+def recurring(groups: Groups, levels: Sequence[str | Sequence[str]]) -> list[str]:
+    """A sentence for each level whose names recur in several groups of the levels above it.
+
+    >>> recurring(Groups.of({"STATE": [13, 14, 13], "PLACE": ["a", "a", "b"]}), ["STATE", "PLACE"])
+    ['PLACE names recur in several STATE: a group is STATE and PLACE together']
+    """
+    found: list[str] = []
+    above: tuple[str, ...] = ()
+    for level in levels:
+        names = tuple(name for name in names_of(level) if name not in above)
+        nested = (*above, *names)
+        if above and len(groups.level(names)) < len(groups.level(nested)):
+            within, together = "+".join(above), f"{', '.join(nested[:-1])} and {nested[-1]}"
+            found.append(f"{'+'.join(names)} names recur in several {within}: a group is {together} together")
+        above = nested
+    return found
 
 
 def tuned_plan(simple: Plan, rows: Public, seconds: float, progress: Progress | None = None) -> tuple[Plan, str]:

@@ -51,7 +51,7 @@ class PlayedLevel:
     @property
     def rows(self) -> Floats:
         """Numbers of rows that the plan's noise is to be compared with."""
-        return np.asarray(np.bincount(self.group, minlength=len(self)) / self.fold.shrink)
+        return np.asarray(np.bincount(self.group, minlength=len(self)) / self.fold.noise)
 
     def shares(self, schema: Schema, columns: Columns) -> tuple[Floats, Floats]:
         """Shares of a part's cells in every group, true ones and the prior's: [groups, *sizes] each."""

@@ -8,6 +8,7 @@ larger claimed cost.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -27,6 +28,7 @@ Kind = Literal["pure", "zcdp", "approx"]
 Number = int | float | str | Fraction | Decimal
 
 _AMOUNTS: dict[Kind, tuple[str, ...]] = {"pure": ("epsilon",), "zcdp": ("rho",), "approx": ("epsilon", "delta")}
+LARGEST = Fraction(repr(sys.float_info.max))  # noise and its variance are worked out in floats
 _WORDS: dict[Kind, str] = {"pure": "pure", "zcdp": "zero-concentrated", "approx": "approximate"}
 
 
@@ -59,7 +61,7 @@ class Unit:
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if self.person_id is not None and not (isinstance(self.person_id, str) and self.person_id):
             raise PradeError(
-                f"person_id is {self.person_id!r}; give the name of the column that says whose row it is, or None"
+                f"person_id is {self.person_id!r}; give the name of the column that says whose row it is, or none"
             )
         if self.neighbours not in get_args(Neighbours):
             raise PradeError(f"neighbours is {self.neighbours!r}; give 'add-remove' or 'replace'")
@@ -148,6 +150,10 @@ class Budget:
         for amount, name in zip(amounts, names, strict=True):
             if amount < 0:
                 raise PradeError(f"{name} would be {readable(amount)}, but a budget is never negative")
+            if amount > LARGEST:
+                raise PradeError(
+                    f"{name} is {readable(amount)}; such a budget promises nothing: give one of at most a few dozen"
+                )
         object.__setattr__(self, "amounts", amounts)
 
     @classmethod
@@ -307,7 +313,7 @@ class Budget:
     def _positive_delta(self) -> Fraction:
         if not 0 < self.delta < 1:
             raise PradeError(
-                f"delta is {readable(self.delta)}; Gaussian noise needs one between 0 and 1 (without one: Budget.pure)"
+                f"delta is {readable(self.delta)}; Gaussian noise needs one between 0 and 1: give it, or none at all"
             )
         return self.delta
 

@@ -180,7 +180,7 @@ class Rehearsal:
     def _plan(self, plan: Plan, played: Fold) -> Plan:
         """The same plan for the groups of a fold; where noise shrinks by s, a budget of eps / s or rho / s^2."""
         power = 1 if plan.noise_budget.kind == "pure" else 2
-        budget = plan.noise_budget * (1 / played.shrink**power)
+        budget = plan.noise_budget * (1 / played.noise**power)
         return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, played.groups)
 
     def _descent(self, played: Fold, release: Release, settings: Settings) -> Descent:

@@ -1,7 +1,8 @@
 """A release as one HTML page that works offline: what was promised, what was asked, how well everything fits.
 
 The page is made of what the release's folder holds (estimates, support, synthetic rows), and is as public as that.
-With the true rows it also says how good the release is; that page is NOT private, says so, and has another name.
+With the true rows it also says how good the release is; that page is NOT private, says so, has another name, and does
+not lie in the folder that is published.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from prade.errors import DataError
 from prade.estimate import Status
 from prade.estimates import ESTIMATES, SUPPORT
 from prade.names import SYNTHETIC
-from prade.release import Release
+from prade.release import MANIFEST, Release
 from prade.report_data import data_of
 from prade.report_facts import facts_of
 from prade.report_map import outlines
@@ -31,8 +32,8 @@ from prade.tables import replace_file
 if TYPE_CHECKING:
     from prade.progress import Progress
 
-REPORT, NOT_PRIVATE = "report.html", "report-not-private.html"
-SCRIPTS = ("draw.js", "tables.js", "budget.js", "map.js", "marginals.js", "main.js")
+REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
+SCRIPTS = ("draw.js", "tables.js", "budget.js", "map.js", "paper.js", "marginals.js", "main.js")
 
 
 def write_report(
@@ -45,20 +46,19 @@ def write_report(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Write the page and return its path: RELEASE/report.html, or report-not-private.html when `truth` is given.
+    """Write the page and return its path, where none is given that of `report_place`.
 
-    `truth` is the table or file of true rows; `geojson` a file with the groups' outlines, for a map, and `geojson_key`
-    the property in it that tells the group (see `prade.report_map`).
+    `truth` is the table of true rows, a file of them, or a glob of files; `geojson` a file with the groups'
+    outlines, for a map, and `geojson_key` the property in it that tells the group (see `prade.report_map`).
     """
     found = release if isinstance(release, Release) else Release.load(release)
-    place = Path(path) if path is not None else found.path / (REPORT if truth is None else NOT_PRIVATE)
-    if truth is not None and place.name == REPORT:
-        raise DataError(
-            f"a page made with the truth is not private and must not be taken for the public {REPORT}: "
-            f"give it another name, such as {NOT_PRIVATE}"
-        )
+    place = Path(path) if path is not None else report_place(found.path, truth=truth is not None)
+    if truth is not None:
+        _keep_apart(place, report_place(found.path, truth=True))
     if not place.parent.is_dir():
         raise DataError(f"there is no folder {place.parent} to write {place.name} in; make it first")
+    if not os.access(place.parent, os.W_OK):
+        raise DataError(f"{place.parent} may not be written to; get access to it, or name another file with -o")
     _need(found)
     threads = (os.cpu_count() or 1) if threads is None else threads
     estimates = found.estimates()
@@ -73,11 +73,40 @@ def write_report(
     against = None
     if truth is not None:
         against = truth_of(estimates, truth, synthetic, group, threads=threads, progress=progress)
-    facts = facts_of(estimates, synthetic, group, threads=threads, progress=progress)
+    rows = None if against is None else against.rows
+    facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
     data = data_of(estimates, facts, against, shapes, threads=threads, progress=progress)
     with replace_file(place) as temporary:
         temporary.write_text(page(promise_of(found), data), encoding="utf-8")
     return place
+
+
+def report_place(release: str | PathLike[str], *, truth: bool = False) -> Path:
+    """Where a release's page goes: into its folder; the one made with the truth beside it, never into it.
+
+    >>> report_place("demo/release").as_posix(), report_place("demo/release", truth=True).as_posix()
+    ('demo/release/report.html', 'demo/release-not-private.html')
+    """
+    folder = Path(release)
+    if not truth:
+        return folder / REPORT
+    named = folder if folder.name not in ("", "..") else folder.resolve()
+    return named.parent / f"{named.name}{NOT_PRIVATE}"
+
+
+def _keep_apart(place: Path, usual: Path) -> None:
+    """Refuse a place where a page made of true rows would be published by mistake."""
+    if place.name == REPORT:
+        raise DataError(
+            f"a page made with the truth is not private and must not be taken for the public {REPORT}: give it another "
+            f"name, such as {usual.name}"
+        )
+    for folder in place.absolute().parents:
+        if (folder / MANIFEST).exists() or (folder.resolve() / MANIFEST).exists():
+            raise DataError(
+                f"{folder} is a release, which is published; a page made with the truth is not private and must not "
+                f"lie in it: write it elsewhere, such as {usual}"
+            )
 
 
 def _need(release: Release) -> None:

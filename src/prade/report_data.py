@@ -9,7 +9,7 @@ import numpy as np
 
 from prade.levels import several
 from prade.parts import Marginal
-from prade.report_facts import SERIES, Facts, Floats, View, all_pairs
+from prade.report_facts import Facts, Floats, View, all_pairs
 from prade.uncertainty import sums
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def data_of(
     return {
         "unit": UNIT,
         "fineUnit": FINE_UNIT,
-        "truth": None if truth is None else {"mean": truth.score.mean, "nist": truth.score.nist},
+        "truth": None if truth is None else _overall(truth),
         "columns": [{"name": name, "labels": schema[name].labels()} for name in schema.coded],
         "views": views,
         "pairs": pairs,
@@ -77,7 +77,7 @@ def _groups(facts: Facts, view: View) -> dict[str, Any]:
 
 
 def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, Any]]:
-    """The marginal of each column in every group of a view, four times, and how sure the estimate is."""
+    """The marginal of each column in every group of a view by every series, and how sure the estimate is."""
     schema, codes = estimates.plan.schema, estimates.public.prior.codes
     parts = [Marginal.of(schema, [name]) for name in schema.coded]
     # as `Estimates.marginal` says them; that would work out every group's distribution again for each column
@@ -91,7 +91,7 @@ def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, A
 
 def _series(facts: Facts, view: View, part: Marginal) -> dict[str, Any]:
     noisy = view.noisy_shares(part)
-    found = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in SERIES}
+    found = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in view.shares}
     return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
 
 
@@ -112,7 +112,7 @@ def _pairs(facts: Facts, columns: tuple[str, ...]) -> tuple[dict[str, Any], list
         for view in facts.views[1:]:
             entry.append(None)
             if part in view.answers.parts:
-                numbers = (len(SERIES) + 1) * len(view) * part.n_cells
+                numbers = (len(view.shares) + 1) * len(view) * part.n_cells
                 if numbers <= room:
                     room -= numbers
                     entry[-1] = _series(facts, view, part)
@@ -134,6 +134,18 @@ def _whole_pair(facts: Facts, part: Marginal) -> dict[str, Any]:
     noisy = facts.views[0].noisy_shares(part)
     found = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
     return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
+
+
+def _overall(truth: Truth) -> dict[str, Any]:
+    """The truth's verdict in a few numbers."""
+    prior, synthetic = truth.means
+    return {
+        "mean": truth.score.mean,
+        "nist": truth.score.nist,
+        "pairs": len(truth.score.pair_names),
+        "prior": prior,
+        "synthetic": synthetic,
+    }
 
 
 def _against(truth: Truth) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     noisy      everything that the release says of the group: its own answers, joined with the sums of its descendants'
     estimate   the group's distribution (`prade.estimates`)
     synthetic  the rows in the release's folder
+    truth      the true rows, for a page that is not private
 
     misfit[g, k] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / noise's deviation
 
@@ -35,15 +36,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE = "all groups together"
-SERIES = ("prior", "estimate", "synthetic")
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """A level as the page shows it, one row a group in every array; the whole table is a level of one group.
 
-    `shares[series]` are the shares of all cells of all parts that are shown, side by side; `number` is the group of
-    this level that each group of the last level is in. Status and KL are None where no estimate was made.
+    `shares[series]` (prior, estimate, synthetic, and truth where it is given) are the shares of all cells of all parts
+    that are shown, side by side; `number` is the group of this level that each group of the last level is in. Status
+    and KL are None where no estimate was made.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Facts:
     layout: Layout
     views: tuple[View, ...]
     weights: dict[str, Floats]  # of the support's rows, for the whole table: prior and estimate
-    synthetic: Coded
+    rows: dict[str, Coded]  # whose series are counted: synthetic, and truth where it is given
 
     def at(self, part: Part) -> slice:
         """Where a part's cells are among the shares of a view."""
@@ -106,15 +107,23 @@ class Facts:
         """The table of two columns for the whole table."""
         joint = self.layout.prior
         cells = pair.cells(joint.schema, joint.codes)
-        drawn = pair.cells(self.synthetic.schema, self.synthetic.codes)
         found = {name: mass_per_cell(cells, weights, pair.n_cells) for name, weights in self.weights.items()}
-        return {**found, "synthetic": np.bincount(drawn, minlength=pair.n_cells) / max(len(drawn), 1)}
+        for name, rows in self.rows.items():
+            one = np.zeros(len(rows), np.int64)
+            found[name] = _counted(pair, rows, one, 1)[0]
+        return found
 
 
 def facts_of(
-    estimates: Estimates, synthetic: Coded, group: Ints, *, threads: int = 1, progress: Progress | None = None
+    estimates: Estimates,
+    synthetic: Coded,
+    group: Ints,
+    *,
+    truth: tuple[Coded, Ints] | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
 ) -> Facts:
-    """Work out every view; `group` is the last level's group of each synthetic row."""
+    """Work out every view; `group` is the last level's group of each synthetic row, `truth` true rows with theirs."""
     answers = [estimates.descent.answers(level) for level in range(len(estimates.levels))]
     layout = Layout(estimates.public.prior, Workload(estimates.plan.schema, shown_parts(estimates, answers)))
     priors = PublicPriors(estimates)
@@ -151,9 +160,11 @@ def facts_of(
                 "estimate": np.stack([masses(estimates.weights(level, g)) for g in groups]),
             }
         views.append(_view(estimates, level, answers[level], shares))
+    counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
     for view in views:
-        view.shares["synthetic"] = drawn_shares(layout, synthetic, view.number[group], len(view))
-    return Facts(layout, tuple(views), weights, synthetic)
+        for name, (rows, number) in counted.items():
+            view.shares[name] = counted_shares(layout, rows, view.number[number], len(view))
+    return Facts(layout, tuple(views), weights, {name: rows for name, (rows, _) in counted.items()})
 
 
 def shown_parts(estimates: Estimates, answers: Sequence[Answers]) -> list[Part]:
@@ -168,16 +179,17 @@ def all_pairs(columns: Sequence[str]) -> list[tuple[str, str]]:
     return list(combinations(columns, 2))
 
 
-def drawn_shares(layout: Layout, rows: Coded, group: Ints, groups: int) -> Floats:
+def counted_shares(layout: Layout, rows: Coded, group: Ints, groups: int) -> Floats:
     """Shares of the cells among the rows of each group; 0 in a group without rows."""
-    pieces = []
+    return np.concatenate([_counted(part, rows, group, groups) for part in layout.workload], axis=1)
+
+
+def _counted(part: Part, rows: Coded, group: Ints, groups: int) -> Floats:
     number = np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
-    for part in layout.workload:
-        cells = part.cells(rows.schema, rows.codes).astype(np.int64)
-        size = part.n_cells + 1  # one more for a row in no cell
-        counts = np.bincount(group * size + cells, minlength=groups * size).reshape(groups, size)
-        pieces.append(counts[:, :-1] / number)
-    return np.concatenate(pieces, axis=1)
+    cells = part.cells(rows.schema, rows.codes).astype(np.int64)
+    size = part.n_cells + 1  # one more for a row in no cell
+    counts = np.bincount(group * size + cells, minlength=groups * size).reshape(groups, size)
+    return np.asarray(counts[:, :-1] / number)
 
 
 class PublicPriors:

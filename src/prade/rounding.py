@@ -35,7 +35,7 @@ def exact(value: object, name: str) -> Fraction:
                 return Fraction(number)
     except (ValueError, ZeroDivisionError, InvalidOperation):
         pass
-    raise PradeError(f"{name} is {str(value)[:40]!r}; give a number such as 1, 0.1, '0.1', '1/3' or a Fraction")
+    raise PradeError(f"{name} is {str(value)[:40]!r}; give a number such as 1, 0.1, 1e-9 or 1/3")
 
 
 def whole(value: object, least: int) -> bool:

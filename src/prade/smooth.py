@@ -9,8 +9,9 @@ B is the covariance of cells between public groups beyond sampling: places diffe
 are high, so are incomes), and a few such directions survive noise that would drown cell-by-cell answers. C is the
 covariance of one row's cells within its group; C / n is what n rows vary by, and also the curvature of KL: w = n / n0
 in `MAP`'s words. The numbers a and w are the most likely ones given all groups' answers together (empirical Bayes):
-before any answer, private groups are expected to differ about as public ones do (a near 1), and to be samples like
-others (w near 2: the group's own sampling and the prior's). Where noise drowns the answers that expectation remains.
+before any answer, private groups are expected to differ about as public ones do (a = 0.7; where a group's prior is its
+own public rows, by far less), and to be samples like others (w near 2: the group's own sampling and the prior's). Where
+noise drowns the answers that expectation remains.
 
 The posterior mean and variances are answers again, with far less noise, that estimators take as Gaussian ones. All of
 it is post-processing of noisy answers and public data. Efron and Morris (1973); Fay and Herriot (1979).
@@ -32,6 +33,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXPECTED_BETWEEN, EXPECTED_WITHIN = 0.7, 2.0  # a and w before any answer: halfway in logarithms; states differ less
+EXPECTED_CHANGE = 0.03  # a where a group's prior is its own public rows: places differ more than years do
 UNSURE = 1.5  # standard deviation of their logarithms: a factor of 4 or 5 either way is no surprise
 RATIOS = np.geomspace(1e-3, 1e2, 16)  # a / w
 SCALES = np.geomspace(1e-3, 1e5, 97)  # w
@@ -88,10 +90,6 @@ class Spread:
             values, vectors = np.linalg.eigh(raw / (1 - weight @ weight))
             return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
 
-    def without_between(self) -> Spread:
-        """For groups whose prior is their own public rows: what public groups differ by is no matter then."""
-        return Spread(np.zeros_like(self.between), self.within)
-
 
 def _within(
     cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats, group: Ints, weights: Floats
@@ -130,10 +128,13 @@ class Smoother:
     shared: float  # share of the variance of u_g that is the same u for all groups (`shared_part`)
 
     @classmethod
-    def fit(cls, spread: Spread, deviations: Floats, rows: Floats, noise: Floats) -> Smoother:
+    def fit(
+        cls, spread: Spread, deviations: Floats, rows: Floats, noise: Floats, expected: float = EXPECTED_BETWEEN
+    ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
         These [groups, cells] are of shares, not counts, and are taken to differ from group to group by a factor.
+        `expected` is a before any answer.
         """
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
@@ -152,7 +153,7 @@ class Smoother:
                 fit = -0.5 * float(np.sum(np.log(variance) + squares / variance))
                 fit -= 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
                 if ratio:
-                    fit -= 0.5 * (np.log(scale * ratio / EXPECTED_BETWEEN) / UNSURE) ** 2
+                    fit -= 0.5 * (np.log(scale * ratio / expected) / UNSURE) ** 2
                 if best is None or fit > best[0]:
                     best = fit, scale * values, vectors, float(scale * ratio), float(scale)
         assert best is not None

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.codec import Coded
+from prade.column import Column
 from prade.decode import Decoder, Like
 from prade.errors import DataError, EstimationError
 from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
+from prade.matching import code_cells
 from prade.progress import Progress
 from prade.public import Public, group_columns
 from prade.sample import PASSES, draw, improve, ordering
 from prade.settings import Settings
-from prade.tables import is_text, read_table
+from prade.tables import is_text, plain_cells, read_table, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +78,7 @@ def drawn_table(
     """Rows drawn from estimates, with values like the public table's: as `synthesize` gives them."""
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
     decoder = Decoder.fit(estimates.plan.schema, public, weight=weight)
-    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public).schema)
+    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public))
     return decoder.framed(table, like or kind_of(public))
 
 
@@ -139,10 +141,10 @@ def sample_groups(
     return Coded(schema, {name: code[chosen] for name, code in codes.items()}), group
 
 
-def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Schema) -> pa.Table:
+def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Table) -> pa.Table:
     """The rows with their groups' columns before them; a person id that says nothing where the plan has one.
 
-    Group columns have the public table's types where those hold the listed values.
+    Group columns are written as the public table writes them, where its type holds the listed values.
     """
     import pyarrow as pa
 
@@ -150,27 +152,44 @@ def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.S
     columns: dict[str, Any] = {}
     if plan.unit.person_id is not None:
         columns[plan.unit.person_id] = np.arange(1, len(group) + 1)
-    last = plan.groupings[-1]
-    first = np.unique(last.number, return_index=True)[1]
-    for name, listed in plan.groups.to_dict().items():
-        if follows(plan, name):
-            each = pa.array([listed[row] for row in first])
-            if name in public.names:
-                each = _typed(each, public.field(name).type)
-            columns[name] = each.take(pa.array(group))
+    first = np.unique(plan.groupings[-1].number, return_index=True)[1]
+    for place, column in enumerate(plan.groups.columns):
+        if follows(plan, column.name):
+            listed = pa.array(column.values)
+            if column.name in public.column_names:
+                listed = _typed(column, listed, public[column.name])
+            columns[column.name] = listed.take(pa.array(plan.groups.codes[first, place][group]))
     for name in values.column_names:
         columns[name] = values[name]
     return pa.table(columns)
 
 
-def _typed(cells: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Whole numbers in a column's own width, texts in its own kind of text; all else as it is."""
+def _typed(column: Column, listed: pa.Array, public: pa.ChunkedArray) -> pa.Array:
+    """The listed values in the type of the public cells, if they are the same values there by the rule of measuring."""
     import pyarrow as pa
 
-    alike = (pa.types.is_integer(wanted) and pa.types.is_integer(cells.type)) or (
-        is_text(wanted) and is_text(cells.type)
-    )
+    seen = plain_cells(public).unique()
     try:
-        return cells.cast(wanted) if alike else cells
-    except pa.ArrowInvalid:  # a listed number that the public table's type does not hold
-        return cells
+        found = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
+        codes, fits = code_cells(column, found)
+    except (pa.ArrowException, DataError):  # a number that the type has no room for, a text that is no number
+        return listed
+    return found if fits.all() and np.array_equal(codes, np.arange(len(listed))) else listed
+
+
+def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
+    """The listed values as texts: as the public table spells them; one that it lacks with leading zeros if it has any.
+
+    A list of states read from a CSV file may hold the numbers 6 and 17, where the tables have the texts "06" and "17".
+    """
+    import pyarrow as pa
+
+    spelling = dict(zip(range(len(listed)), texts_of(listed).to_pylist(), strict=True))
+    texts = seen.drop_null()
+    if not is_text(listed.type):
+        known = [text for text in texts.to_pylist() if text.isdecimal()]
+        if any(text.startswith("0") for text in known) and len({*map(len, known)}) == 1:
+            spelling = {code: text.zfill(len(known[0])) for code, text in spelling.items()}
+        codes, fits = code_cells(column, texts)
+        spelling |= {int(code): text.as_py() for code, text, fit in zip(codes, texts, fits, strict=True) if fit}
+    return pa.array(list(spelling.values()), seen.type)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,7 +141,11 @@ def tune(
     candidates = Candidates(rehearsal, rows, nest, plan_of)
     search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
     finished = search.climb(candidates)
-    plan = plan_of(search.best, search.expected())
+    expected = search.expected()
+    if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(nest) - 1))
+        expected = search.expected()
+    plan = plan_of(search.best, expected)
     return Tuned(plan, _advice(rehearsal, plan, finished), tuple(search.trials), finished)
 
 
@@ -207,8 +212,8 @@ class _Search:
 
     def _one_more(self) -> float:
         """Seconds for another trial, and for the last one: the best again, with fresh noise."""
-        usual = float(np.mean([trial.seconds for trial in self.trials]))
-        return usual + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
+        slowest = max(trial.seconds for trial in self.trials)
+        return slowest + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
     def _attempt(self, words: str, choice: Choice) -> Trial:
         began = time.monotonic()

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from prade.blas import single_threaded_blas
 from prade.group_prior import HANDED_ON
 from prade.joint import mass_per_cell
-from prade.levels import blocks_of
-from prade.smooth import EXPECTED_BETWEEN, EXPECTED_WITHIN, Spread, typical_rows
+from prade.levels import FEWEST_ROWS, blocks_of
+from prade.smooth import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, Spread, typical_rows
 
 if TYPE_CHECKING:
     from prade.estimates import Estimates
@@ -95,19 +95,22 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
 def _in_block(estimates: Estimates, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
     """The errors if only the cells of one block had been measured."""
     kept, same = estimates.levels[level], estimates.priors[level].same
-    noise = estimates.descent.answers(level).noise(kept.totals)[:, at]
+    rows = np.maximum(kept.totals, FEWEST_ROWS)
+    noise = estimates.descent.answers(level).noise(rows)[:, at]
     spread = estimates.descent.spread(estimates.layouts[level], at, batch)
     size = sum(number for _, number in batch)
-    n0 = estimates.settings.n0 if estimates.settings.smooth else None
+    settings = estimates.settings
+    # the paper's estimators meet noisy answers as they are, as if the prior were worth nothing
+    n0 = 0.0 if settings.estimator != "map" else settings.n0 if kept.spread is not None else None
     one_row = np.diag(spread.within)[-size:]
     exact = np.concatenate([_variance_of_rows(estimates, *each) for each in batch])
     one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
     found = np.zeros((4, len(same), size))
     for kind in set(same.tolist()):
         mine = np.flatnonzero(same == kind)
-        expected = EXPECTED_BETWEEN * (not kind), EXPECTED_WITHIN, EXPECTED_SHARED
+        expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
         a, w, shared = expected if kept.spread is None else kept.spread[mine[0], block].tolist()
-        found[:3, mine] = _of_groups(spread, one_row, a, w, kept.totals[mine], noise[mine], n0)
+        found[:3, mine] = _of_groups(spread, one_row, a, w, rows[mine], noise[mine], n0)
         found[3, mine] = shared
     return Errors(*found)
 
@@ -126,7 +129,8 @@ def _of_groups(
     """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
 
     `noise` are standard deviations of measured shares, taken to differ from group to group by a factor. Where answers
-    were not smoothed (n0 is None), MAP finds its own n0, about the one at which C / n0 is as large as S.
+    were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which finds its own: about the one at which
+    C / n0 is as large as S.
     """
     root = np.exp(np.mean(np.log(noise), axis=0))
     factor = np.mean((noise / root) ** 2, axis=1)
@@ -154,8 +158,8 @@ def _gains(
     values, vectors = np.linalg.eigh(s / np.outer(root, root))
     values = np.maximum(values, 0.0)
     for factor in factors:
-        if n0 is None:
-            worth = float(np.trace(curvature) / max(np.trace(s), 1e-300))
+        if not n0:
+            worth = 0.0 if n0 == 0 else float(np.trace(curvature) / max(np.trace(s), 1e-300))
             smoothed, d = np.eye(len(root)), factor * root**2
         else:
             worth, kept = n0, values / (values + factor)
@@ -188,7 +192,8 @@ def sums(estimates: Estimates, asked: Sequence[Cells], above: Ints, n_sums: int)
         Var(sum_g c_g e_g) = sum_g c_g^2 (Var(e_g) - K_g) + Var(sum_parents (sum_g c_g l_g) e_parent)     or
                              sum_g c_g^2 (Var(e_g) - K_g) + (sum_g c_g sqrt(K_g))^2
 
-    K_g = l_g^2 Var(e_parent), or shared * R: the variance that a group has in common with others.
+    K_g = l_g^2 Var(e_parent), or shared * R: the variance that a group has in common with others. Groups that start
+    from the same public rows (several years of a place) have all of R in common.
     """
     size = sum(number for _, number in asked)
     total = np.zeros((n_sums, size))
@@ -209,7 +214,13 @@ def sums(estimates: Estimates, asked: Sequence[Cells], above: Ints, n_sums: int)
             above_it = up.variance[prior.parent_of]
             inherited = found.left / np.maximum(found.prior, above_it)
             common = np.where(inherits[:, None], inherited * above_it, common)
-        np.add.at(total, of_sum, times**2 * (found.variance - common)[group])
+        kin = np.where(prior.same[:, None], found.left - common, 0.0)  # years of a place have its public rows in common
+        np.add.at(total, of_sum, times**2 * (found.variance - common - kin)[group])
+        family = of_sum * len(prior.same) + np.where(prior.same, prior.own.of_group, np.arange(len(prior.same)))[group]
+        families, place = np.unique(family, return_inverse=True)
+        summed = np.zeros((len(families), size))
+        np.add.at(summed, place, times * np.sqrt(np.maximum(kin[group], 0.0)))
+        np.add.at(total, families // len(prior.same), summed**2)
         for alike in (prior.same, ~prior.same & ~inherits):
             mine, summed = alike[group], np.zeros_like(total)
             np.add.at(summed, of_sum[mine], times[mine] * np.sqrt(common[group[mine]]))

@@ -99,6 +99,7 @@ def test_names_from_data_are_texts(chromium, tmp_path):
     assert page.texts("#column option")[0] == worlds.NASTY
     page.choose("#group", "1,0")
     page.choose("#second", "1")
+    assert worlds.NASTY in "".join(page.texts("#paper-chart title"))
     assert worlds.NASTY in page.texts("#live")[0]
     silent(page)
 
@@ -238,6 +239,65 @@ def test_scores_are_in_the_table(chromium, with_truth):
     silent(page)
 
 
+def test_the_papers_figure_has_a_mark_of_each_kind_a_group(chromium, with_truth):
+    page = chromium.page(with_truth, *WIDE)
+    assert page.texts('nav a[href="#paper"]') == ["Against the truth"]
+    found = data(page)
+    view = found["views"][-1]
+    order = sorted(range(8), key=lambda g: view["priorError"][g])
+    assert names(page, "#paper-table") == [view["labels"][g] for g in order]
+    marks = page.run(
+        "[...document.querySelectorAll('#paper-chart g.pair')].map(e => [...e.querySelectorAll('g')].map(m =>"
+        " { const b = m.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }))"
+    )
+    assert [len(pair) for pair in marks] == [2] * 8
+    assert [pair[0][0] for pair in marks] == sorted(pair[0][0] for pair in marks)
+    # on the screen, higher is a smaller number: heights go with the distances of both series
+    errors = [view[key][g] for g in order for key in ("priorError", "syntheticError")]
+    heights = [at[1] for pair in marks for at in pair]
+    slope = (heights[0] - heights[-1]) / (errors[0] - errors[-1])
+    assert slope < 0
+    assert heights == pytest.approx([heights[0] + slope * (error - errors[0]) for error in errors], abs=1)
+    legend = page.texts("#paper-legend span")
+    for key, text in zip(("prior", "synthetic"), legend, strict=True):
+        assert f"mean {found['truth'][key]:.3f}" in text
+    assert page.run("document.querySelectorAll('#paper-chart path[stroke-dasharray]').length") == 2
+    label = view["labels"][order[5]]
+    page.click("#paper-chart g.pair", 5)
+    assert page.texts(".chosen-group")[0] == label
+    assert page.texts("#paper-table tr.chosen th") == [label]
+    assert page.texts("#paper-chart g.pair.chosen title")[0].startswith(label)
+    silent(page)
+
+
+def test_marginals_have_the_true_rows_exactly_with_the_truth(chromium, plain, with_truth):
+    page = chromium.page(with_truth, *WIDE)
+    page.choose("#column", "1")
+    page.choose("#group", "2,1")
+    assert page.texts("#marginal-legend span")[-1] == "True rows"
+    found = data(page)
+    assert percents(page, 6) == [round(value / 100, 2) for value in found["views"][2]["columns"][1]["truth"][1]]
+    page.choose("#second", "0")
+    assert page.texts("#marginal-chart h3")[-1] == f"Synthetic rows {MINUS} true rows"
+    silent(page)
+    without = chromium.page(plain)
+    assert "truth" not in data(without)["views"][-1]["columns"][0]
+    assert without.run("document.getElementById('paper')") is None
+    assert "True rows" not in without.run("document.body.innerText")
+
+
+# ---------------------------------------------------------------- how sure
+
+
+def test_sums_over_groups_are_said_to_be_less_sure_than_they_look(page):
+    assert "a model's figures" in " ".join(page.texts("#sure p"))
+    hidden = "document.getElementById('sure-note').offsetParent === null"
+    for group, summed in (("0,0", True), ("2,3", False)):
+        page.choose("#group", group)
+        assert page.run(hidden) is not summed
+        assert ("too small" in page.texts("#marginal-note")[0]) is summed
+
+
 # ---------------------------------------------------------------- the map
 
 
@@ -322,6 +382,56 @@ def test_no_page_scrolls_sideways(chromium, with_truth, width):
         assert page.run("document.documentElement.scrollWidth") <= width
         assert page.run(OUTSIDE) == []
     silent(page)
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_text_of_a_chart_is_cut_off(chromium, with_truth, tmp_path, width):
+    """Nor "100 %" at the end of the budget's axis, where one level had it all."""
+    cut = (
+        "[...document.querySelectorAll('#budget-chart svg, #paper-chart svg, #marginal-chart svg')].flatMap(s =>"
+        " [...s.querySelectorAll('text')].filter(t => { const [a, b] = [t, s].map(e => e.getBoundingClientRect());"
+        " return a.left < b.left - 1 || a.right > b.right + 1 || a.bottom > b.bottom + 1; }).map(t => t.textContent))"
+    )
+    for path in (with_truth, write_report(worlds.nasty(tmp_path))):
+        page = chromium.page(path, width, 844)
+        page.settle()
+        assert page.run(cut) == []
+    assert "100 %" in page.texts("#budget-chart text")
+
+
+def test_boxes_say_that_there_is_more_of_them(chromium, contest_map):
+    """Exactly those that scroll, and no longer at their end."""
+    page = chromium.page(contest_map, *PHONE)
+    page.settle()
+    boxes = page.run(
+        "[...document.querySelectorAll('.scroll')].filter(b => b.clientHeight).map(b => [b.getAttribute('aria-label'),"
+        " b.scrollHeight - b.clientHeight > 4, b.scrollWidth - b.clientWidth > 4,"
+        " b.parentNode.classList.contains('below'), b.parentNode.classList.contains('right'),"
+        " b.closest('.frame').querySelector('.more').offsetHeight > 0])"
+    )
+    assert page.run("document.querySelectorAll('.frame').length === document.querySelectorAll('.scroll').length")
+    assert [box[1:3] for box in boxes] == [box[3:5] for box in boxes]
+    assert [box[1] or box[2] for box in boxes] == [box[5] for box in boxes]
+    assert {box[0]: box[1] for box in boxes}["Groups, table"]
+    line = "#groups .more"
+    assert "scroll for more rows" in page.texts(line)[0]
+    page.run("document.querySelector('#groups .scroll').scrollTo({left: 1e6, top: 1e6, behavior: 'instant'})")
+    page.settle()
+    assert page.texts(line) == ["end of the table"]
+    page.write("#filter", data(page)["views"][1]["labels"][3].split("-")[-1])
+    page.settle()
+    assert page.run("document.querySelector('#groups .shaded').classList.contains('below')") is False
+    silent(page)
+
+
+def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
+    page = chromium.page(plain, *PHONE)
+    box = "document.querySelector('#budget-table').closest('.scroll')"
+    assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
+    said = "[...document.querySelectorAll('#budget-table tr:nth-child(1) td')]"
+    assert page.run(f"{said}.map(e => getComputedStyle(e, '::before').content.slice(1, -1))") == [
+        *["Asked of each group", "Share of budget", "Cost", "Noise", "In plain words"]
+    ]
 
 
 def test_the_map_fits_a_phone(chromium, contest_map):

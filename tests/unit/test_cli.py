@@ -1,6 +1,8 @@
 """The command line: from two files to synthetic rows, and what it says and leaves when something is wrong."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Ledger, Plan, Release, Schema, cli, commands, commands_release, commands_report, demo  # noqa: F401 - enter the commands
+from prade.console import text_table
 from prade.datasets import census_like
 from prade.public_files import PublicFiles
 from prade.tables import read_table, write_table
@@ -239,11 +242,48 @@ def test_a_delta_buys_gaussian_noise(files, tmp_path):
 def test_answers_are_a_table_or_json(release):
     said = call("answer", release, "AGE >= 65", "--by", "STATE").stdout.splitlines()
     assert said[0].split() == ["STATE", "count", "share", "sd", "low", "high"]
+    assert "95 %: the count from low to high" in call("answer", release, "AGE >= 65", "--by", "STATE").stderr
     rows = json.loads(call("answer", release, "AGE >= 65", "--by", "STATE", "--json").stdout)
     assert len(said) == len(rows) + 1 == 3
     assert all(0 < row["share"] < 1 for row in rows)
     whole = json.loads(call("answer", release, "AGE >= 65", "--json").stdout)
     assert whole[0]["count"] == pytest.approx(sum(row["count"] for row in rows))
+
+
+def test_numbers_of_a_column_have_the_same_decimals():
+    table = text_table([{"n": 3, "x": 0.25, "y": 9.5, "z": None}, {"n": 40, "x": 2.0, "y": 1234.0, "z": "a"}])
+    assert table.splitlines() == [
+        " n       x        y  z",
+        " 3  0.2500      9.5",
+        "40  2.0000  1,234.0  a",
+    ]
+
+
+def test_every_stage_speaks_json(files, tmp_path):
+    """One value on the standard output, whatever is remarked beside it."""
+
+    def said(*arguments):
+        return json.loads(call(*arguments, "--json").stdout)
+
+    found = said("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "-o", tmp_path / "s.toml")
+    assert found["groups"] == ["STATE", "PLACE"]
+    tuned = [each for each in planning(files, "--seconds", 0) if each != "--no-tune"]
+    plan = said("plan", *tuned, "-o", tmp_path / "plan.toml")
+    assert plan["plan"] == Plan.load(tmp_path / "plan.toml").hash
+    assert plan["cost"] == Budget.pure(2).to_dict()
+    assert 0 < plan["expected"]["error"] < 2
+    assert f"{plan['expected']['error']:.3f}" in plan["advice"]
+    place = tmp_path / "release"
+    whole = said("synthesize", files / "private.parquet", *planning(files), "-o", place)
+    assert whole["spent"] == whole["cost"] == Budget.pure(2).to_dict()
+    assert whole["report"] == str(place / "report.html")
+    assert whole["synthetic"]["rows"] == read_table(place / "synthetic.parquet").num_rows
+    levels = said("estimate", place)["levels"]
+    assert [level["level"] for level in levels] == ["STATE", "STATE+PLACE"]
+    assert sum(levels[0]["status"].values()) == levels[0]["groups"] == 2
+    drawn = said("sample", place, "-o", tmp_path / "rows.csv")
+    assert drawn["columns"] == COLUMNS
+    assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
 
 
 def test_scores_are_words_or_json(release, files):
@@ -366,6 +406,11 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     before = sorted(tmp_path.iterdir())
     said = complaint("measure", plan_file, tmp_path / "short.parquet", "-o", tmp_path / "r")
     assert "no column 'SEX'" in said
+    assert "Rename or add it" in said
+    for address in ("sqlite://none.db/people", "file://none.db/people"):
+        assert "file none.db; give" in complaint("measure", plan_file, address, "-o", tmp_path / "r")
+        assert not os.path.exists("none.db")
+    assert "foo:// is no known kind" in complaint("measure", plan_file, "foo://x/people", "-o", tmp_path / "r")
     assert "check the path" in complaint("measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r")
     assert "make it first" in complaint("measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r")
     assert sorted(tmp_path.iterdir()) == before
@@ -376,14 +421,24 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     [
         ({"--epsilon": "0"}, "the budget is zero"),
         ({"--epsilon": "-1"}, "never negative"),
-        ({"--epsilon": "much"}, "epsilon is 'much'"),
+        ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
+        ({"--epsilon": "nan"}, "epsilon is 'nan'"),
+        ({"--epsilon": "inf"}, "epsilon is 'inf'"),
+        ({"--epsilon": "1e400"}, "epsilon is 1e+400; such a budget promises nothing"),
+        ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
+        ({"--epsilon": "1e-300"}, "so little that its noise would drown any count"),
+        ({"--epsilon": "1", "--delta": "0"}, "delta is 0; Gaussian noise needs one"),
+        ({"--person-id": ""}, "person_id is ''"),
+        ({"--levels": "STATE,STATE"}, "level STATE names no new column"),
+        ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE names no new column, or one twice"),
         ({"--levels": "STATE,PLAZE"}, "no column 'PLAZE'"),
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
         ({"--groups": "none.csv"}, "no file none.csv"),
-        ({"--public": "none.parquet"}, "there is no public file"),
+        ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
         ({"--max-rows-per-person": "0"}, "--max-rows-per-person is 0"),
         ({"--delta": "1"}, "delta is 1"),
         ({"--output": "no/such/folder/plan.toml"}, "make it first"),
+        ({"--output": "."}, ". is a folder; give the name of a file"),
     ],
 )
 def test_wrong_options_of_a_plan_are_explained(files, tmp_path, change, expected):
@@ -391,7 +446,9 @@ def test_wrong_options_of_a_plan_are_explained(files, tmp_path, change, expected
     for option, value in change.items():
         place = arguments.index(option) if option in arguments else len(arguments)
         arguments[place : place + 2] = [option, value]
-    assert expected in complaint("plan", *arguments)
+    said = complaint("plan", *arguments)
+    assert expected in said
+    assert not re.search(r"Fraction|Budget\.|None|Error\b|--public;", said)
     assert not (tmp_path / "plan.toml").exists()
 
 
@@ -426,6 +483,68 @@ def test_a_place_that_may_not_be_written_to_is_named(monkeypatch, release):
 
     monkeypatch.setattr(commands_release, "_sampled", refuse)
     assert "/somewhere/synthetic.parquet: Permission denied; get access" in complaint("sample", release)
+
+
+def test_a_folder_that_is_there_but_read_only_is_said_to_be_so(monkeypatch, files, plan_file, release, tmp_path):
+    """Before any work, and before anything is spent."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    for command in (
+        ["plan", *planning(files), "-o", tmp_path / "p.toml"],
+        ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "r"],
+        ["synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r"],
+        ["estimate", release, "--estimator", "ide"],
+        ["sample", release],
+        ["schema", "infer", files / "public1.parquet", "-o", tmp_path / "s.toml"],
+    ):
+        assert "may not be written to; get the right to" in complaint(*command)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, release, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(release, bare)
+    (bare / "estimates.parquet").unlink()
+    monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
+    monkeypatch.setattr("prade.synthesize.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing"))
+    for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
+        assert f"the folder {bare} may not be written to" in complaint(*command)
+
+
+def test_names_that_recur_are_pointed_out(files, tmp_path):
+    groups, words = tmp_path / "g.csv", "PLACE names recur in several STATE: a group is STATE and PLACE together"
+    groups.write_text("STATE,PLACE\n13,a\n14,a\n13,b\n")
+    given = planning(files)
+    assert words not in call("plan", *given, "-o", tmp_path / "p.toml").stderr
+    given[given.index(files / "g.csv")] = groups
+    assert words in call("plan", *given, "-o", tmp_path / "p.toml").stderr
+    check = ["check", "--schema", files / "schema.toml", "--groups", groups, files / "public1.parquet"]
+    assert words in call(*check).stdout
+    assert json.loads(call(*check, "--json").stdout)["recurring"] == [words]
+
+
+def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
+    write_table(read_table(files / "private.parquet").slice(0, 0), tmp_path / "empty.parquet")
+    said = call("measure", plan_file, tmp_path / "empty.parquet", "-o", tmp_path / "r").stderr
+    assert "All groups look empty" in said
+    given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--ledger", tmp_path / "l"]
+    assert "look empty" not in call(*given).stderr
+
+
+def test_files_are_completed_by_the_shell():
+    """Every argument or option that takes a file or folder, by click's own way."""
+    given = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "file", "output"}
+    given |= {"schema_file", "groups_file", "ledger_file"}
+    found = []
+    for names in commands_of(cli.prade):
+        command = cli.prade
+        for name in names:
+            command = command.commands[name]
+        if names[0] != "report":
+            found += [(names, each) for each in command.params if each.name in given]
+    assert len(found) > 25
+    for names, parameter in found:
+        (item,) = parameter.type.shell_complete(click.Context(click.Command("x")), parameter, "pub")
+        assert (item.type, item.value) == ("file", "pub"), (names, parameter.name)
 
 
 # ---------------------------------------------------------------- the public files that a plan remembers

@@ -196,7 +196,11 @@ def test_json(expected):
         ({"truth": (TRUTH, np.zeros(300, int)), "groups": {"PUMA": [100]}}, "the truth is a tuple"),
         ({"truth": (encode(SCHEMA, TRUTH), np.ones(300, int)), "groups": {"PUMA": [100]}}, "one group number, 0 to 0"),
         ({"truth": TRUTH.slice(0, 0), "synthetic": SYNTHETIC.slice(0, 0)}, "at least one group"),
-        ({"synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])}, "in different types"),
+        ({"synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])}, r"write PUMA in different types"),
+        (
+            {"by": ["STATE", "PUMA"], "synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])},
+            "the two tables write PUMA in",
+        ),
     ],
 )
 def test_refusals(change, message):
@@ -272,3 +276,23 @@ def test_pandas_categories_and_whole_floats_name_the_same_groups(expected):
     frame = TRUTH.to_pandas()
     frame["PUMA"] = pd.Categorical(frame["PUMA"].astype(float))
     assert same(score(frame, SYNTHETIC, SCHEMA, "PUMA", pairs="all"), expected)
+
+
+@pytest.mark.parametrize("sides", [(True, False), (False, True), (True, True)])
+def test_texts_and_numbers_name_the_same_groups(sides):
+    """As they do when measuring: the text "00100" is the number 100."""
+
+    def spelt(table, as_text):
+        texts = [[f"{value:05}" for value in table["PUMA"].to_pylist()]]
+        return table.set_column(1, "PUMA", texts) if as_text else table
+
+    truth, synthetic = (spelt(table, side) for table, side in zip((TRUTH, SYNTHETIC), sides, strict=True))
+    found = score(truth, synthetic, SCHEMA, ["STATE", "PUMA"], pairs="all")
+    assert same(found, score(TRUTH, SYNTHETIC, SCHEMA, ["STATE", "PUMA"], pairs="all"))
+
+
+def test_a_csv_file_and_a_table_of_texts_name_the_same_groups(tmp_path, expected):
+    """The type of a CSV column is guessed, a parquet file's is declared."""
+    write_table(SYNTHETIC, tmp_path / "synthetic.csv")
+    truth = TRUTH.set_column(1, "PUMA", [list(map(str, TRUTH["PUMA"].to_pylist()))])
+    assert same(score(truth, tmp_path / "synthetic.csv", SCHEMA, "PUMA", pairs="all"), expected)

@@ -82,3 +82,19 @@ def test_sizes_are_the_weights_of_own_rows():
     np.testing.assert_allclose(priors(2).sizes(), [0.3, 0.15, 0, 0])
     np.testing.assert_allclose(priors(1).sizes(), [0.6, 0.4, 0])
     np.testing.assert_allclose(priors(0).sizes(), [1])
+
+
+def test_sizes_are_those_of_one_year_where_there_are_several():
+    schema = Schema([Column("PLACE", "group"), Column("YEAR", "group"), Column("SEX", "categorical", values=[1, 2])])
+    table = {"PLACE": ["a", "a", "a", "b"], "YEAR": [2018, 2018, 2019, 2019], "SEX": [1, 2, 1, 2]}
+    public = Public.of(schema, table, ["PLACE", "YEAR"])
+    sexes = Workload.marginals(schema, ["SEX"])
+    plan = Plan(
+        "x",
+        schema,
+        Budget.pure(1),
+        Unit(1),
+        [Level(("PLACE", "YEAR"), sexes)],
+        {"PLACE": ["a", "b"], "YEAR": [2020, 2020]},
+    )
+    np.testing.assert_allclose(GroupPriors(public, plan, 0, Settings()).sizes(), [0.75 / 2, 0.25])

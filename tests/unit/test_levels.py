@@ -26,7 +26,7 @@ from prade import (
 )
 from prade.datasets import census_like
 from prade.group_prior import GroupPriors
-from prade.levels import FEWEST_ROWS, Descent, blocks, several
+from prade.levels import Descent, blocks, several
 from prade.public import Public
 from prade.settings import Settings
 from prade.smooth import smooth_totals
@@ -237,11 +237,11 @@ def test_numbers_of_rows_are_drawn_towards_last_years_or_each_other():
         np.testing.assert_allclose(found, smooth_totals(said.astype(float), variance, expected), rtol=1e-12)
 
 
-def test_a_group_without_rows_is_given_one():
+def test_a_group_without_rows_has_none():
     plan = plan_of(Level("PLACE", Ask(A, 1), total=0))
     release = filled(plan, lambda q, g, c: [-90, 300, 250, 200][g])
     found = list(Descent(release, PUBLIC).estimates())
-    assert found[0].total == FEWEST_ROWS
+    assert found[0].total == 0
     assert all(np.isfinite(each.estimate.weights).all() for each in found)
 
 
@@ -249,7 +249,7 @@ def test_totals_that_are_negative_throughout():
     plan = plan_of(Level("STATE", A), Level("PLACE", A))
     for settings in (Settings(), Settings(smooth=False), Settings(mixture=0.5)):
         found = list(Descent(filled(plan, lambda q, g, c: -50 + 7 * c), PUBLIC, settings).estimates())
-        assert [each.total for each in found] == [FEWEST_ROWS] * 4
+        assert [each.total for each in found] == [0] * 4
         assert all(each.estimate.weights.sum() == pytest.approx(1.0) for each in found)
 
 
@@ -371,8 +371,7 @@ def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
     same = GroupPriors(public, plan, 0, Settings()).same
     assert same.tolist() == [True, False, False, False]
     spreads = np.stack([each.spread for each in found])  # [groups, blocks, (a, w, shared)]
-    assert (spreads[same, :, 0] == 0).all()
-    assert (spreads[~same, :, 0] > 0).all()
+    assert (spreads[same, :, 0] < 0.3 * spreads[~same, :, 0].min()).all()  # a place changes less than places differ
     assert (spreads[1:] == spreads[1]).all()
     assert (
         Descent(release_of(plan, rows_of(1), 2), public, Settings(smooth=False)).estimates().__next__().spread is None

@@ -116,7 +116,7 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     listed = Groups.of({"STATE": [39, 17], "PUMA": ["a", "b"]})
     for by in (["STATE"], ["STATE", "PUMA"]):
         one, other = (SameGroups.of(each, listed.level(by)) for each in (again, public))
-        assert np.array_equal(one.key, other.key)
+        assert np.array_equal(one.keys, other.keys)
         assert np.array_equal(one.of_group, other.of_group)
 
 

@@ -1,5 +1,6 @@
 """Rehearsals: who plays whom, that nothing else than public rows is used, and that errors are what they claim to be."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -135,8 +136,39 @@ def test_halves_of_the_groups_play_where_there_is_one_state(data, public):
 
 def test_without_levels_single_public_groups_play_the_whole_table(public):
     rehearsal = Rehearsal.of(public, None, [])
+    assert len(rehearsal.folds) == 2  # the states, which are larger than places
+    for fold in rehearsal.folds:
+        assert len(fold.groups) == 1
+        assert (fold.group == 0).all()
+        assert fold.rows.tolist() == [len(public)]
+        assert fold.noise == pytest.approx(len(fold.group) / len(public))  # as much of a share as in earnest
+        assert fold.shrink == 1
+
+
+def test_years_take_turns_where_the_public_table_has_several_of_the_same_places(data):
+    public = Public.of(data.schema, data.public, [*LEVELS, "YEAR"])
+    rehearsal = Rehearsal.of(public, listed(data.public), LEVELS)
+    assert rehearsal.kind == "other years"
     assert len(rehearsal.folds) == 4
-    assert all(len(fold.groups) == 1 and (fold.group == 0).all() for fold in rehearsal.folds)
+    for fold in rehearsal.folds:
+        assert fold.own.found.all()
+        assert len(fold.public) + len(fold.group) == len(public)
+        assert fold.noise == pytest.approx(len(fold.group) / fold.rows.sum())
+
+
+def test_a_few_known_places_do_not_make_it_last_years_table(data, public):
+    elsewhere, here = listed(data.groups), listed(data.public)
+    both = pa.concat_tables([elsewhere, here.slice(0, 1)])
+    assert Rehearsal.of(public, both, LEVELS).kind == "other groups"
+
+
+def test_played_rows_stand_for_as_many_people_as_their_weights_say(data):
+    old = np.asarray(data.public["AGE"].to_numpy()) >= 50
+    table = data.public.append_column("W", pa.array(np.where(old, 9.0, 1.0)))
+    public = Public.of(data.schema, table, LEVELS, weight="W")
+    fold = Rehearsal.of(public, listed(data.groups), LEVELS).folds[0]
+    share = np.mean(fold.codes["AGE"] >= data.schema["AGE"].edges.index(50) + 1)
+    assert share > 1.5 * old.mean()
 
 
 def test_without_public_groups_rows_are_dealt_out(data):
@@ -264,3 +296,20 @@ def test_risk_enters_the_error(data, public):
     risk = with_bias.risk(plan)
     assert 0.1 < risk <= 1
     assert with_bias.errors(plan) == pytest.approx((1 - risk) * without.errors(plan) + 2 * risk)
+
+
+def test_errors_of_halves_are_scaled_back(data, same_places):
+    """The prior's error in a fold is that of half as many rows on either side, and sqrt(2) too large."""
+    fold = same_places.folds[0]
+    chosen = fold.group == 0
+    truth = Prior(
+        fold.public.prior.schema, {name: code[chosen] for name, code in fold.codes.items()}, np.ones(chosen.sum())
+    )
+    mine = fold.own.rows(fold.public, 0)
+    own = Prior(truth.schema, {name: code[mine] for name, code in fold.public.prior.codes.items()}, np.ones(mine.sum()))
+    found = joint_errors(truth, own, same_places.pairs).mean()
+    assert same_places.prior_errors(0)[0] == pytest.approx(found / 2**0.5)
+    plan = plan_of(data, 10**6, data.schema.coded, groups=listed(data.public))
+    exact = same_places.errors(plan, Settings(n0=1e-3))[0]
+    other = Rehearsal("same groups", [replace(fold, shrink=1.0)], same_places.pairs).errors(plan, Settings(n0=1e-3))[0]
+    assert exact == pytest.approx(other / 2**0.5)

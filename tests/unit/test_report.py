@@ -6,6 +6,7 @@ import json
 import math
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -33,12 +34,12 @@ from prade import (
 from prade.evaluate import chosen_pairs, joint_errors
 from prade.measure import measure
 from prade.parts import Marginal
-from prade.report import NOT_PRIVATE, REPORT, json_in_html, write_report
+from prade.report import REPORT, json_in_html, report_place, write_report
 from prade.report_data import LARGEST_PAIR, data_of, rounded
 from prade.report_facts import PublicPriors, facts_of
 from prade.report_map import outlines, simple
-from prade.report_promise import meaning, once_in_twenty, promise_of
-from prade.report_truth import coded_rows, truth_of
+from prade.report_promise import COVERAGE, meaning, once_in_twenty, promise_of
+from prade.report_truth import coded_rows, true_rows, truth_of
 from prade.synthesize import synthesize
 from prade.tables import read_table, write_table
 
@@ -260,6 +261,53 @@ def test_the_priors_distance_is_of_the_same_pairs(estimates, release, folder, dr
         assert found.prior[g] == pytest.approx(joint_errors(true.take(np.flatnonzero(group == g)), prior, pairs).mean())
 
 
+def test_the_truth_may_be_several_files(release, folder, tmp_path):
+    """Each is read by itself, as text or as numbers: a glob gives what one file gives."""
+    whole = read_table(folder / "private.parquet")
+    write_table(whole.slice(0, 250), tmp_path / "part-1.csv")
+    write_table(whole.slice(250), tmp_path / "part-2.parquet")
+    coded, number = true_rows(release.plan, folder / "private.parquet")
+    for given in (f"{tmp_path}/part-*", [tmp_path / "part-1.csv", f"{tmp_path}/part-[2]*"]):
+        again, group = true_rows(release.plan, given)
+        assert (group == number).all()
+        assert all((again.codes[name] == coded.codes[name]).all() for name in SCHEMA.coded)
+    assert len(true_rows(release.plan, whole)[1]) == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "duckdb://people.db/secret",
+            r"from files only, and duckdb://\.\.\. is an address: give a parquet or CSV file",
+        ),
+        ("no-such-*.parquet", r"no file fits no-such-\*\.parquet"),
+        ("no-such.parquet", r"there is no file no-such\.parquet"),
+    ],
+)
+def test_a_truth_that_cannot_be_read_is_said(release, given, message):
+    with pytest.raises(DataError, match=message) as caught:
+        true_rows(release.plan, given)
+    assert "secret" not in str(caught.value)
+
+
+def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
+    """By group and together, of one column and of two; rows in no group of the release do not count."""
+    truth = truth_of(estimates, pa.concat_tables([read_table(folder / "private.parquet"), people(5, [77])]), *drawn)
+    facts = facts_of(estimates, *drawn, truth=truth.rows)
+    rows = read_table(folder / "private.parquet").to_pylist()
+    mine = [row["SEX"] == 2 for row in rows if (row["STATE"], row["PLACE"]) == (1, "q")]
+    at = facts.at(Marginal.of(SCHEMA, ["SEX"]))
+    np.testing.assert_allclose(facts.views[2].shares["truth"][1, at], [1 - np.mean(mine), np.mean(mine)])
+    np.testing.assert_allclose(facts.views[0].shares["truth"][0, at][1], np.mean([row["SEX"] == 2 for row in rows]))
+    young = np.mean([row["AGE"] < 18 and row["SEX"] == 2 for row in rows])
+    assert facts.whole_pair(Marginal.of(SCHEMA, ["AGE", "SEX"]))["truth"][1] == pytest.approx(young)
+    data = data_of(estimates, facts, truth, None)
+    assert data["pairs"]["0,1"][0]["truth"][0][1] == round(young * data["unit"])
+    assert data["truth"]["prior"] == pytest.approx(truth.prior.mean())
+    assert data["truth"]["synthetic"] == pytest.approx(truth.synthetic.mean())
+
+
 def test_a_truth_of_other_places_is_refused(estimates, drawn):
     other = people(5, [77])
     with pytest.raises(DataError, match="no row of the truth is in a group"):
@@ -287,6 +335,14 @@ def test_once_in_twenty_holds_for_whole_numbers():
 )
 def test_every_budget_has_a_meaning(budget, words):
     assert words in meaning(budget)
+
+
+def test_how_sure_is_as_the_documents_say():
+    """The page and the known limitations quote the same benchmark."""
+    page = Path(__file__).parents[2] / "docs" / "known-limitations.md"
+    said = re.search(r"Error bars are a model's(.*?)\n\* ", page.read_text(encoding="utf-8"), re.DOTALL)[1]
+    for low, high in COVERAGE.values():
+        assert f"{low} to {high}" in said
 
 
 def test_the_promise_is_the_releases(release):
@@ -450,14 +506,44 @@ def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
 def test_names_tell_what_may_be_published(release, folder):
     assert write_report(folder / "release") == release.path / REPORT
     private = write_report(release, truth=folder / "private.parquet")
-    assert private == release.path / NOT_PRIVATE
+    assert private == folder / "release-not-private.html"
     text = private.read_text(encoding="utf-8")
     assert "This page is NOT private and must not be published." in text
     assert "<title>NOT PRIVATE" in text
     assert len(data_in(private)["views"][-1]["score"]) == 3
-    with pytest.raises(DataError, match=f"give it another name, such as {NOT_PRIVATE}"):
+    with pytest.raises(DataError, match=r"give it another name, such as release-not-private.html"):
         write_report(release, folder / REPORT, truth=folder / "private.parquet")
     assert not (folder / REPORT).exists()
+
+
+@pytest.mark.parametrize("inside", ["ours.html", "deep/ours.html", "../link/ours.html", "../../{}/release/ours.html"])
+def test_the_truth_stays_out_of_what_is_published(release, folder, tmp_path, inside):
+    """Whichever way the folder is called, and also in a folder within it."""
+    copy = tmp_path / "release"
+    (copy / "deep").mkdir(parents=True)
+    for file in release.path.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "link").symlink_to(copy)
+    before = sorted(copy.rglob("*"))
+    with pytest.raises(DataError, match=r"is a release, which is published; .* write it elsewhere, such as .*-not-pr"):
+        write_report(release, copy / inside.format(tmp_path.name), truth=folder / "private.parquet")
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
+    (tmp_path / "release" / "deep").mkdir(parents=True)
+    beside = tmp_path / "release-not-private.html"
+    for here, called in (("release", "."), ("release/deep", ".."), (".", "release"), (".", "release/")):
+        monkeypatch.chdir(tmp_path / here)
+        assert report_place(called, truth=True).absolute() == beside
+        assert report_place(called) == Path(called) / REPORT
+
+
+def test_a_folder_that_may_not_be_written_is_said_before_the_work(release, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.report.os.access", lambda *_: False)
+    monkeypatch.setattr("prade.report.facts_of", lambda *_, **__: 1 / 0)
+    with pytest.raises(DataError, match="may not be written to; get access to it, or name another file"):
+        write_report(release, tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(
@@ -528,6 +614,10 @@ def test_the_command(release, folder, tmp_path):
     done = call("-o", tmp_path / "ours.html", "--truth", folder / "private.parquet")
     assert done.exit_code == 0, done.output
     assert "do not publish" in done.stderr
+    done = call("--truth", "duckdb://people.db/people")
+    assert (done.exit_code, "files only" in done.stderr) == (1, True)
+    done = call("-o", release.path / "ours.html", "--truth", folder / "private.parquet")
+    assert (done.exit_code, "must not lie in it" in done.stderr) == (1, True)
     assert call("--geojson-key", "x").exit_code == 2
     done = call("--geojson", tmp_path / "none.json")
     assert (done.exit_code, "there is no file" in done.stderr) == (1, True)

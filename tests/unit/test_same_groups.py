@@ -60,12 +60,16 @@ def test_one_public_row_may_be_the_own_of_several_years():
 def test_a_year_that_the_public_table_has_counts():
     rows = public("STATE", "PUMA", "YEAR")
     listed = {"STATE": [39, 39], "PUMA": ["a", "a"], "YEAR": [2019, 2020]}
-    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[3], []]
+    assert owners(rows, listed, ["STATE", "PUMA", "YEAR"]) == [[3], [2, 3]]
+    same = SameGroups.of(rows, Groups.of(listed).level(["STATE", "PUMA", "YEAR"]))
+    np.testing.assert_allclose(same.sums(rows.group_weights), [0.2, 0.4])
+    assert same.times.tolist() == [1, 2]
 
 
 def test_a_column_that_the_public_table_does_not_have_is_new():
     rows = Public.of(SCHEMA, {name: TABLE[name] for name in ("PUMA", "AGE")}, ["PUMA"])
-    assert owners(rows, {"PUMA": ["a", "b"], "YEAR": [1, 2]}, ["PUMA", "YEAR"]) == [[0, 2, 3], [1]]
+    assert owners(rows, {"PUMA": ["a", "b"], "YEAR": [2021, 2022]}, ["PUMA", "YEAR"]) == [[0, 2, 3], [1]]
+    assert owners(rows, {"PUMA": ["a", "b"], "WARD": [1, 2]}, ["PUMA", "WARD"]) == [[], []]
     assert owners(rows, {"STATE": [17, 39], "PUMA": ["a", "b"]}, ["STATE", "PUMA"]) == [[], []]
     nation = {"NATION": ["US", "US"], "PUMA": ["a", "b"]}  # the same for all: it tells nothing apart
     assert owners(rows, nation, ["NATION", "PUMA"]) == [[0, 2, 3], [1]]
@@ -79,6 +83,20 @@ def test_new_states_have_no_own_rows_though_names_within_them_recur():
 def test_new_places_in_a_known_state_are_not_their_state():
     listed = {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "z", "w"]}
     assert owners(public("STATE", "PUMA"), listed, ["STATE", "PUMA"]) == [[], [], [], []]
+    recurring = {"STATE": [17, 17, 39, 39], "PUMA": ["x", "y", "x", "y"]}
+    assert owners(public("STATE", "PUMA"), recurring, ["STATE", "PUMA"]) == [[], [], [], []]
+    assert owners(public("STATE"), recurring, ["STATE", "PUMA"]) == [[], [], [], []]
+
+
+def test_the_order_of_columns_does_not_matter():
+    rows = public("STATE", "PUMA", "YEAR")
+    listed = {"YEAR": [2020, 2020], "STATE": [39, 17], "PUMA": ["a", "b"]}
+    assert owners(rows, listed, ["YEAR", "STATE", "PUMA"]) == [[2, 3], [1]]
+
+
+def test_what_is_alike_on_either_side_tells_nothing():
+    rows = Public.of(SCHEMA, {**TABLE, "NATION": ["US"] * 5}, ["NATION", "PUMA"])
+    assert owners(rows, {"NATION": ["USA", "USA"], "PUMA": ["a", "b"]}, ["NATION", "PUMA"]) == [[0, 2, 3], [1]]
 
 
 @pytest.mark.parametrize("texts", [["17", "17", "39", "39", "39"], ["017", "17.0", "39", "039", " 39"]])

@@ -132,11 +132,13 @@ def test_the_machines_cores_do_not_matter():
     assert np.array_equal(found[0].within, found[1].within)
 
 
-def test_without_between():
+def test_what_is_expected_remains_where_noise_drowns_the_answers():
     cells, sizes, group = world(np.random.default_rng(6))
     spread = Spread.of(cells, sizes, group, 40, seed=0)
-    assert not spread.without_between().between.any()
-    assert spread.without_between().within is spread.within
+    shape = 40, spread.within.shape[0]
+    for expected in (0.03, 0.7):
+        found = Smoother.fit(spread, np.zeros(shape), np.full(40, 500.0), np.full(shape, 1e3), expected)
+        assert found.a == pytest.approx(expected, rel=0.5)
 
 
 # ---------------------------------------------------------------- posterior at its edges

@@ -15,7 +15,7 @@ from prade.estimates import ESTIMATES, Estimates
 from prade.measure import measure
 from prade.public import Public
 from prade.settings import Settings
-from prade.synthesize import estimates_of, sample_groups, synthesize
+from prade.synthesize import _typed, estimates_of, sample_groups, synthesize
 
 SCHEMA = Schema(
     [
@@ -100,15 +100,43 @@ def test_columns_and_types_are_the_public_tables(table):
 
 
 def test_group_columns_that_the_public_table_does_not_hold():
-    """A number that its type has no room for, a text for its numbers, no such column at all: the list's own type."""
+    """A number that its type has no room for, or no such column at all: the list's own type."""
     groups = {"STATE": [100_000, 2], "PLACE": [7, 8]}
     plan = plan_of([Level("STATE", ONES), Level("PLACE", ONES)], groups)
     found = synthesize(release_of(plan), TABLE, threads=1)
     assert found.schema.field("STATE").type == pa.int64()
-    assert found.schema.field("PLACE").type == pa.int64()
     assert set(found["STATE"].to_pylist()) == {100_000, 2}
+    assert set(found["PLACE"].to_pylist()) == {"7", "8"}
     without = synthesize(release_of(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
     assert without.schema.field("STATE").type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("listed", "public", "expected"),
+    [
+        ([6, 17], ["06", "17", "39"], ["06", "17"]),  # as the public table spells them
+        ([6, 36], ["01", "17"], ["06", "36"]),  # it has neither, but it has leading zeros
+        ([6, 36], ["17", "39"], ["6", "36"]),
+        ([6, 36], [" 6", "x"], [" 6", "36"]),
+        (["6", "36"], [6, 17], [6, 36]),
+        (["06", "36"], [6, 17], ["06", "36"]),  # as numbers they would be other groups when measuring
+        ([6, 36], [6.5, 17.0], [6.0, 36.0]),
+        ([1.5, 2.0], [1, 2], [1.5, 2.0]),
+    ],
+)
+def test_group_columns_are_written_as_the_public_table_writes_them(listed, public, expected):
+    column, cells = Column("STATE", "group", values=listed), pa.chunked_array([public])
+    found = _typed(column, pa.array(listed), cells)
+    assert found.to_pylist() == expected
+    assert list(map(type, found.to_pylist())) == list(map(type, expected))
+
+
+def test_the_spelling_reaches_the_synthetic_rows():
+    public = TABLE.set_column(
+        TABLE.column_names.index("STATE"), "STATE", [[f"{n:02}" for n in TABLE["STATE"].to_pylist()]]
+    )
+    found = synthesize(release_of(plan_of()), public, threads=1)
+    assert set(found["STATE"].to_pylist()) == {f"{n:02}" for n in GROUPS["STATE"]}
 
 
 def test_a_group_column_that_follows_from_the_levels_is_there_too():

@@ -10,7 +10,8 @@
     rename    the folder is the release, whole
 
 Whatever breaks off before `reserve` costs nothing. What breaks off after `write` is completed by the next run, from
-the noisy counts that were saved. In between, the budget is spent and the next run says so.
+the noisy counts that were saved. In between, the budget is spent and the next run says so: Ctrl-C and a request to
+terminate are held back there, from `reserve` to `rename`, which takes moments.
 
 Each step is announced to audit hooks as ("prade.step", "measure.<step>"): that is how tests stop it there.
 """
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.errors import DataError, PradeError
+from prade.interrupts import held_back
 from prade.ledger import Entry, Ledger
 from prade.measure.counts import count
 from prade.measure.noise import add_noise
@@ -114,24 +116,21 @@ def measure(
     with staging_folder(place) as staging:
         makers = _try_out(plan, staging, source, threads)
         _step("prepared")
-        entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
-        _step("reserved")
-        failure = ""
-        try:
-            noisy = _draw(plan, counts, threads, told)
-            del counts
-            _step("drawn")
-            _write(staging, plan, noisy, entry, makers)
-            told("writing", 1, 1)
-        except Exception as error:
-            failure = reason(error)
-        if failure:  # raised out here, so that not even the error's context leads back to a count
-            raise DataError(
-                f"the noisy counts could not be written to {staging} ({failure}): entry {entry.id} of data set "
-                f"{plan.dataset!r} is spent. Mend that, then measure with again=True, which spends {plan.budget} once "
-                "more"
-            )
-        return _finish(staging, place, plan, ledger)
+        with held_back():
+            entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
+            _step("reserved")
+            failure: DataError | KeyboardInterrupt | None = None
+            try:
+                noisy = _draw(plan, counts, threads, told)
+                del counts
+                _step("drawn")
+                _write(staging, plan, noisy, entry, makers)
+                told("writing", 1, 1)
+            except (Exception, KeyboardInterrupt) as error:
+                failure = _broken_off(staging, place, plan, entry, error)
+            if failure is not None:  # raised out here, so that not even the error's context leads back to a count
+                raise failure
+            return _finish(staging, place, plan, ledger)
 
 
 # ---------------------------------------------------------------------- before anything is spent
@@ -280,6 +279,20 @@ def _write(
     sync(staging)
     sync(staging.parent)
     _step("sealed")
+
+
+def _broken_off(
+    staging: Path, place: Path, plan: Plan, entry: Entry, error: Exception | KeyboardInterrupt
+) -> DataError | KeyboardInterrupt:
+    """What to say when something breaks off after the reservation; an interrupt that got through stays one."""
+    cause = error if isinstance(error, Exception) else DataError("interrupted")
+    words = (
+        str(_stuck(staging, place, plan, cause))
+        if is_sealed(staging)
+        else f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
+        f"{plan.dataset!r} is spent. Mend that, then measure with again=True, which spends {plan.budget} once more"
+    )
+    return DataError(words) if isinstance(error, Exception) else KeyboardInterrupt(words)
 
 
 def _finish(staging: Path, place: Path, plan: Plan, ledger: Ledger) -> Release:

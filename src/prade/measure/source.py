@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 KINDS = (".parquet", ".csv", ".csv.gz")
+FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite", "file": "database"}
 HELP = (
     'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address with the table\'s '
     'name at its end ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
@@ -60,7 +62,11 @@ class Source:
     def column(self, name: str) -> ir.Value:
         """The cells of one column, or a DataError that names the close matches."""
         if name not in self.table.columns:
-            raise DataError(f"{self.name} has no column {name!r}{closest(name, self.table.columns)}")
+            hint = closest(name, self.table.columns) or "."
+            raise DataError(
+                f"{self.name} has no column {name!r}{hint} Rename or add it, or plan with a schema and a list of "
+                "groups that do without"
+            )
         cells = self.table[name]
         # To Ibis an enumeration is text, but PostgreSQL does not compare it with a text that it does not enumerate.
         return cells + "" if self.engine == "postgres" and cells.type().is_string() else cells
@@ -293,17 +299,24 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
         raise DataError(f"the {scheme} address has no table's name at its end; {HELP}")
     # The address may hold a password: only the scheme and the table are ever named.
     name = f"the {scheme} table {table!r}"
+    if scheme in FILE_ENGINES and not Path(place).is_file():  # to connect would make an empty one
+        raise DataError(f"there is no {FILE_ENGINES[scheme]} file {place}; {HELP}")
     if scheme == "duckdb":
-        if not Path(place).is_file():
-            raise DataError(f"there is no DuckDB file {place}; {HELP}")
         connection, release = _embedded(settings, place, read_only=True)
     else:
         import ibis
 
+        if scheme not in _engines():
+            raise DataError(f"connecting to {name} failed: {scheme}:// is no known kind of address; {HELP}")
         _refuse_settings(settings, name)
         connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
         release = connection.disconnect
     return _source(lambda: _table(connection, table), connection, name, release)
+
+
+def _engines() -> set[str]:
+    """The kinds of addresses that Ibis connects to."""
+    return {each.name for each in entry_points(group="ibis.backends")} | {"postgresql", "file"}
 
 
 def _table(connection: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ function drawBudget() {
   const whole = Math.max(...levels.map((level) => level.asks.reduce((sum, ask) => sum + ask.share, 0)));
   const [bar, row, bottom] = [30, 62, 40];
   const picture = drawing(chart, width, row * levels.length + bottom, "Share of the budget by level and question");
-  const scale = (width - 16) / whole;
+  const scale = (width - 32) / whole; // half of the last label goes beyond its line
   const step = steps(whole, width > 600 ? 10 : 5);
   const floor = row * levels.length + 4;
   for (let at = 0; at <= whole + 1e-9; at += step) {

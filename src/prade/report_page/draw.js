@@ -9,6 +9,7 @@ const SERIES = [
   { key: "noisy", name: "Noisy answers", colour: "#5c5c5c", shape: "cross" },
   { key: "estimate", name: "Estimate, ± 2 standard deviations", short: "Estimate", colour: "#0072b2", shape: "disc" },
   { key: "synthetic", name: "Synthetic rows", colour: "#007a59", shape: "square" },
+  { key: "truth", name: "True rows", colour: "#000000", shape: "line" },
 ];
 const VIRIDIS = ["#fde725", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"];
 const BLUES = ["#ffffff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"];
@@ -43,6 +44,13 @@ function shorten(text, most) {
   return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
+// A text that ends at x and is as long as there is room for; all of it is in its title.
+function endingAt(parent, x, y, room, text, attributes = {}) {
+  const element = make(parent, "text", { x, y, "text-anchor": "end", ...attributes }, text);
+  for (let most = text.length; most > 1 && element.getComputedTextLength() > room; most--) element.textContent = shorten(text, most - 1);
+  make(element, "title", {}, text);
+}
+
 function mix(stops, share) {
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
@@ -56,14 +64,15 @@ function mark(parent, shape, x, y, colour) {
   if (shape === "diamond") return make(parent, "path", { d: `M${x} ${y - 7}l7 7l-7 7l-7 -7z`, ...fill });
   if (shape === "cross") return make(parent, "path", { d: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`, fill: "none", stroke: colour, "stroke-width": 2 });
   if (shape === "square") return make(parent, "rect", { x: x - 6, y: y - 6, width: 12, height: 12, ...fill });
+  if (shape === "line") return make(parent, "path", { d: `M${x} ${y - 9}v18`, fill: "none", stroke: colour, "stroke-width": 3 });
   return make(parent, "circle", { cx: x, cy: y, r: 4.5, fill: colour });
 }
 
-function legendMark(parent, series) {
+function legendMark(parent, series, text = series.name) {
   const entry = make(parent, "span");
   const picture = make(entry, "svg", { width: 16, height: 16, viewBox: "-9 -9 18 18", "aria-hidden": "true" });
   mark(picture, series.shape, 0, 0, series.colour);
-  entry.append(series.name);
+  entry.append(text);
 }
 
 function swatch(parent, colour, text) {
@@ -92,4 +101,27 @@ function whenWidthChanges(element, draw) {
       draw();
     }
   }).observe(element);
+}
+
+// A box that scrolls says that there is more of it, and on which side: a shade, and a line below.
+function framed(box) {
+  const frame = make(null, "div", { class: "frame" });
+  box.replaceWith(frame);
+  const view = make(frame, "div", { class: "shaded" });
+  view.append(box);
+  const line = make(frame, "p", { class: "more", "aria-hidden": "true" });
+  const look = () => {
+    const [down, across] = [box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth];
+    const below = down - box.scrollTop > 4;
+    const right = across - box.scrollLeft > 4;
+    view.classList.toggle("below", below);
+    view.classList.toggle("right", right);
+    line.hidden = down <= 4 && across <= 4;
+    line.textContent = [below ? "↓ scroll for more rows" : "", right ? "→ scroll for more columns" : ""].filter(Boolean).join(" · ") || "end of the table";
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  const sizes = new ResizeObserver(look);
+  sizes.observe(box);
+  sizes.observe(box.firstElementChild || box);
+  look();
 }

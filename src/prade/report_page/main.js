@@ -30,6 +30,7 @@ function showGroup() {
   sureTable(STATE);
   drawMarginals(STATE);
   if (D.map) markOnMap(STATE);
+  if (D.truth) markOnPaper(STATE);
 }
 
 function choose(view, group) {
@@ -69,13 +70,16 @@ function start() {
   window.addEventListener("beforeprint", () => details().forEach((each) => { each.before = each.open; each.open = true; }));
   window.addEventListener("afterprint", () => details().forEach((each) => { each.open = each.before; }));
 
+  document.querySelectorAll(".scroll").forEach(framed);
   drawBudget();
   heatLegend();
   startMarginals();
   if (D.map) startMap();
+  if (D.truth) startPaper();
   chooseLevel(STATE.level);
   showGroup();
   whenWidthChanges($("budget-chart"), drawBudget);
+  if (D.truth) whenWidthChanges($("paper-chart"), () => { drawPaper(); markOnPaper(STATE); });
   whenWidthChanges($("marginal-chart"), () => drawMarginals(STATE));
 }
 

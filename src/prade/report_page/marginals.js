@@ -1,4 +1,4 @@
-// A column, or two, of a group: public table, noisy answers, estimate and synthetic rows side by side.
+// A column, or two, of a group: public table, noisy answers, estimate, synthetic and, if known, true rows side by side.
 
 function startMarginals() {
   D.columns.forEach((column, c) => make($("column"), "option", { value: c }, column.name));
@@ -19,14 +19,19 @@ function drawMarginals(state) {
   else drawPair(state, c, Number($("second").value));
 }
 
+// The shares of a group by one series; null where nobody asked, or where there are no true rows.
+function sharesOf(source, key, group) {
+  const values = source[key] && source[key][group];
+  return values && (key !== "truth" || values.some((value) => value)) ? values.map((value) => value / D.unit) : null;
+}
+
 function drawColumn(state, c) {
   const column = D.columns[c];
   const source = D.views[state.view].columns[c];
-  const of = (key) => (source[key] ? source[key][state.group].map((value) => value / D.unit) : null);
-  const shares = { prior: of("prior"), noisy: of("noisy"), estimate: of("estimate"), synthetic: of("synthetic") };
+  const shares = Object.fromEntries(SERIES.map(({ key }) => [key, sharesOf(source, key, state.group)]));
   const sd = source.sd[state.group].map((value) => value / D.fineUnit);
   const shown = SERIES.filter((series) => shares[series.key]);
-  if (!shares.noisy) $("marginal-note").textContent = "This column was not asked by itself, so there are no noisy answers to show.";
+  $("marginal-note").textContent = [shares.noisy ? "" : "This column was not asked by itself, so there are no noisy answers to show.", tooSure(state)].join(" ");
   shown.forEach((series) => legendMark($("marginal-legend"), series));
 
   const chart = $("marginal-chart");
@@ -35,7 +40,7 @@ function drawColumn(state, c) {
   const all = shown.flatMap((series) => shares[series.key]);
   const high = Math.max(...all, ...shares.estimate.map((share, k) => share + 2 * sd[k]), 0.01);
   const low = Math.min(0, ...all);
-  const scale = (width - left - 24) / (high - low);
+  const scale = (width - left - 32) / (high - low);
   const x = (share) => left + 8 + (share - low) * scale;
   const row = 26;
   const floor = column.labels.length * row + 6;
@@ -50,8 +55,7 @@ function drawColumn(state, c) {
   column.labels.forEach((label, k) => {
     const y = k * row + row / 2 + 3;
     if (k % 2) make(picture, "rect", { x: 0, y: y - row / 2, width, height: row, fill: "#f5f6f7", "fill-opacity": 0.7 });
-    const text = make(picture, "text", { x: left, y: y + 4, "text-anchor": "end" }, shorten(label, Math.floor(left / 7)));
-    make(text, "title", {}, label);
+    endingAt(picture, left, y + 4, left, label);
     const [from, to] = [shares.estimate[k] - 2 * sd[k], shares.estimate[k] + 2 * sd[k]];
     make(picture, "path", { d: `M${x(Math.max(from, low))} ${y}H${x(to)}`, stroke: "#0072b2", "stroke-width": 5, "stroke-opacity": 0.3 });
     for (const series of shown) {
@@ -62,6 +66,7 @@ function drawColumn(state, c) {
   $("marginal-caption").textContent = `${column.name} for ${who}. Noisy answers may be negative; estimates never are.`;
   const figure = (label, values, digits) => ({ label, kind: "num", value: (k) => values[k], show: (k) => percent(values[k], digits) });
   const scroll = make($("marginal-box"), "div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Marginal, table" });
+  framed(scroll);
   sortable(make(scroll, "div"), {
     caption: `${column.name} for ${who}: share of the group's rows`,
     columns: [
@@ -95,9 +100,8 @@ function drawPair(state, a, b) {
   }
   if (found.view !== state.view) note.push(`This pair is kept for all groups together only, and shown for them.`);
   const of = (key) => {
-    if (!found.source[key]) return null;
-    const values = found.source[key][found.group].map((value) => value / D.unit);
-    return values.map((_, cell) => (found.turned ? values[(cell % columns) * rows + Math.floor(cell / columns)] : values[cell]));
+    const values = sharesOf(found.source, key, found.group);
+    return values && values.map((_, cell) => (found.turned ? values[(cell % columns) * rows + Math.floor(cell / columns)] : values[cell]));
   };
   const shares = Object.fromEntries(SERIES.map((series) => [series.key, of(series.key)]));
   if (!shares.noisy) note.push("This pair was not asked by itself, so there are no noisy answers to show.");
@@ -107,6 +111,7 @@ function drawPair(state, a, b) {
     ...SERIES.filter((series) => shares[series.key]).map((series) => ({ name: series.short || series.name, values: shares[series.key] })),
     { name: "Estimate − public table", values: minus(shares.estimate, shares.prior), difference: true },
     { name: "Synthetic rows − estimate", values: minus(shares.synthetic, shares.estimate), difference: true },
+    ...(shares.truth ? [{ name: "Synthetic rows − true rows", values: minus(shares.synthetic, shares.truth), difference: true }] : []),
   ];
   const largest = (difference) => Math.max(1 / D.unit, ...panels.filter((panel) => !!panel.difference === difference).flatMap((panel) => panel.values.map(Math.abs)));
   const tops = { share: largest(false), difference: largest(true) };
@@ -134,8 +139,7 @@ function drawPair(state, a, b) {
     const picture = drawing(home, width, rows * h + bottom, `${panel.name}: ${first.name} with ${second.name} for ${who}; the table below has the numbers`);
     const every = Math.max(1, Math.ceil(11 / w));
     for (let r = 0; r < rows; r++) {
-      const text = make(picture, "text", { x: left - 5, y: r * h + h / 2 + 4, "text-anchor": "end", "font-size": Math.min(11, h) }, shorten(first.labels[r], 13));
-      make(text, "title", {}, first.labels[r]);
+      endingAt(picture, left - 5, r * h + h / 2 + 4, left - 5, first.labels[r], { "font-size": Math.min(11, h) });
       for (let k = 0; k < columns; k++) {
         const value = panel.values[r * columns + k];
         const cell = make(picture, "rect", { x: left + k * w, y: r * h, width: w, height: h, fill: paint(panel, value), stroke: "#d9d9d9", "stroke-width": 0.5 });
@@ -158,6 +162,7 @@ function pairTable(first, second, shares, who) {
   const box = make($("marginal-box"), "details");
   make(box, "summary", {}, `Table of ${first.name} with ${second.name} (${count(cells.length)} combinations that occur)`);
   const scroll = make(box, "div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Two columns, table" });
+  framed(scroll);
   const figure = (label, value, sign = "") => ({ label, kind: "num", value, show: (cell) => `${value(cell) > 0 ? sign : ""}${percent(value(cell))}` });
   sortable(make(scroll, "div"), {
     caption: `${first.name} with ${second.name} for ${who}: share of the rows`,
@@ -167,6 +172,7 @@ function pairTable(first, second, shares, who) {
       ...SERIES.filter((series) => shares[series.key]).map((series) => figure(series.short || series.name, (cell) => shares[series.key][cell])),
       figure("Estimate − public", (cell) => shares.estimate[cell] - shares.prior[cell], "+"),
       figure("Synthetic − estimate", (cell) => shares.synthetic[cell] - shares.estimate[cell], "+"),
+      ...(shares.truth ? [figure("Synthetic − true", (cell) => shares.synthetic[cell] - shares.truth[cell], "+")] : []),
     ],
     rows: cells,
   });

@@ -1,0 +1,375 @@
+"""Ctrl-C at any step: it ends the process soon, costs no budget that bought nothing, and the command can be run again.
+
+What needs a process that dies is run in one of its own, and the signals are sent at events that Python announces to
+audit hooks: at the same place in every run, however busy the machine is.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from prade import Ledger, cli, commands, commands_release, commands_report, demo  # noqa: F401 - enter the commands
+from prade.datasets import census_like
+from prade.errors import DataError
+from prade.interrupts import held_back, second_ends
+from prade.measure import run
+from prade.tables import write_table
+from prade.workers import workers
+
+PATIENCE = 20  # seconds that an interrupted process may take to end, on a busy machine; more where it starts, too
+SECRET = "Atlantis"
+
+# ---------------------------------------------------------------- measure: what is paid for is released
+
+AT_EVERY_STEP = """
+def interrupted(world, number, sent):
+    seen = 0
+    def listen(event, values):
+        nonlocal seen
+        if event == "prade.step":
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), sent)
+    sys.addaudithook(listen)
+    try:
+        world.measure_and_tell()
+    except KeyboardInterrupt:
+        os._exit(130)
+
+steps = released = 0
+sent = signal.Signals[os.environ["SENT"]]
+while True:
+    world = World(f"step-{steps}")
+    code = ended(forked(lambda: interrupted(world, steps + 1, sent)))
+    if code == 0:
+        break
+    assert code == (130 if sent == signal.SIGINT else -sent), code
+    paid = len(world.ledger.entries("people"))
+    assert paid == world.place.exists(), "spent for nothing"
+    released += paid
+    kind = world.recover()
+    assert kind == ("kept" if paid else "free"), kind
+    world.entries(1)
+    assert world.ledger.find("people", PLAN.hash).state == "committed"
+    steps += 1
+print(steps, released)
+"""
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_a_signal_at_any_step_wastes_no_budget(
+    drive: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch, sent: str
+) -> None:
+    monkeypatch.setenv("SENT", sent)
+    steps, released = drive(AT_EVERY_STEP)
+    assert released >= 7  # reserved, drawn, written, sealed, committed, extracted, renamed
+    assert steps - released >= 3  # checked, counted, prepared
+
+
+def small_measurement(folder: Path) -> Callable[[], object]:
+    """A plan that `measure` follows in this process, with the ledger that pays for it."""
+    import pyarrow
+
+    from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
+
+    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    ledger = Ledger(folder / "people.ledger")
+    ledger.open_dataset("people", plan.unit, cap=plan.budget)
+    return lambda: run.measure(plan, pyarrow.table({"AGE": [3, 70]}), folder / "release", ledger)
+
+
+def test_an_interrupt_that_gets_through_says_what_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_draw", interrupt)
+    with pytest.raises(KeyboardInterrupt, match=r"\(interrupted\): entry 1 of data set 'people' is spent"):
+        small_measurement(tmp_path)()
+
+
+def test_an_interrupt_that_gets_through_after_the_seal_says_that_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = small_measurement(tmp_path)
+    step = run._step
+
+    def interrupt(name: str) -> None:
+        if name == "sealed":
+            raise KeyboardInterrupt
+        step(name)
+
+    with monkeypatch.context() as context:
+        context.setattr(run, "_step", interrupt)
+        with pytest.raises(KeyboardInterrupt, match="measure again, which spends nothing"):
+            measure()
+    measure()
+    assert [entry.state for entry in Ledger(tmp_path / "people.ledger").entries("people")] == ["committed"]
+
+
+# ---------------------------------------------------------------- holding back
+
+
+def test_handlers_are_as_they_were() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), held_back():
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(DataError), held_back():
+        raise DataError("full")
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_an_error_is_heard_rather_than_the_signal() -> None:
+    def fail() -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise DataError("entry 1 is spent")
+
+    with pytest.raises(DataError, match="is spent"), held_back():
+        fail()
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with held_back():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_holds_nothing_back() -> None:
+    seen = []
+
+    def work() -> None:
+        with held_back(), second_ends():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+# ---------------------------------------------------------------- threads
+
+
+def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
+    begun: list[int] = []
+    go_on = threading.Event()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        go_on.wait(PATIENCE)
+
+    def interrupted() -> None:
+        with workers(1) as pool:
+            for number in range(9):
+                pool.submit(work, number)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not go_on.is_set()  # it was not waited for
+    go_on.set()
+    assert begun in ([], [0])
+
+
+# ---------------------------------------------------------------- the command line, in a process of its own
+
+
+def start(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int, str, str]:
+    """How a process ends, which it must do soon."""
+    try:
+        said, complained = process.communicate(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        pytest.fail("it does not end")
+    return process.returncode, said, complained
+
+
+HANGING = """
+import threading, time
+from prade import cli
+from prade.levels import several
+
+def wait(number):
+    print("ready", flush=True)
+    threading.Event().wait()
+
+@cli.prade.command()
+def threads():
+    list(several(wait, 1, 2))
+
+@cli.prade.command()
+def unwinding():
+    try:
+        print("ready", flush=True)
+        time.sleep(600)
+    finally:
+        print("ready", flush=True)
+        threading.Event().wait()
+
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("command", "signals"), [("threads", 1), ("unwinding", 2)])
+def test_what_would_wait_for_ever_ends(command: str, signals: int) -> None:
+    """Threads that never end need one Ctrl-C, a clean-up that never ends needs another one."""
+    process = start(HANGING, command)
+    assert process.stdout is not None
+    for _ in range(signals):
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+    code, _, complained = end(process)
+    assert code == 130
+    assert "Traceback" not in complained
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("release")
+    data = census_like(persons=1_500, places_per_state=3, years=(2023, 2024), seed=3)
+    write_table(data.public, folder / "public.parquet")
+    write_table(data.private, folder / "private.parquet")
+    write_table(data.groups.group_by(["STATE", "PLACE"]).aggregate([]), folder / "places.csv")
+    data.schema.save(folder / "schema.toml")
+    given = ["--schema", "schema.toml", "--public", "public.parquet", "--groups", "places.csv"]
+    given = [str(folder / each) if "." in each else each for each in given]
+    plan = ["plan", *given, "--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "-o", str(folder / "plan.toml")]
+    measure = ["measure", str(folder / "plan.toml"), str(folder / "private.parquet"), "-o", str(folder / "release")]
+    for command in (plan, measure):
+        done = CliRunner().invoke(cli.prade, command)
+        assert done.exit_code == 0, done.output
+    return folder / "release"
+
+
+SENT_AT = """
+import os, signal, sys, threading
+
+moment, delay = sys.argv[1], float(sys.argv[2])
+del sys.argv[1:3]
+timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+timer.daemon = True
+come = []
+
+def now():
+    if not come:
+        come.append(moment)
+        timer.start() if delay else os.kill(os.getpid(), signal.SIGINT)
+
+def listen(event, values):
+    if event == "import" and values[0] == moment:
+        now()
+
+def started(thread):
+    start(thread)
+    if thread.name.startswith(moment):
+        now()
+
+start, threading.Thread.start = threading.Thread.start, started
+sys.addaudithook(listen)
+from prade.__main__ import main
+try:
+    main()
+finally:
+    timer.cancel()
+    if not come:
+        sys.exit("that moment never came")
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "prade.commands", "numba"])
+def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
+    code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
+    assert (code, said) == (130, "")
+    assert complained.startswith("prade: interrupted; ")
+    assert complained.count("\n") == 1
+
+
+def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: Path) -> None:
+    """When the first thread has started, and later; the last one may come too late."""
+    for delay in ("0", "0.1", "0.5"):
+        place = str(shutil.copytree(release, release.with_name(f"release-{delay}")))  # without estimates that are kept
+        code, _, complained = end(start(SENT_AT, "prade-groups", delay, "estimate", place), 3 * PATIENCE)
+        assert code in ((130,) if delay == "0" else (0, 130)), complained
+        assert "Traceback" not in complained
+        code, said, complained = end(start("from prade.cli import main; main()", "estimate", place), 6 * PATIENCE)
+        assert code == 0, complained
+        assert "converged" in said
+
+
+# ---------------------------------------------------------------- what was not foreseen
+
+
+def unforeseen(command: str, *, interrupted: bool = False) -> Result:
+    """What a command called so says when something fails that nobody thought of."""
+    group = cli.Stages("prade")
+
+    @group.command(command)
+    def fail() -> None:
+        try:
+            if interrupted:
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            pass  # as a database does, which makes another error of it
+        raise RuntimeError(SECRET)
+
+    with second_ends():
+        return CliRunner().invoke(group, [command])
+
+
+@pytest.mark.parametrize("command", ["measure", "synthesize", "score", "report", "demo", "plan"])
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_unforeseen_error_is_one_line_and_quotes_nothing_private(
+    monkeypatch: pytest.MonkeyPatch, command: str, debug: bool
+) -> None:
+    monkeypatch.setenv(cli.DEBUG, "1") if debug else monkeypatch.delenv(cli.DEBUG, raising=False)
+    done = unforeseen(command)
+    assert done.exit_code == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("prade: RuntimeError")
+    assert (SECRET in done.output) == (command == "plan")  # which reads public tables only
+    assert (f'File "{__file__}"' in done.stderr) == debug
+    assert debug or done.stderr.count("\n") == 1
+
+
+def test_every_command_is_known_to_read_private_rows_or_not() -> None:
+    private = {"measure", "synthesize", "score", "report", "demo"}
+    assert set(cli.prade.commands) == private | set(cli.PUBLIC_ONLY)
+
+
+def test_an_error_that_a_library_makes_of_an_interrupt_is_an_interruption() -> None:
+    done = unforeseen("measure", interrupted=True)
+    assert done.exit_code == 130
+    assert "run the command again" in done.stderr
+
+
+def test_usage_is_explained_as_ever() -> None:
+    code, said, complained = end(start("from prade.__main__ import main; main()", "plam"))
+    assert (code, said) == (2, "")
+    assert "No such command 'plam'" in complained
+
+
+def test_nobody_is_left_listening() -> None:
+    """After the command line has been called from Python, Ctrl-C is what it was."""
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code in (None, 0)
+    assert signal.getsignal(signal.SIGINT) is before
