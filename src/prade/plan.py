@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from prade.measurement import Law
 
 TOTAL = "number of rows"
+CLEARLY = 2  # standard errors
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ class Expected:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether the private data are expected to improve on the prior by more than the spread."""
-        return self.prior - self.error > self.spread
+        """Whether the private data are clearly expected to improve on the prior: by two standard errors."""
+        return self.prior - self.error > CLEARLY * self.spread
 
     @property
     def harmful(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from prade.estimators.solvers import Solver, State, Tolerance, climb, state_at
 from prade.layout import Layout
 from prade.measurement import Measurement
 from prade.prior import Prior
+from prade.workers import workers
 from prade.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -231,7 +232,7 @@ def fit_many(
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(groups)
-    with ThreadPoolExecutor(threads, thread_name_prefix="prade-groups") as pool:
+    with workers(threads) as pool:
 
         def submit(group: tuple[Sequence[Measurement], float]) -> Future[Estimate]:
             return pool.submit(estimator.fit, prior, group[0], group[1], layout=layout)
