@@ -140,7 +140,7 @@ def facts_of(
 
     for g, made in enumerate(estimates.map(task, threads)):
         for name, (each, cells) in made.items():
-            weights[name] += estimates.totals[g] * each
+            weights[name] += max(estimates.totals[g], 1e-9) * each  # all may be estimated to be empty
             found[name].append(cells)
         if progress is not None:
             progress("looking at groups", g + 1, len(estimates.totals))

@@ -31,6 +31,7 @@ from prade import (
     commands_report,
     score,
 )
+from prade.estimates import Estimates
 from prade.evaluate import chosen_pairs, joint_errors
 from prade.measure import measure
 from prade.parts import Marginal
@@ -40,7 +41,7 @@ from prade.report_facts import PublicPriors, facts_of
 from prade.report_map import outlines, simple
 from prade.report_promise import COVERAGE, meaning, once_in_twenty, promise_of
 from prade.report_truth import coded_rows, true_rows, truth_of
-from prade.synthesize import synthesize
+from prade.synthesize import sample_groups, synthesize
 from prade.tables import read_table, write_table
 
 assert commands_report.report.name == "report"  # its import enters the command
@@ -624,3 +625,15 @@ def test_the_command(release, folder, tmp_path):
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
     assert call("-h").exit_code == 0
+
+
+def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
+    """At tiny budgets noisy numbers of rows may all be below 0."""
+    for emptied in (slice(0, 1), slice(None)):
+        noisy = tuple(tuple(c.copy() for c in part) for part in release.noisy)
+        for counts in (c for part in noisy for c in part):
+            counts[emptied] = -500
+        estimates = Estimates.of(Release(release.path, release.plan, noisy), release.estimates().public)
+        coded, group = sample_groups(estimates, 0)
+        data = data_of(estimates, facts_of(estimates, coded, group), None, None)
+        assert np.isfinite(np.concatenate([np.ravel(c["sd"]) for v in data["views"] for c in v["columns"]])).all()
