@@ -257,8 +257,7 @@ def test_noisy_totals_below_one_give_no_row():
     found = synthesize(Release(Path("nowhere"), release.plan, emptied), TABLE, threads=1)
     places = list(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert places.count((1, "q")) == 0
-    assert min(places.count(group) for group in set(places)) == 1
-    assert len(set(places)) == 5
+    assert len(set(places)) == 4
 
 
 def test_weights_of_public_rows_count():
