@@ -14,15 +14,14 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
 from prade import __version__
-from prade.errors import BudgetError, DataError, PradeError
+from prade.errors import BudgetError, PradeError
 from prade.interrupts import INTERRUPTED, interrupted, second_ends
 
 WRONG, TOO_MUCH = 1, 3
@@ -121,43 +120,6 @@ def remark(text: str) -> None:
 def result(value: Any, words: str, as_json: bool) -> None:
     """The outcome, for a person or for a script."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
-
-
-def need_folder(path: str) -> None:
-    """Complain before the work, not after it, when its result could not be written to `path`."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise DataError(f"there is no folder {folder} that can be written to; make it first")
-
-
-def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of cells below their names, numbers to the right.
-
-    >>> print(text_table([{"STATE": 17, "share": 0.25}, {"STATE": 39, "share": 1.0}]))
-    STATE   share
-       17  0.2500
-       39  1.0000
-    """
-    if not rows:
-        return "nothing"
-    names = list(rows[0])
-    cells = [[_cell(row[name]) for name in names] for row in rows]
-    widths = [max(len(each) for each in column) for column in zip(names, *cells, strict=True)]
-    right = [all(isinstance(row[name], (int, float)) for row in rows) for name in names]
-    lines = [
-        "  ".join(
-            text.rjust(width) if number else text.ljust(width)
-            for text, width, number in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in [names, *cells]
-    ]
-    return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
-    return str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
