@@ -29,14 +29,6 @@ PATIENCE = 20  # seconds that an interrupted process may take to end, on a busy 
 SECRET = "Atlantis"
 
 
-@pytest.fixture(autouse=True)
-def interruptible():
-    """As in a terminal: what runs in a shell's background, and all that it starts, ignores Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 # ---------------------------------------------------------------- measure: what is paid for is released
 
 AT_EVERY_STEP = """

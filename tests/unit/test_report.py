@@ -624,7 +624,7 @@ def test_the_command(release, folder, tmp_path):
     assert (done.exit_code, "there is no file" in done.stderr) == (1, True)
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
-    assert call("-h").exit_code == 0
+    assert call("--help").exit_code == 0
 
 
 def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
