@@ -1,20 +1,25 @@
 """prade beside other systems: error, time and memory on the same data, for the same epsilon, by the same score.
 
-Each run has a process, a time limit and a memory limit of its own. What is done is kept in benchmarks/out, failures
-too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is raised.
+Each run has a process, one core, a time limit and a memory limit of its own. What is done is kept in benchmarks/out,
+failures too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is
+raised.
 docs/comparison.md is written when all systems have been run on all main jobs; else the tables are printed only.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from common import OUT, need_data
-from compare_box import Kept, Limits, boxed
+from compare_box import STOP, Kept, Limits, boxed
 from compare_jobs import JOBS
 from compare_list import NOTHING, SYSTEMS
 from compare_page import Results, tables, write_page
@@ -24,22 +29,43 @@ RUN = Path(__file__).resolve().parent / "compare_run.py"
 EPSILONS = ("0.1", "1", "10")
 MAIN = ("acs", "nist", "adult")
 
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
 
 def command(*given: object) -> list[str]:
     """One run, in another process of this interpreter."""
     return [sys.executable, "-W", "ignore", str(RUN), *map(str, given)]
 
 
-def seeds(kept: Kept, job: str, system: str, epsilon: str, most: int, limits: Limits) -> list[dict[str, Any]]:
+def across(
+    kept: Kept, job: str, system: str, epsilons: Sequence[str], most: int, limits: Limits, core: int | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs of a system at all epsilons, the smallest first; what was not done in time is not tried at larger ones."""
+    if SYSTEMS[system].promise == NOTHING:
+        return dict.fromkeys(epsilons, seeds(kept, job, system, "-", 1, limits, core))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for epsilon in sorted(epsilons, key=float):
+        late = next((each for each, runs in found.items() if "not done" in runs[0].get("failed", "")), None)
+        if late and kept.get(f"{job} {system} {epsilon} 0", SYSTEMS[system].stamp, limits) is None:
+            found[epsilon] = [{"failed": f"not tried: eps {late} took too long", "seconds": 0.0, "GiB": 0.0}]
+        else:
+            found[epsilon] = seeds(kept, job, system, epsilon, most, limits, core)
+    return found
+
+
+def seeds(
+    kept: Kept, job: str, system: str, epsilon: str, most: int, limits: Limits, core: int | None
+) -> list[dict[str, Any]]:
     """Runs with up to `most` seeds: as long as all of them together stay within the time of one."""
     found: list[dict[str, Any]] = []
-    for seed in range(1 if SYSTEMS[system].promise == NOTHING else most):
+    for seed in range(most):
         if found and ("failed" in found[0] or wall(found) * (1 + 1 / len(found)) > limits.seconds):
             break
         key = f"{job} {system} {epsilon} {seed}"
         known = kept.get(key, SYSTEMS[system].stamp, limits) is not None
         started = command(job, system, epsilon, seed, limits.seconds)
-        found.append(kept.run(key, SYSTEMS[system].stamp, started, limits))
+        found.append(kept.run(key, SYSTEMS[system].stamp, started, limits, core))
         if not known:
             print(f"{key}: {told(found[-1])}", file=sys.stderr, flush=True)
     return found
@@ -58,21 +84,53 @@ def told(result: dict[str, Any]) -> str:
     return f"error {sum(errors) / len(errors):.4f} of {len(errors)}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB"
 
 
+def on_cores(run: Callable[[Task, int | None], Result], tasks: Iterable[Task], at_once: int) -> list[Result]:
+    """`run(task, core)` of all tasks, so many at once, each with a core of its own where the system can do that."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None] * at_once
+    free: SimpleQueue[int | None] = SimpleQueue()
+    for core in cores[:at_once]:
+        free.put(core)
+
+    def with_core(task: Task) -> Result:
+        core = free.get()
+        try:
+            return run(task, core)
+        finally:
+            free.put(core)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            return list(pool.map(with_core, tasks))
+        except BaseException:
+            STOP.set()
+            raise
+
+
 def compared(
-    kept: Kept, jobs: Sequence[str], names: Sequence[str], epsilons: Sequence[str], most: int, limits: Limits
+    kept: Kept,
+    jobs: Sequence[str],
+    names: Sequence[str],
+    epsilons: Sequence[str],
+    most: int,
+    limits: Limits,
+    at_once: int,
 ) -> Results:
-    """All runs, the quick systems first."""
-    results: Results = {}
-    for job in jobs:
-        for epsilon in epsilons:
-            if any(SYSTEMS[name].planned for name in names):
-                made = boxed(command(job, "plan", epsilon, 0, limits.seconds), Limits(3600.0, limits.gib))
-                if "failed" in made:
-                    print(f"{job}: no plan at epsilon {epsilon}: {made['failed']}", file=sys.stderr)
-            for name in names:
-                at = "-" if SYSTEMS[name].promise == NOTHING else epsilon
-                results[job, name, epsilon] = seeds(kept, job, name, at, most, limits)
-    return results
+    """All runs; the plans first, for which there is all the time they need."""
+
+    def plan(task: tuple[str, str], core: int | None) -> None:
+        job, epsilon = task
+        made = boxed(command(job, "plan", epsilon, 0, limits.seconds), Limits(3600.0, limits.gib), core)
+        if "failed" in made:
+            print(f"{job}: no plan at epsilon {epsilon}: {made['failed']}", file=sys.stderr)
+
+    def run(task: tuple[str, str], core: int | None) -> dict[str, list[dict[str, Any]]]:
+        return across(kept, *task, epsilons, most, limits, core)
+
+    if any(SYSTEMS[name].planned for name in names):
+        on_cores(plan, [(job, epsilon) for job in jobs for epsilon in epsilons], at_once)
+    tasks = [(job, name) for job in jobs for name in names]
+    found = dict(zip(tasks, on_cores(run, tasks, at_once), strict=True))
+    return {(*task, epsilon): found[task][epsilon] for task in tasks for epsilon in epsilons}
 
 
 def main() -> None:
@@ -83,6 +141,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
     parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
     parser.add_argument("--again", action="store_true", help="try again what failed")
     options = parser.parse_args()
     jobs = options.jobs or list(MAIN)
@@ -97,7 +156,11 @@ def main() -> None:
         )
     limits = Limits(60 * options.minutes, options.gib)
     kept = Kept(OUT / "compare.jsonl", options.again)
-    results = compared(kept, jobs, options.systems, options.epsilons, options.seeds, limits)
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    try:
+        results = compared(kept, jobs, options.systems, options.epsilons, options.seeds, limits, options.at_once)
+    except KeyboardInterrupt:
+        sys.exit("Stopped. What is done is kept: the same command goes on from here.")
     print(tables(results, limits))
     if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
         write_page({key: found for key, found in results.items() if key[0] in MAIN}, limits)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 
 POLL = 0.25  # seconds between two looks at the memory
 GIB = 2**30
+STOP = threading.Event()  # set: all boxes end at once, and nothing of them is kept
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,11 @@ class Limits:
     gib: float = 12.0
 
 
-def boxed(command: Sequence[str], limits: Limits) -> dict[str, Any]:
+def boxed(command: Sequence[str], limits: Limits, core: int | None = None) -> dict[str, Any]:
     """Run a command that writes its result as JSON to the file named by its last argument, which is added here.
 
     The result; or {"failed": why} with the seconds and the memory that it had taken. The memory is that of the command
-    and everything that it started.
+    and everything that it started, and so is the processor's `core` that they may use, where one is named.
     """
     with tempfile.TemporaryDirectory() as folder:
         result, told = Path(folder) / "result.json", Path(folder) / "stderr"
@@ -40,8 +42,12 @@ def boxed(command: Sequence[str], limits: Limits) -> dict[str, Any]:
             process = subprocess.Popen(
                 [*command, str(result)], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
             )
+            if core is not None:
+                os.sched_setaffinity(process.pid, {core})
             why, peak = _watched(process, began, limits)
         taken = {"seconds": time.perf_counter() - began, "GiB": peak}
+        if STOP.is_set():
+            raise KeyboardInterrupt
         if why is None and process.returncode:
             why = _last_words(told, process.returncode)
         if why is not None:
@@ -54,7 +60,7 @@ def _watched(process: subprocess.Popen[bytes], began: float, limits: Limits) -> 
     """Wait for the end, or make one when a limit is passed; why, and the largest memory that was seen."""
     peak, why = 0.0, None
     try:
-        while why is None:
+        while why is None and not STOP.is_set():
             try:
                 process.wait(POLL)
                 break
@@ -103,6 +109,7 @@ class Kept:
 
     def __init__(self, file: Path, again: bool = False) -> None:
         self.file = file
+        self.writing = threading.Lock()
         self.found: dict[tuple[str, str], dict[str, Any]] = {}
         if file.exists():
             for line in file.read_text().splitlines():
@@ -120,14 +127,16 @@ class Kept:
                 return None
         return result
 
-    def run(self, key: str, stamp: str, command: Sequence[str], limits: Limits) -> dict[str, Any]:
+    def run(
+        self, key: str, stamp: str, command: Sequence[str], limits: Limits, core: int | None = None
+    ) -> dict[str, Any]:
         """The kept result, or that of the command."""
         result = self.get(key, stamp, limits)
         if result is None:
-            began = boxed(command, limits)
-            result = {"key": key, "stamp": stamp, "limits": [limits.seconds, limits.gib], **began}
+            made = boxed(command, limits, core)
+            result = {"key": key, "stamp": stamp, "limits": [limits.seconds, limits.gib], **made}
             self.found[key, stamp] = result
             self.file.parent.mkdir(exist_ok=True)
-            with open(self.file, "a") as end:
+            with self.writing, open(self.file, "a") as end:
                 end.write(json.dumps(result) + "\n")
         return result

@@ -36,7 +36,8 @@ class System:
         if self.peer is None:
             return f"{code()} {_hash('compare_systems.py', 'compare_peers.py')}"
         package, _ = self.peer
-        return _hash(f"peers/{package}.txt", f"peers/{package}_peer.py", json.dumps(peers.PEERS[self.peer]))
+        files = f"peers/{package}.txt", f"peers/{package}_peer.py", "peers/peer_script.py"
+        return _hash(*files, json.dumps(peers.PEERS[self.peer]))
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
@@ -156,13 +157,28 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+@contextmanager
+def panels(results: Results, against: str) -> Iterator[list[tuple[Any, str, str, Sequence[str]]]]:
+    """A panel a job, to be filled: (axes, job, system, epsilons) of all; then docs/comparison-AGAINST.svg is made."""
+    jobs = jobs_of(results)
+    figure, row = plt.subplots(1, len(jobs), figsize=(4.2 * len(jobs), 4.6), layout="constrained", squeeze=False)
+    every = []
+    for axes, job in zip(row[0], jobs, strict=True):
+        names, epsilons, _ = lines_of(results, job)
+        every += [(axes, job, name, epsilons) for name in names]
+    yield every
+    for axes, job in zip(row[0], jobs, strict=True):
+        axes.set(xscale="log", yscale="log", xlabel=against, title=job)
+    row[0][0].set_ylabel("error")
+    _legend(figure, row[0])
+    figure.savefig(ROOT / "docs" / f"comparison-{against}.svg", metadata={"Date": None})
+
+
 def plot_epsilon(results: Results) -> None:
     """docs/comparison-epsilon.svg: error against epsilon."""
-    jobs, look = jobs_of(results), looks(list(SYSTEMS))
-    figure, panels = plt.subplots(1, len(jobs), figsize=(4.2 * len(jobs), 4.6), layout="constrained", squeeze=False)
-    for axes, job in zip(panels[0], jobs, strict=True):
-        names, epsilons, _ = lines_of(results, job)
-        for name in names:
+    look = looks(list(SYSTEMS))
+    with panels(results, "epsilon") as every:
+        for axes, job, name, epsilons in every:
             points = [
                 (float(epsilon), mean_error(good(results[job, name, epsilon])))
                 for epsilon in epsilons
@@ -170,19 +186,13 @@ def plot_epsilon(results: Results) -> None:
             ]
             if points:
                 axes.plot(*zip(*points, strict=True), label=SYSTEMS[name].title, **look[name])
-        axes.set(xscale="log", yscale="log", xlabel="epsilon", title=job)
-    panels[0][0].set_ylabel("error")
-    _legend(figure, panels[0])
-    figure.savefig(ROOT / "docs" / "comparison-epsilon.svg", metadata={"Date": None})
 
 
 def plot_time(results: Results) -> None:
-    """docs/comparison-time.svg: error against seconds, a point an epsilon, larger for larger ones."""
-    jobs, look = jobs_of(results), looks(list(SYSTEMS))
-    figure, panels = plt.subplots(1, len(jobs), figsize=(4.2 * len(jobs), 4.6), layout="constrained", squeeze=False)
-    for axes, job in zip(panels[0], jobs, strict=True):
-        names, epsilons, _ = lines_of(results, job)
-        for name in names:
+    """docs/comparison-seconds.svg: error against seconds, a point an epsilon, larger for larger ones."""
+    look = looks(list(SYSTEMS))
+    with panels(results, "seconds") as every:
+        for axes, job, name, epsilons in every:
             runs = [results[job, name, epsilon] for epsilon in epsilons if SYSTEMS[name].promise != NOTHING]
             points = [
                 (
@@ -197,10 +207,6 @@ def plot_time(results: Results) -> None:
                 x, y, size = zip(*points, strict=True)
                 style = {key: value for key, value in look[name].items() if key != "linewidth"}
                 axes.scatter(x, y, s=size, label=SYSTEMS[name].title, **style)
-        axes.set(xscale="log", yscale="log", xlabel="seconds", title=job)
-    panels[0][0].set_ylabel("error")
-    _legend(figure, panels[0])
-    figure.savefig(ROOT / "docs" / "comparison-time.svg", metadata={"Date": None})
 
 
 def _legend(figure: Any, panels: Sequence[Any]) -> None:
@@ -239,7 +245,7 @@ def write_page(results: Results, limits: Limits) -> None:
         figures = (
             "## At a glance\n\n![Error against epsilon](comparison-epsilon.svg)\n\n"
             "Error against seconds; a mark for each epsilon, the larger the larger:\n\n"
-            "![Error against time](comparison-time.svg)\n\n"
+            "![Error against time](comparison-seconds.svg)\n\n"
         )
     head = HEAD.format(minutes=limits.seconds / 60, gib=limits.gib, machine=machine())
     reading = f"## Reading\n\n{BEGIN}\n\n{by_hand()}\n\n{END}\n\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import tempfile
 import time
@@ -32,7 +33,7 @@ from prade.synthesize import sample_groups, synthesize
 from prade.tables import read_table, write_table
 from prade.tune import Tuned, tune
 
-THREADS = 2
+THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 TUNING = 120  # seconds
 
 

@@ -6,14 +6,14 @@ A page asks for it with a comment of its own: `<!-- help: plan -->` becomes what
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import io
 import re
 from importlib import import_module
 from typing import Any
 
 import click
+
+from prade.cli import every_command
 
 WIDTH = 100
 
@@ -26,23 +26,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     )
 
 
-def command_line() -> click.Group:
-    """The group of all commands, which the entry point enters before it does anything."""
-    from prade import cli
-
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-        cli.main(["--version"])
-    return cli.prade
-
-
 def help_of(command: str) -> str:
     """The help text of a command, as in a terminal."""
-    found: click.Command = command_line()
-    context = click.Context(found, info_name="prade", max_content_width=WIDTH)
+    found: click.Command = every_command()
+    context = click.Context(found, info_name="prade", **{**found.context_settings, "max_content_width": WIDTH})
     for name in command.split():
         assert isinstance(found, click.Group)
         found = found.commands[name]
-        context = click.Context(found, info_name=name, parent=context, max_content_width=WIDTH)
+        context = click.Context(found, info_name=name, parent=context)
     return f"```text\n{found.get_help(context)}\n```\n"
 
 

@@ -9,6 +9,7 @@ Results go to the standard output, with `--json` as one JSON value; remarks and 
 from __future__ import annotations
 
 import errno
+import importlib
 import inspect
 import json
 import os
@@ -101,8 +102,8 @@ def examples(text: str) -> Callable[[Command], Command]:
 def prade() -> None:
     """Synthetic microdata under differential privacy, from what is public already.
 
-    plan -> measure -> estimate -> sample; `synthesize` does all of them. Only `measure` and `synthesize` read private
-    rows and spend budget (`score` reads true rows too, and what it says is not private).
+    plan -> measure -> estimate -> sample -> report; `synthesize` does all of them. Only `measure` and `synthesize`
+    spend budget. `score` and `report --truth` read true rows too, and what they say is not private.
 
     Exit codes: 0 done; 1 something is wrong with what was given; 2 the command line is wrong; 3 the budget does not
     allow it, nothing was spent; 130 interrupted, nothing is half-written.
@@ -122,14 +123,19 @@ def result(value: Any, words: str, as_json: bool) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
 
 
+def every_command() -> click.Group:
+    """The command line with all its commands: each enters itself when its module is imported."""
+    for module in ("commands", "commands_release", "commands_report", "demo"):
+        importlib.import_module(f"prade.{module}")
+    return prade
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point. A second Ctrl-C ends the process at once."""
     with second_ends():
         try:
-            from prade import commands, commands_release, commands_report, demo  # noqa: F401 - which enters the commands
-
             given = None if arguments is None else list(arguments)
-            code = prade.main(args=given, prog_name="prade", standalone_mode=False)
+            code = every_command().main(args=given, prog_name="prade", standalone_mode=False)
         except click.ClickException as error:
             error.show()
             code = error.exit_code

@@ -99,8 +99,8 @@ def invent(folder: Path, persons: int) -> int:
         beside = database.with_suffix(".new")
         beside.unlink(missing_ok=True)
         with duckdb.connect(str(beside)) as connection:
-            people = data.private  # noqa: F841 - named in the statement below
-            connection.execute("CREATE TABLE people AS SELECT * FROM people")
+            connection.register("invented", data.private)
+            connection.execute("CREATE TABLE people AS SELECT * FROM invented")
         beside.rename(database)
     return data.max_rows
 

@@ -17,13 +17,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from prade import Ledger, cli, commands, commands_release, commands_report, demo  # noqa: F401 - enter the commands
+from prade import Ledger, cli
 from prade.datasets import census_like
 from prade.errors import DataError
 from prade.interrupts import held_back, second_ends
 from prade.measure import run
 from prade.tables import write_table
 from prade.workers import workers
+
+cli.every_command()
 
 PATIENCE = 20  # seconds that an interrupted process may take to end, on a busy machine; more where it starts, too
 SECRET = "Atlantis"
@@ -140,11 +142,15 @@ def test_an_error_is_heard_rather_than_the_signal() -> None:
 
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    went_on = False
     try:
         with held_back():
             signal.raise_signal(signal.SIGINT)
+        went_on = True
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+    assert went_on
 
 
 def test_another_thread_holds_nothing_back() -> None:
@@ -295,7 +301,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("module", ["click", "prade.commands", "numba"])
+@pytest.mark.parametrize("module", ["click", "prade.console", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
     code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
     assert (code, said) == (130, "")

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Ledger, Plan, Release, Schema, cli, commands, commands_release, commands_report, demo  # noqa: F401 - enter the commands
+from prade import Budget, Ledger, Plan, Release, Schema, cli, commands_release
 from prade.console import text_table
 from prade.datasets import census_like
 from prade.public_files import PublicFiles
 from prade.tables import read_table, write_table
+
+cli.every_command()
 
 SECRET = "Atlantis"  # a place and a value that only private rows have
 COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]
@@ -135,7 +137,12 @@ def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_p
     call("plan", *given, "-o", tmp_path / "p.toml")
     call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
     call("estimate", tmp_path / "release")
+    kept = (tmp_path / "release" / "estimates.parquet").read_bytes()
     call("sample", tmp_path / "release")
+    assert (tmp_path / "release" / "estimates.parquet").read_bytes() == kept
+    drawn = read_table(tmp_path / "release" / "synthetic.parquet")
+    assert drawn.column_names == COLUMNS[1:]  # the plan has no person id, and the list of groups no year
+    assert drawn.num_rows > 0
 
 
 def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(files, tmp_path):

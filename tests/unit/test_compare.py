@@ -118,7 +118,7 @@ def test_the_page_keeps_what_was_written_by_hand(page, box, results, tmp_path, m
     text = page.PAGE.read_text()
     assert "AIM wins on nothing." in text
     assert "0.2333 ± 0.0471" in text
-    for name in ("comparison-epsilon.svg", "comparison-time.svg"):
+    for name in ("comparison-epsilon.svg", "comparison-seconds.svg"):
         assert name in text
         assert (tmp_path / "docs" / name).stat().st_size > 1000
 

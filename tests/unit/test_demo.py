@@ -6,9 +6,11 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from prade import Ledger, Release, cli, commands, commands_release, commands_report  # noqa: F401 - enter the commands
+from prade import Ledger, Release, cli
 from prade.demo import EPSILON
 from prade.tables import read_table
+
+cli.every_command()
 
 
 @pytest.fixture(scope="module")

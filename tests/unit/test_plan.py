@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prade.errors import DataError, PradeError, WorkloadError
-from prade.plan import TOTAL, Ask, Level, Plan, total_part, total_variance
+from prade.plan import TOTAL, Ask, Expected, Level, Plan, total_part, total_variance
 from prade.plan_files import plan_of_toml
 from prade.privacy import Budget, Unit
 from prade.query import parse
@@ -456,3 +456,10 @@ def test_plans_refuse(changes, error, message):
 def test_a_name_that_no_file_can_hold_is_noticed_by_the_hash_which_is_needed_before_anything_is_spent():
     with pytest.raises(PradeError, match=r"half a character \('\\ud800'\)"):
         make(Level((), marginals("age")), dataset="\ud800").hash
+
+
+def test_two_standard_errors_make_a_plan_worthwhile_and_one_makes_it_harmful():
+    assert Expected(0.1, 0.01, 0.121).worthwhile
+    assert not Expected(0.1, 0.01, 0.119).worthwhile
+    assert Expected(0.111, 0.01, 0.1).harmful
+    assert not Expected(0.109, 0.01, 0.1).harmful

@@ -134,7 +134,7 @@ def test_halves_of_the_groups_play_where_there_is_one_state(data, public):
     assert not first & second
 
 
-def test_without_levels_single_public_groups_play_the_whole_table(public):
+def test_without_levels_single_public_groups_play_the_whole_table(data, public):
     rehearsal = Rehearsal.of(public, None, [])
     assert len(rehearsal.folds) == 2  # the states, which are larger than places
     for fold in rehearsal.folds:
@@ -142,6 +142,9 @@ def test_without_levels_single_public_groups_play_the_whole_table(public):
         assert (fold.group == 0).all()
         assert fold.rows.tolist() == [len(public)]
         assert fold.noise == pytest.approx(len(fold.group) / len(public))  # as much of a share as in earnest
+        plan = Plan("x", data.schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(data.schema, ["AGE"]))])
+        for question, played in zip(plan.questions, rehearsal._plan(plan, fold).questions, strict=True):
+            assert float(played.scale / question.scale) == pytest.approx(fold.noise, rel=0.01)
         assert fold.shrink == 1
 
 

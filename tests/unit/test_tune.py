@@ -61,6 +61,7 @@ def test_a_large_budget_is_worth_spending(tuned):
 def test_a_hopeless_budget_is_said_to_be_so(data):
     found = tuned_for(data, "1/10000", seconds=5)
     assert not found.expected.worthwhile
+    assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
     assert found.advice.startswith("Do not touch the private data at this budget: expected error")
 
 
