@@ -1,15 +1,15 @@
 """The systems of the comparison: each makes coded rows, and the group of each, for one job, epsilon and seed.
 
 Systems that treat groups one by one spend the whole epsilon in each of them, which costs no more than that: a person is
-in one group. Where groups take long, they are taken in an order drawn once, as many as the time allows; errors are then
-of those, and times are multiplied up to all.
+in one group. They take the first groups of an order drawn once, as many as the time allows; errors are then of those,
+and times are multiplied up to all.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from accuracy import plan_for
 from compare_box import peak_gib
-from jobs import THREADS, Job, kept
-from prade import Budget, Coded, Column, Ledger, Plan, Prior, Release, Schema, Workload, encode
-from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes, run
+from compare_rehearsal import Make, asked, low_marginals, mixed, rehearsed
+from jobs import THREADS, Job
+from prade import Budget, Coded, Column, Plan, Prior, Release, Schema, encode
+from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
 from prade.errors import PradeError
-from prade.evaluate import joint_errors, public_errors
+from prade.evaluate import public_errors
 from prade.joint import Joint
 from prade.published import published_plan, published_rows
 from prade.same_groups import SameGroups
@@ -34,10 +35,7 @@ from prade.tables import read_table, write_table
 
 DELTA = "1e-9"
 GROUP = "GROUP"  # the column that the groups are where a system knows columns only
-MOST_GROUPS = 24
-ROUNDS = (2, 5, 10, 20, 40)
-REHEARSED = 3  # public groups
-REHEARSAL_ROWS = 20_000
+MOST_GROUPS = 12
 
 
 @dataclass(eq=False)
@@ -61,6 +59,7 @@ class Task:
     seed: int
     seconds: float
     began: float = field(default_factory=time.perf_counter)
+    marks: list[float] = field(default_factory=list)  # when each group began
 
     @property
     def budget(self) -> Budget:
@@ -73,7 +72,8 @@ class Task:
     def in_turn(self) -> Iterator[int]:
         """Groups in an order drawn once for all, until three quarters of the time are used; one at least."""
         for place, group in enumerate(np.random.default_rng(0).permutation(len(self.job.listed))[:MOST_GROUPS]):
-            if place and time.perf_counter() - self.began > 0.75 * self.seconds:
+            self.marks.append(time.perf_counter())
+            if place and self.marks[-1] - self.began > 0.75 * self.seconds:
                 return
             yield int(group)
 
@@ -81,11 +81,21 @@ class Task:
     def own(self) -> SameGroups:
         return SameGroups.of(self.job.rows, self.job.listed.level(self.job.listed.names))
 
-    def prior(self, group: int) -> Prior:
-        """The public rows that a group starts from, as `public_errors` has them: its own, or else all."""
+    def rows(self, group: int) -> Prior:
+        """The public rows that a group starts from, one by one: its own, or all where it has none."""
         if not self.own.found[group] or not self.job.listed.names:
             return self.job.rows.prior
         return self.job.rows.take(np.flatnonzero(self.own.rows(self.job.rows, group))).prior
+
+    def prior(self, group: int, own: float) -> Prior:
+        """Those rows with weight `own` and all public rows with the rest, equal ones as one."""
+        mine = self.rows(group)
+        return self.everywhere if mine is self.job.rows.prior else mixed(mine, self.everywhere, own)
+
+    @cached_property
+    def everywhere(self) -> Prior:
+        """All public rows, equal ones as one."""
+        return Prior.from_joint(self.job.rows.prior)
 
     def sampled(self, joint: Joint, total: float) -> Coded:
         """Rows of a distribution, drawn as ours are."""
@@ -107,10 +117,13 @@ def joined(parts: dict[int, Coded]) -> tuple[Coded, np.ndarray]:
 
 
 def extrapolated(task: Task, began: float, done: dict[int, Coded]) -> Drawn:
-    """Some groups, and the time that all would take."""
-    groups, taken = len(task.job.listed), time.perf_counter() - began
+    """Some groups, and the time that all would take; what the first one took beyond the others is taken once."""
+    groups, end = len(task.job.listed), time.perf_counter()
+    took = np.diff([*task.marks[: len(done)], end])
+    usual = took[1:].mean() if len(took) > 1 else took[0]
+    seconds = task.marks[0] - began + max(took[0] - usual, 0.0) + usual * groups
     some = list(done) if len(done) < groups else None
-    return Drawn(joined(done), taken * groups / len(done), done=some, notes={"own seconds": taken})
+    return Drawn(joined(done), float(seconds), done=some, notes={"own seconds": end - began})
 
 
 # ---------------------------------------------------------------------- prade, the paper, nothing
@@ -152,80 +165,38 @@ def prior(task: Task) -> Drawn:
 # ---------------------------------------------------------------------- baselines
 
 
-def asked(baseline: Baseline, prior: Prior, table: pa.Table, epsilon: Any, job: Job) -> tuple[Joint, float]:
-    """A baseline's estimate of one table through the door, and its number of rows; a ledger for each table."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "ledger")
-        ledger.open_dataset(job.name, job.unit, Budget.pure(epsilon))
-        estimate = run(
-            baseline, prior, table, Path(folder) / "answers.json", ledger,
-            dataset=job.name, budget=Budget.pure(epsilon), unit=job.unit,
-        )  # fmt: skip
-    return estimate, estimate.report.total
-
-
-def learnt(make: Callable[[Workload, int], MWEM], name: str, task: Task) -> Drawn:
-    """MWEM or PMW^Pub, group by group, with as many rounds as a rehearsal on public groups found best."""
-    job = task.job
-    rounds = rehearsed(make, name, job, task.epsilon)
+def learnt(make: Make, name: str, task: Task) -> Drawn:
+    """MWEM or PMW^Pub, group by group, with the settings that a rehearsal on public groups found best."""
+    job, chosen = task.job, rehearsed(make, name, task.job, task.epsilon)
+    task.began = began = time.perf_counter()
     table = read_table(job.private, guess=False)
     group = job.listed.keyed(table.column_names, job.listed.level(job.listed.names).number).numbers(table)
-    began, done = time.perf_counter(), dict[int, Coded]()
+    baseline, done = make(low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
     for number in task.in_turn():
         mine = table.filter(pa.array(group == number))
-        found, total = asked(make(low_marginals(job.schema), rounds), task.prior(number), mine, task.epsilon, job)
+        found, total = asked(baseline, task.prior(number, chosen["settings"]["own"]), mine, task.epsilon, job)
         done[number] = task.sampled(found, total)
     drawn = extrapolated(task, began, done)
-    return replace(drawn, notes={**drawn.notes, "rounds": rounds})
+    settings = ", ".join(f"{name} {value:g}" for name, value in chosen["settings"].items())
+    return replace(drawn, notes={**drawn.notes, "settings": settings, "rehearsal seconds": chosen["seconds"]})
 
 
-def low_marginals(schema: Schema) -> Workload:
-    """All one- and two-way marginals: what is scored, and what noise hurts least."""
-    return Workload(schema, [*Workload.all_marginals(schema, 1), *Workload.all_marginals(schema, 2)])
-
-
-def rehearsed(make: Callable[[Workload, int], MWEM], name: str, job: Job, epsilon: str) -> int:
-    """The number of rounds that did best where public rows played the private ones.
-
-    As prade's tuner has it: where the public table has the same groups, half of a group's rows play against the other
-    half; else one group plays against the others. Epsilon is scaled so that noise is, beside the rows that play, what
-    it will be beside a private group's.
-    """
-
-    def task() -> dict[str, Any]:
-        public, rng = job.rows, np.random.default_rng(0)
-        raw = read_table(job.public, guess=False)
-        sizes, half = np.bincount(public.group), rng.random(len(public)) < 0.5
-        level = job.listed.level(job.listed.names)
-        same = bool(job.listed.names) and SameGroups.of(public, level).found.mean() > 0.5
-        errors = dict[str, float]()
-        for rounds in ROUNDS:
-            found = []
-            for group in rng.permutation(np.flatnonzero(sizes >= 100))[:REHEARSED]:
-                whole = public.group == group
-                mine, others = (whole & half, whole & ~half) if same else (whole, ~whole)
-                start = public.take(rng.permutation(np.flatnonzero(others))[:REHEARSAL_ROWS]).prior
-                truth = Coded(job.schema, {name: code[mine] for name, code in public.prior.codes.items()})
-                scaled = round(float(epsilon) * len(public) / len(job.listed) / mine.sum(), 6)
-                baseline = make(low_marginals(job.schema), rounds)
-                estimate, _ = asked(baseline, start, raw.filter(pa.array(mine)), str(scaled), job)
-                found.append(joint_errors(truth, estimate, "all").mean())
-            errors[str(rounds)] = float(np.mean(found))
-        return {"errors": errors, "rounds": int(min(errors, key=lambda each: errors[each]))}
-
-    return int(kept("compare-rounds", f"{job.name} {name} {epsilon} {ROUNDS}", task)["rounds"])
+def settled(settings: dict[str, float], **more: Any) -> dict[str, Any]:
+    """What a rehearsal chose, as arguments of MWEM or PMWPub."""
+    counts = {name: int(settings[name]) for name in ("rounds", "passes")}
+    return {**counts, "total_share": settings["total_share"], **more}
 
 
 def mwem(task: Task) -> Drawn:
-    return learnt(lambda workload, rounds: MWEM(workload, rounds), "mwem", task)
+    return learnt(lambda workload, chosen: MWEM(workload, **settled(chosen)), "mwem", task)
 
 
 def pmw_average(task: Task) -> Drawn:
-    return learnt(lambda workload, rounds: PMWPub(workload, rounds), "pmw-average", task)
+    return learnt(lambda workload, chosen: PMWPub(workload, **settled(chosen)), "pmw-average", task)
 
 
 def pmw_last(task: Task) -> Drawn:
-    return learnt(lambda workload, rounds: PMWPub(workload, rounds, iterate="last"), "pmw-last", task)
+    return learnt(lambda workload, chosen: PMWPub(workload, **settled(chosen, iterate="last")), "pmw-last", task)
 
 
 def with_group_column(job: Job) -> tuple[Schema, pa.Table]:
@@ -246,7 +217,11 @@ def whole(baseline: Baseline, task: Task) -> Drawn:
     schema, table = with_group_column(task.job)
     columns = Prior(schema, {name: np.zeros(1, np.int64) for name in schema.coded}, np.ones(1))
     found, total = asked(baseline, columns, table, task.epsilon, task.job)
-    rows = np.repeat(np.arange(len(found.weights)), np.rint(found.weights * total).astype(np.int64))
+    start = np.random.default_rng(
+        task.seed
+    ).random()  # evenly spaced draws: each row as often as its weight says, or next
+    ends = np.floor(np.append(0.0, np.cumsum(found.weights)) * round(total) + start)
+    rows = np.repeat(np.arange(len(found.weights)), np.diff(ends).astype(np.int64))
     codes = {name: code[rows] for name, code in found.codes.items()}
     return Drawn(by_group(task.job, codes), time.perf_counter() - began)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SMALLEST_VARIANCE = 1e-9  # of a sum of counts: an answer may be declared exact
 EXACT = 1e-9  # answers that are missed by less, in shares of the total, are met
 
 
@@ -80,7 +81,7 @@ def run(
     task = _hash(baseline, prior, parts, budget, unit)
     found = None if again else answered(path, prior.schema, parts, ledger, dataset=dataset, task=task)
     if found is not None:
-        return baseline.fit(prior, found[1:], positive_total(found[0]))
+        return baseline.fit(prior, found[1:], number_of_rows(found))
     note = f"baseline {baseline!r}"
     with adaptive(
         private,
@@ -103,14 +104,26 @@ def whole_table(schema: Schema, columns: Sequence[str]) -> Part:
     return Cells([columns[0]], np.zeros(schema.size(columns[0]), np.int64), 1, ["all rows"])
 
 
-def ask_total(prior: Prior, door: Door, share: Fraction) -> float:
+def ask_total(prior: Prior, door: Door, share: Fraction) -> None:
     """A noisy number of rows, for a share of what the door has; the first thing that every baseline asks."""
-    return positive_total(door.answer(whole_table(prior.schema, prior.columns), door.left * share))
+    door.answer(whole_table(prior.schema, prior.columns), door.left * share)
 
 
-def positive_total(measurement: Measurement) -> float:
-    """The number of rows that an estimate is made for."""
-    return max(float(measurement.counts[0]), 1.0)
+def number_of_rows(measurements: Sequence[Measurement]) -> float:
+    """The number of rows that an estimate is made for, at least 1.
+
+    The mean of all that says it, the total that was asked and the sum of every other part that all rows are in,
+    weighted by inverse variances.
+
+    >>> from prade import Measurement, Schema
+    >>> part = whole_table(Schema.from_mbi({"sex": 2}), ["sex"])
+    >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
+    98.0
+    """
+    saying = [each for each in measurements if each.part.covers]
+    variances = np.array([max(each.variance.sum(), SMALLEST_VARIANCE) for each in saying])
+    sums = np.array([each.counts.sum() for each in saying])
+    return max(float((sums / variances).sum() / (1 / variances).sum()), 1.0)
 
 
 def judged(

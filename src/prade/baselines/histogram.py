@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.baselines.base import ask_total, check_settings, judged
+from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
 from prade.errors import EstimationError
 from prade.parts import Marginal, Part
 from prade.prior import Prior
@@ -57,8 +57,9 @@ class Histogram:
     def ask(self, prior: Prior, door: Door) -> Estimate:
         """The total, then everything at once."""
         (part,) = self.parts(prior)
-        total = ask_total(prior, door, exact(self.total_share, "total_share"))
-        return self.fit(prior, [door.answer(part, door.left)], total)
+        ask_total(prior, door, exact(self.total_share, "total_share"))
+        answer = door.answer(part, door.left)
+        return self.fit(prior, [answer], number_of_rows(door.measurements))
 
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.baselines.base import Floats, ask_total, check_settings, judged
+from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
 from prade.errors import EstimationError
 from prade.estimators.base import check
 from prade.joint import mass_per_cell
@@ -79,30 +79,31 @@ class MWEM:
         return self.workload.parts
 
     def ask(self, prior: Prior, door: Door) -> Estimate:
-        """T rounds of choosing, asking and learning."""
-        total = ask_total(prior, door, exact(self.total_share, "total_share"))
+        """T rounds of choosing, asking and learning; then all answers are learnt again with the best total."""
+        ask_total(prior, door, exact(self.total_share, "total_share"))
         half = door.left / (2 * self.rounds)
         expected_noise = math.ceil(Budget.pure(half).noise_scale(door.unit.rows, door.unit.rows**2))
-        learnt = _Learner(self, prior, total)
+        learnt = _Learner(self, prior)
         cells = [part.cells(prior.schema, prior.codes) for part in self.workload]
         for _ in range(self.rounds):
+            total = number_of_rows(door.measurements)
             guesses = [learnt.masses(each, part.n_cells) for each, part in zip(cells, self.workload, strict=True)]
             scores = [
                 Misfit(part, np.rint(total * guess).astype(np.int64), part.n_cells * expected_noise)
                 for part, guess in zip(self.workload, guesses, strict=True)
             ]
             chosen = door.choose(scores, half)
-            learnt.learn(cells[chosen], door.answer(self.workload[chosen], half))
-        return judged(self, prior, learnt.result(), door.measurements[1:], total)
+            learnt.learn(cells[chosen], door.answer(self.workload[chosen], half), number_of_rows(door.measurements))
+        return self.fit(prior, door.measurements[1:], number_of_rows(door.measurements))
 
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
         """What the rounds learn when these are the answers, one a round, in this order."""
         answers = check(prior, measurements, total, layout)
-        learnt = _Learner(self, prior, answers.total)
+        learnt = _Learner(self, prior)
         for measurement in measurements:
-            learnt.learn(measurement.part.cells(prior.schema, prior.codes), measurement)
+            learnt.learn(measurement.part.cells(prior.schema, prior.codes), measurement, answers.total)
         return judged(self, prior, learnt.result(), measurements, total, answers.layout)
 
 
@@ -121,8 +122,8 @@ class PMWPub(MWEM):
 class _Learner:
     """The weights q under way, and the sum of the rounds'."""
 
-    def __init__(self, settings: MWEM, prior: Prior, total: float) -> None:
-        self.settings, self.total = settings, total
+    def __init__(self, settings: MWEM, prior: Prior) -> None:
+        self.settings = settings
         self.weights = np.array(settings.start(prior))
         self.sum = np.zeros_like(self.weights)
         self.rounds = 0
@@ -132,11 +133,12 @@ class _Learner:
         """Estimated share of each cell."""
         return mass_per_cell(cells, self.weights, number + 1)[:number]
 
-    def learn(self, cells: NDArray[np.integer], measurement: Measurement) -> None:
+    def learn(self, cells: NDArray[np.integer], measurement: Measurement, total: float) -> None:
         """One round: the new answer joins the old ones, then all are gone through."""
-        self.answers.append((cells, measurement.counts / self.total))
+        self.answers.append((cells, measurement.counts))
         for _ in range(self.settings.passes):
-            for each, share in self.answers:
+            for each, counts in self.answers:
+                share = counts / total
                 step = self.settings.rate * (share - self.masses(each, len(share)))
                 factor = np.exp(np.append(step, 0.0) - step.max(initial=0.0))  # the largest is 1: nothing overflows
                 self.weights *= factor[each]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.baselines.base import Floats, ask_total, check_settings, judged
+from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
 from prade.codec import Coded
 from prade.errors import EstimationError
 from prade.joint import joint_codes, smallest_unsigned
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrivBayes:
-    """Columns join a network one by one, each with the parents that say most about it.
+    """Columns join a network one by one, each with the parents that it depends on most.
 
     Of d columns the first is drawn at random. Each other one is chosen together with its parents P among those that
-    have joined, by the exponential mechanism with score n I(X; P) (`prade.measure.scores.Dependence`), for which
+    have joined, by the exponential mechanism with score n R(X; P) (`prade.measure.scores.Dependence`), for which
     `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
 
         Pr(x_1, ..., x_d) = product over i of Pr(x_i | p_i)
@@ -75,7 +75,8 @@ class PrivBayes:
     def ask(self, prior: Prior, door: Door) -> Estimate:
         """The total, the network, the tables."""
         schema, columns = prior.schema, list(prior.columns)
-        total = ask_total(prior, door, exact(self.total_share, "total_share"))
+        ask_total(prior, door, exact(self.total_share, "total_share"))
+        total = number_of_rows(door.measurements)
         structure = door.left * exact(self.structure_share, "structure_share") if len(columns) > 1 else door.left * 0
         each = (door.left - structure) / len(columns)
         noise = float(Budget.pure(each).noise_scale(door.unit.rows, door.unit.rows**2))
@@ -91,7 +92,8 @@ class PrivBayes:
             tables.append(candidates[chosen])
             joined.append(tables[-1].columns[-1])
             columns.remove(joined[-1])
-        return self.fit(prior, [door.answer(part, each) for part in tables], total)
+        answers = [door.answer(part, each) for part in tables]
+        return self.fit(prior, answers, number_of_rows(door.measurements))
 
     def parent_sets(self, schema: Schema, joined: Sequence[str], name: str, signal: float) -> Iterator[tuple[str, ...]]:
         """The largest sets of parents for a column whose tables are theta-useful; `signal` is n / b.

@@ -24,6 +24,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+import numpy as np
+
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Entry, Ledger
 from prade.measure.counts import Counts, count
@@ -84,7 +86,7 @@ class Door:
         cost, most = self._affordable(epsilon), scores[0].sensitivity(self._unit.rows)
         self._need([score.part for score in scores])
         self._left -= cost  # before anything is drawn
-        place, failure = _quietly(lambda: select([s.of(self._counts[s.part]) for s in scores], most, cost))
+        place, failure = _quietly(lambda: select([s.of(self._true(s.part)) for s in scores], most, cost))
         if place is None:
             raise DataError(f"nothing could be chosen ({failure}); the epsilon {cost} is used")
         self._record.append({"chosen": scores[place].part.name, "of": len(scores), "epsilon": str(cost)})
@@ -96,7 +98,7 @@ class Door:
         scale = Budget.pure(cost).noise_scale(self._unit.rows, self._unit.rows**2)
         self._need([part])
         self._left -= cost
-        noisy, failure = _quietly(lambda: add_noise(self._counts[part], "laplace", scale))
+        noisy, failure = _quietly(lambda: add_noise(self._true(part), "laplace", scale))
         if noisy is None:
             raise DataError(f"{part.name}: no noise could be added ({failure}); the epsilon {cost} is used")
         measurement = Measurement(part, noisy, float(scale))
@@ -106,13 +108,26 @@ class Door:
         return measurement
 
     def _need(self, parts: Sequence[Part]) -> None:
-        """Count what has not been counted yet, each part once, where the rows are."""
-        missing = [part for part in dict.fromkeys(parts) if part not in self._counts]
+        """Count what has not been counted yet, each table once, where the rows are."""
+        missing = [part for part in dict.fromkeys(map(self._table, parts)) if part not in self._counts]
         if missing:
             everybody = (found[0] for found in count(self._source, self._schema, missing, None, self._unit))
             self._counts.update(zip(missing, everybody, strict=True))
         if any(int(self._counts[part].sum()) > MOST_ROWS for part in missing):
             raise DataError("the table has more than 2**33 rows, for which no sensitivity is proved here; take fewer")
+
+    def _table(self, part: Part) -> Part:
+        """The part that is counted for this one: a marginal is counted once, whatever the order of its columns."""
+        return Marginal.of(self._schema, sorted(part.columns)) if isinstance(part, Marginal) else part
+
+    def _true(self, part: Part) -> Counts:
+        """The counts of a part, in the order of its own columns."""
+        counted = self._table(part)
+        counts = self._counts[counted]
+        if not isinstance(counted, Marginal) or counted == part:
+            return counts
+        axes = [counted.columns.index(name) for name in part.columns]
+        return np.ascontiguousarray(counts.reshape(counted.sizes).transpose(axes)).ravel()
 
     def _affordable(self, epsilon: Number) -> Fraction:
         cost = exact(epsilon, "epsilon")
