@@ -2,13 +2,15 @@
 
 Each run has a process, one core, a time limit and a memory limit of its own. What is done is kept in benchmarks/out,
 failures too, so that an interrupted comparison goes on where it stopped; a failure is tried again when its limit is
-raised.
-docs/comparison.md is written when all systems have been run on all main jobs; else the tables are printed only.
+raised, and so is what did some of the groups only.
+docs/comparison.md is written when all systems have been run on all main jobs; else the tables are printed only. With
+--page it is written from what is kept, and nothing is run.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -24,10 +26,11 @@ from compare_jobs import JOBS
 from compare_list import NOTHING, SYSTEMS
 from compare_page import Results, tables, write_page
 from compare_peers import python_of
+from compare_run import BEFOREHAND
 
 RUN = Path(__file__).resolve().parent / "compare_run.py"
 EPSILONS = ("0.1", "1", "10")
-MAIN = ("acs", "nist", "adult")
+MAIN = ("acs", "nist", "adult", "few")
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -46,7 +49,7 @@ def across(
         return dict.fromkeys(epsilons, seeds(kept, job, system, "-", 1, limits, core))
     found: dict[str, list[dict[str, Any]]] = {}
     for epsilon in sorted(epsilons, key=float):
-        late = next((each for each, runs in found.items() if "not done" in runs[0].get("failed", "")), None)
+        late = next((each for each, runs in found.items() if runs and "not done" in runs[0].get("failed", "")), None)
         if late and kept.get(f"{job} {system} {epsilon} 0", SYSTEMS[system].stamp, limits) is None:
             found[epsilon] = [{"failed": f"not tried: eps {late} took too long", "seconds": 0.0, "GiB": 0.0}]
         else:
@@ -57,17 +60,22 @@ def across(
 def seeds(
     kept: Kept, job: str, system: str, epsilon: str, most: int, limits: Limits, core: int | None
 ) -> list[dict[str, Any]]:
-    """Runs with up to `most` seeds: as long as all of them together stay within the time of one."""
+    """Runs with up to `most` seeds: as long as all of them together stay within the time of one.
+
+    Of a closed store, those that are there.
+    """
     found: list[dict[str, Any]] = []
     for seed in range(most):
         if found and ("failed" in found[0] or wall(found) * (1 + 1 / len(found)) > limits.seconds):
             break
         key = f"{job} {system} {epsilon} {seed}"
         known = kept.get(key, SYSTEMS[system].stamp, limits) is not None
-        started = command(job, system, epsilon, seed, limits.seconds)
-        found.append(kept.run(key, SYSTEMS[system].stamp, started, limits, core))
+        result = kept.run(key, SYSTEMS[system].stamp, command(job, system, epsilon, seed, limits.seconds), limits, core)
+        if result is None:
+            break
+        found.append(result)
         if not known:
-            print(f"{key}: {told(found[-1])}", file=sys.stderr, flush=True)
+            print(f"{key}: {told(result)}", file=sys.stderr, flush=True)
     return found
 
 
@@ -115,19 +123,24 @@ def compared(
     limits: Limits,
     at_once: int,
 ) -> Results:
-    """All runs; the plans first, for which there is all the time they need."""
+    """All runs; first what is chosen on public data, for which there is all the time it needs."""
 
-    def plan(task: tuple[str, str], core: int | None) -> None:
-        job, epsilon = task
-        made = boxed(command(job, "plan", epsilon, 0, limits.seconds), Limits(3600.0, limits.gib), core)
+    def choose(task: tuple[str, str, str], core: int | None) -> None:
+        job, name, epsilon = task
+        made = boxed(command(job, name, epsilon, BEFOREHAND, limits.seconds), Limits(3600.0, limits.gib), core)
         if "failed" in made:
-            print(f"{job}: no plan at epsilon {epsilon}: {made['failed']}", file=sys.stderr)
+            print(f"{job} {name} {epsilon}: nothing could be chosen: {made['failed']}", file=sys.stderr)
 
     def run(task: tuple[str, str], core: int | None) -> dict[str, list[dict[str, Any]]]:
         return across(kept, *task, epsilons, most, limits, core)
 
-    if any(SYSTEMS[name].planned for name in names):
-        on_cores(plan, [(job, epsilon) for job in jobs for epsilon in epsilons], at_once)
+    if not kept.closed:
+        choices = {
+            (job, epsilon, SYSTEMS[name].beforehand): (job, name, epsilon)  # once for systems with the same plan
+            for job in jobs for name in names for epsilon in epsilons
+            if SYSTEMS[name].beforehand and not kept.get(f"{job} {name} {epsilon} 0", SYSTEMS[name].stamp, limits)
+        }  # fmt: skip
+        on_cores(choose, choices.values(), at_once)
     tasks = [(job, name) for job in jobs for name in names]
     found = dict(zip(tasks, on_cores(run, tasks, at_once), strict=True))
     return {(*task, epsilon): found[task][epsilon] for task in tasks for epsilon in epsilons}
@@ -142,8 +155,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
-    parser.add_argument("--again", action="store_true", help="try again what failed")
+    parser.add_argument("--again", action="store_true", help="try again what failed, or did some of the groups only")
+    parser.add_argument("--page", action="store_true", help="write docs/comparison.md from what is kept, run nothing")
     options = parser.parse_args()
+    if options.page:
+        kept = Kept(OUT / "compare.jsonl", closed=True)
+        write_page(compared(kept, MAIN, list(SYSTEMS), EPSILONS, options.seeds, Limits(math.inf, math.inf), 1))
+        return
     jobs = options.jobs or list(MAIN)
     if unknown := [name for name in jobs if name not in JOBS]:
         parser.error(f"there is no job {unknown[0]!r}; there are {', '.join(JOBS)}")
@@ -161,9 +179,9 @@ def main() -> None:
         results = compared(kept, jobs, options.systems, options.epsilons, options.seeds, limits, options.at_once)
     except KeyboardInterrupt:
         sys.exit("Stopped. What is done is kept: the same command goes on from here.")
-    print(tables(results, limits))
+    print(tables(results))
     if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
-        write_page({key: found for key, found in results.items() if key[0] in MAIN}, limits)
+        write_page({key: found for key, found in results.items() if key[0] in MAIN})
 
 
 if __name__ == "__main__":

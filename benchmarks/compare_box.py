@@ -50,10 +50,13 @@ def boxed(command: Sequence[str], limits: Limits, core: int | None = None) -> di
             raise KeyboardInterrupt
         if why is None and process.returncode:
             why = _last_words(told, process.returncode)
-        if why is not None:
-            return {"failed": why, **taken}
-        found: dict[str, Any] = json.loads(result.read_text())
-        return found
+        if why is None:
+            try:
+                found: dict[str, Any] = json.loads(result.read_text())
+                return found
+            except (FileNotFoundError, json.JSONDecodeError):
+                why = "ended as if all were well, but without a result"
+        return {"failed": why, **taken}
 
 
 def _watched(process: subprocess.Popen[bytes], began: float, limits: Limits) -> tuple[str | None, float]:
@@ -103,40 +106,51 @@ def _last_words(told: Path, code: int) -> str:
 class Kept:
     """Results by key, in a file of one JSON line each; a line is good for the code (`stamp`) that made it.
 
-    A failure is good for as long as no limit is larger than the one that it failed under; with `again` not at all,
-    once.
+    A failure is good for as long as no limit is larger than the one that it failed under, and so is what did only a
+    part because its time was over ("late"); with `again` not at all, once. `closed`: nothing new is run, and
+    everything kept is good.
     """
 
-    def __init__(self, file: Path, again: bool = False) -> None:
-        self.file = file
+    def __init__(self, file: Path, again: bool = False, closed: bool = False) -> None:
+        self.file, self.closed = file, closed
         self.writing = threading.Lock()
         self.found: dict[tuple[str, str], dict[str, Any]] = {}
-        if file.exists():
-            for line in file.read_text().splitlines():
+        text = file.read_text() if file.exists() else ""
+        self.torn = bool(text) and not text.endswith("\n")  # its writer was killed while it wrote
+        for line in text.splitlines():
+            try:
                 result = json.loads(line)
-                self.found[result["key"], result["stamp"]] = result
+            except json.JSONDecodeError:
+                continue
+            self.found[result["key"], result["stamp"]] = result
         if again:
-            self.found = {key: result for key, result in self.found.items() if "failed" not in result}
+            self.found = {key: result for key, result in self.found.items() if not _short(result)}
 
     def get(self, key: str, stamp: str, limits: Limits) -> dict[str, Any] | None:
         """The result of a run that need not be done again."""
         result = self.found.get((key, stamp))
-        if result is not None and "failed" in result:
+        if result is not None and _short(result) and not self.closed:
             seconds, gib = result["limits"]
-            if limits.seconds > seconds or limits.gib > gib:
+            if limits.seconds > seconds or (limits.gib > gib and "failed" in result):
                 return None
         return result
 
     def run(
         self, key: str, stamp: str, command: Sequence[str], limits: Limits, core: int | None = None
-    ) -> dict[str, Any]:
-        """The kept result, or that of the command."""
+    ) -> dict[str, Any] | None:
+        """The kept result, or that of the command; None where there is none and nothing new is run."""
         result = self.get(key, stamp, limits)
-        if result is None:
+        if result is None and not self.closed:
             made = boxed(command, limits, core)
             result = {"key": key, "stamp": stamp, "limits": [limits.seconds, limits.gib], **made}
             self.found[key, stamp] = result
             self.file.parent.mkdir(exist_ok=True)
             with self.writing, open(self.file, "a") as end:
-                end.write(json.dumps(result) + "\n")
+                end.write("\n" * self.torn + json.dumps(result) + "\n")
+                self.torn = False
         return result
+
+
+def _short(result: dict[str, Any]) -> bool:
+    """Whether more time might have made more of it."""
+    return "failed" in result or result.get("late", False)

@@ -1,4 +1,4 @@
-"""The jobs of the comparison: two real ones, one like the Adult table by the generator, a small one to try out."""
+"""The jobs of the comparison: two real ones, two like the Adult table by the generator, a small one to try out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ ADULT = (
     "AGE", "SEX", "RACE", "HISPANIC", "CITIZEN", "EDUC", "MARITAL", "EMPLOY", "OCCUP", "HOURS", "WAGE", "INCOME",
     "HHSIZE", "TENURE",
 )  # fmt: skip
+FEW = ("AGE", "SEX", "RACE", "CITIZEN", "MARITAL", "EMPLOY")  # 19,200 cells in all
 PERSONS = 72_000  # of whom some 48,000 are seen in the year that is taken: about as many as there are in Adult
 
 
@@ -41,6 +42,12 @@ def adult() -> Job:
     return QuickJob("adult", schema.select(["STATE", *ADULT]), public, private, None, (), Unit(1), tuning=60.0)
 
 
+def few() -> Job:
+    """The same people as in `adult`, of whom six columns are asked."""
+    public, private, schema = _generated("adult", PERSONS, places=10)
+    return QuickJob("few", schema.select(["STATE", *FEW]), public, private, None, (), Unit(1))
+
+
 def small() -> Job:
     """A few thousand invented people in six places: for trying the comparison out."""
     public, private, schema = _generated("small", 9_000, places=3)
@@ -61,10 +68,11 @@ def _generated(name: str, persons: int, places: int) -> tuple[Path, Path, Schema
     return files[0], files[1], data.schema
 
 
-JOBS: dict[str, Callable[[], Job]] = {"acs": acs, "nist": nist, "adult": adult, "small": small}
+JOBS: dict[str, Callable[[], Job]] = {"acs": acs, "nist": nist, "adult": adult, "few": few, "small": small}
 TITLES = {
     "acs": "The ACS job: New York and Pennsylvania, 239 PUMAs, from Illinois and Ohio",
     "nist": "The NIST pair: 2019 from 2018, the same 20 PUMAs",
     "adult": "Like Adult: one invented table of 14 columns, from other states",
+    "few": "The same people, six columns only: few enough cells (19,200) to count them all, as a histogram does",
     "small": "A small invented table of 8 columns, six places",
 }

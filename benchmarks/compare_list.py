@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import compare_peers as peers
 import compare_systems as systems
+import jobs
+from common import ROOT
+from compare_rehearsal import REHEARSED
 from compare_systems import Drawn, Task
-from jobs import code
 
 HERE = Path(__file__).resolve().parent
 PURE, APPROXIMATE, NOTHING = "eps", f"(eps, {systems.DELTA})", "no private data"
+RUNS = HERE / "compare_run.py", HERE / "compare_jobs.py"
+SHOWN = HERE / "compare_page.py", HERE / "compare_list.py"
+OURS = tuple(file for file in sorted(HERE.glob("compare_*.py")) if file not in SHOWN)
+SHARED = HERE / "accuracy.py", HERE / "jobs.py", HERE / "common.py"
+BASELINES = tuple(file for file in jobs.sources() if jobs.is_baseline(file))
+SCORE = tuple(  # how tables are read and coded, and how far they are apart
+    ROOT / "src" / "prade" / f"{name}.py"
+    for name in ("codec", "column", "datasets", "distances", "evaluate", "groups", "infer", "schema", "tables")
+)
+GIVEN = (  # what a peer is given and how its rows come back
+    jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.by_group
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,46 +44,74 @@ class System:
     run: Callable[[Task], Drawn]
     settings: str
     peer: tuple[str, str] | None = None  # package and algorithm, in an environment of its own
-    planned: bool = False  # it needs the plan that prade's tuner makes
+    beforehand: Callable[[Task], dict[str, Any]] | None = None  # what it chooses on public data, in time of its own
     public: bool = False  # it starts from the public table
 
     @property
     def stamp(self) -> str:
-        """Changes when a result would: with prade's code and the comparison's, or with a peer's own script."""
+        """Changes when a result would.
+
+        Ours: with prade's code, the comparison's, and mbi. A peer's: with its own script and packages, and with what
+        decides the data and the score; not with how prade estimates or draws, for peers take hours.
+        """
         if self.peer is None:
-            return f"{code()} {_hash('compare_systems.py', 'compare_peers.py')}"
+            return f"{jobs.code()} {_hash(*OURS, *SHARED, *BASELINES, _version('mbi'))}"
         package, _ = self.peer
-        files = f"peers/{package}.txt", f"peers/{package}_peer.py", "peers/peer_script.py"
-        return _hash(*files, json.dumps(peers.PEERS[self.peer]))
+        files = (HERE / "peers" / name for name in (f"{package}.txt", f"{package}_peer.py", "peer_script.py"))
+        told = json.dumps(peers.PEERS[self.peer]), systems.DELTA
+        return _hash(*files, *RUNS, *SCORE, *map(inspect.getsource, GIVEN), *told)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
 
 
 @cache
-def _hash(*given: str) -> str:
-    """Of files, and of words that name none."""
-    texts = [(HERE / each).read_bytes() if (HERE / each).exists() else each.encode() for each in given]
+def _hash(*given: Path | str) -> str:
+    """Of files and of words."""
+    texts = [each.read_bytes() if isinstance(each, Path) else each.encode() for each in given]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
 def _peer(title: str, package: str, algorithm: str, pure: bool, settings: str) -> System:
-    run = partial(peers.peer, package, algorithm, pure=pure)
+    run = partial(peers.peer, package, algorithm)
     return System(title, PURE if pure else APPROXIMATE, run, settings, peer=(package, algorithm))
 
 
 GROUPWISE = (
-    "each group by itself with the whole epsilon, from the public rows of the same group or else all, all one- and "
-    f"two-way marginals to choose from, rounds among {', '.join(map(str, systems.ROUNDS))} by a rehearsal on public "
-    "rows, 20 passes, rate 1/2, 5 % for the number of rows; rows drawn as prade draws them"
+    "each group by itself with the whole epsilon; all one- and two-way marginals to choose from; rate 1/2; number of "
+    "rounds (1 to 40), passes (1, 5, 20), share for the number of rows (5, 20, 40 %) and weight of the group's own "
+    f"public rows beside all (1, 0.8) by a rehearsal on {REHEARSED} public groups; rows drawn as prade draws them"
 )
+
+
+def _learner(title: str, name: str, more: str = "") -> System:
+    run, beforehand = partial(systems.learn, name), partial(systems.rehearse, name)
+    return System(title, PURE, run, GROUPWISE + more, beforehand=beforehand, public=True)
+
+
 OPENDP = (
-    "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose); MST's room for "
-    "rounding errors widened to a trillionth of the budget, for it refuses its own sum from some ten columns on; rows "
-    'drawn by method "sample", for "round" of mbi 1.1 ties columns with a common parent to each other'
+    "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose); rows drawn "
+    "from its model by our script, along the junction tree, rounded and shuffled: mbi 1.1 draws them one by one or "
+    "ties columns with a common parent to each other, and forgets dependences in loops"
+)
+OPENDP_MST = (
+    f"{OPENDP}; room for rounding errors widened to a trillionth of the budget, for it refuses its own sum from some "
+    "ten columns on; it scores a pair by the largest column sum of the differences where the paper has the sum of all, "
+    "and that is left as it is"
+)
+OPENDP_AIM = (
+    "the tables that are scored to choose from (all pairs of columns, within the group where there are groups), and "
+    f"their margins; {OPENDP}; 80 MB"
 )
 ON_COLUMNS = "the group as one more column"
 SYSTEMS: dict[str, System] = {
     "prade": System(
         "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; tuning is not in "
-        "the time", planned=True, public=True,
+        "the time", beforehand=systems.tuned, public=True,
     ),
     "published": System(
         "Algorithm 2 as published", PURE, systems.published, "40 pairs by state, 8 one-way parts by PUMA; Euclidean "
@@ -76,30 +121,24 @@ SYSTEMS: dict[str, System] = {
         "prior as it is", NOTHING, systems.prior, "the public rows of the same group where there are any, else all",
         public=True,
     ),
-    "mwem": System(
-        "MWEM", PURE, systems.mwem, f"{GROUPWISE}; uniform weights on the public rows to begin with", public=True
-    ),
-    "pmw-average": System("PMW^Pub, average", PURE, systems.pmw_average, GROUPWISE, public=True),
-    "pmw-last": System("PMW^Pub, last", PURE, systems.pmw_last, GROUPWISE, public=True),
+    "mwem": _learner("MWEM", "mwem", "; all distinct public rows alike to begin with"),
+    "pmw-average": _learner("PMW^Pub, average", "pmw-average"),
+    "pmw-last": _learner("PMW^Pub, last", "pmw-last"),
     "histogram": System("Laplace histogram", PURE, systems.histogram, f"{ON_COLUMNS}; at most 2^20 cells"),
     "privbayes": System(
         "PrivBayes", PURE, systems.privbayes, f"{ON_COLUMNS}; theta 4, 30 % for the network, at most 2 parents"
     ),
     "mbi-model": System(
         "mbi 2.0, graphical model", PURE, peers.graphical, f"prade's measurements, {ON_COLUMNS}; MirrorDescent, "
-        f"{peers.MIRROR_STEPS} steps; no public rows", planned=True,
+        f"{peers.MIRROR_STEPS} steps; no public rows", beforehand=systems.tuned,
     ),
     "mbi-reweighted": System(
         "mbi 2.0, reweighted rows", PURE, peers.reweighted, "prade's measurements of each group and the public rows; "
         f"ReweightedDatasetEstimator, adam({peers.ADAM_RATE}), {peers.ADAM_STEPS} steps; rows drawn as prade draws "
-        "them", planned=True, public=True,
+        "them", beforehand=systems.tuned, public=True,
     ),
-    "mst-pure": _peer("MST (OpenDP)", "opendp", "mst", True, f"{ON_COLUMNS}; {OPENDP}"),
-    "mst-zcdp": _peer("MST (OpenDP, zCDP)", "opendp", "mst", False, f"{ON_COLUMNS}; {OPENDP}"),
-    "aim-pure": _peer("AIM (OpenDP)", "opendp", "aim", True, f"{ON_COLUMNS}; all pairs of columns; {OPENDP}; 80 MB"),
-    "aim-zcdp": _peer(
-        "AIM (OpenDP, zCDP)", "opendp", "aim", False, f"{ON_COLUMNS}; all pairs of columns; {OPENDP}; 80 MB"
-    ),
+    "mst-opendp": _peer("MST (OpenDP)", "opendp", "mst", True, f"{ON_COLUMNS}; {OPENDP_MST}"),
+    "aim-opendp": _peer("AIM (OpenDP)", "opendp", "aim", True, f"{ON_COLUMNS}; {OPENDP_AIM}"),
     "mst-dpmm": _peer(
         "MST (dpmm)", "dpmm", "mst", False, f"{ON_COLUMNS}; dpmm 0.1.9, defaults, binning off; number of rows known"
     ),

@@ -13,9 +13,9 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 from common import ROOT, machine, table
-from compare_box import Limits
 from compare_jobs import TITLES
 from compare_list import NOTHING, SYSTEMS
+from compare_systems import MOST_GROUPS
 
 Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 
@@ -28,22 +28,16 @@ score is the contest's over all pairs of columns: for each group the L1 distance
 true and of synthetic rows, 2 for a group whose number of rows is off by 250 or more; the mean over groups. Smaller is
 better.
 
-Every run has a process of its own, {minutes:g} minutes and {gib:g} GiB; what takes more has failed, and it says so.
-Three seeds where they fit into the time of one run; ± is the standard deviation between them. Where a system promises
-(eps, 1e-9) and not pure eps, it promises less, and it says so. "Public table" says who starts from it: MST, AIM,
-PrivBayes and a histogram know the private table only, and that is the difference which the comparison is about. Systems
-that know no groups get the group as one more column. Machine: {machine}.
+Every run has a process and one core of its own, {limits}; what takes more has failed, and it says so. A system that ran
+out of time at a smaller epsilon was not tried at larger ones. Three seeds where they fit into the time of one run; ± is
+the standard deviation between them. Where a system promises (eps, 1e-9) and not pure eps, it promises less, and it says
+so. "Public table" says who starts from it: MST, AIM, PrivBayes and a histogram know the private table only, and that is
+the difference which the comparison is about. Systems that know no groups get the group as one more column. "Beforehand"
+is what tuning or a rehearsal on public rows took for one epsilon, once for all runs: the longest of the epsilons, "-"
+where it is not known. Machine: {machine}.
 """
+ONE = " <sup>1</sup>"
 UNREAD = "Nothing has been read into these figures yet."
-
-
-def mean_error(found: Sequence[dict[str, Any]]) -> float:
-    """Of all runs and groups."""
-    return statistics.mean(statistics.mean(each["errors"]) for each in found)
-
-
-def finished(found: Sequence[dict[str, Any]]) -> bool:
-    return bool(found) and "failed" not in found[0]
 
 
 def good(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -51,96 +45,158 @@ def good(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if "failed" not in each]
 
 
-def shown_error(found: Sequence[dict[str, Any]], groups: int) -> str:
-    """Mean and spread; "1)" where not all groups were done."""
-    if not finished(found):
-        return "failed"
+def partial(found: Sequence[dict[str, Any]]) -> bool:
+    """Whether a run did not do all groups."""
+    return any(len(each["groups"]) < each["of"] for each in good(found))
+
+
+def mean_error(found: Sequence[dict[str, Any]], what: str = "errors") -> float:
+    """Of all runs and groups."""
+    return statistics.mean(statistics.mean(each[what]) for each in good(found))
+
+
+def mean_seconds(found: Sequence[dict[str, Any]]) -> float:
+    return statistics.mean(each["seconds"] for each in good(found))
+
+
+def without(found: Sequence[dict[str, Any]]) -> str:
+    """What a table says where there is no figure."""
+    if not found:
+        return "not run"
+    return "not tried" if found[0]["failed"].startswith("not tried") else "failed"
+
+
+def shown_error(found: Sequence[dict[str, Any]]) -> str:
+    """Mean and spread, how many runs did not fail, "1)" where not all groups were done."""
     runs = good(found)
+    if not runs:
+        return without(found)
     errors = [statistics.mean(each["errors"]) for each in runs]
     spread = f" ± {statistics.stdev(errors):.4f}" if len(errors) > 1 else ""
-    return f"{statistics.mean(errors):.4f}{spread}" + ("" if len(runs[0]["groups"]) == groups else " <sup>1</sup>")
+    some = f" ({len(runs)} of {len(found)} runs)" if len(runs) < len(found) else ""
+    return f"{statistics.mean(errors):.4f}{spread}{some}{ONE * partial(found)}"
+
+
+def shown_raw(found: Sequence[dict[str, Any]]) -> str:
+    """The error without the rule on numbers of rows, and how many groups that rule hits in a run."""
+    if not good(found):
+        return without(found)
+    hit = f"{statistics.mean(each['biased'] for each in good(found)):.1f}".removesuffix(".0")
+    return f"{mean_error(found, 'raw'):.4f} ({hit}){ONE * partial(found)}"
 
 
 def shown_time(found: Sequence[dict[str, Any]]) -> str:
     """Mean seconds; of a failure, how long it was given."""
-    if not finished(found):
-        return f"> {found[0]['seconds']:.0f}" if "not done" in found[0]["failed"] else "-"
-    return f"{statistics.mean(each['seconds'] for each in good(found)):.1f}"
+    if good(found):
+        return f"{mean_seconds(found):.1f}"
+    return f"> {found[0]['seconds']:.0f}" if found and "not done" in found[0]["failed"] else "-"
+
+
+def shown_beforehand(found: Sequence[dict[str, Any]]) -> str:
+    """Seconds of tuning or rehearsing, the longest; "none" for who does nothing of the kind."""
+    told = [each["rehearsal seconds"] for each in good(found) if "rehearsal seconds" in each]
+    known = [each for each in told if each is not None]
+    return f"{max(known):.0f}" if known else "-" if told or not good(found) else "none"
 
 
 def jobs_of(results: Results) -> list[str]:
     return list(dict.fromkeys(job for job, _, _ in results))
 
 
-def lines_of(results: Results, job: str) -> tuple[list[str], list[str], int]:
-    """Systems, best first, epsilons, and how many groups there are."""
+def lines_of(results: Results, job: str) -> tuple[list[str], list[str]]:
+    """Systems, best first, and epsilons."""
     epsilons = list(dict.fromkeys(epsilon for each, _, epsilon in results if each == job))
     names = list(dict.fromkeys(name for each, name, _ in results if each == job))
-    runs = [found for key, found in results.items() if key[0] == job and finished(found)]
-    groups = max((len(found[0]["groups"]) for found in runs), default=0)
     middle = epsilons[len(epsilons) // 2]
 
     def rank(name: str) -> tuple[bool, float]:
         found = results[job, name, middle]
-        return not finished(found), mean_error(good(found)) if finished(found) else 0.0
+        return not good(found), mean_error(found) if good(found) else 0.0
 
-    return sorted(names, key=rank), epsilons, groups
+    return sorted(names, key=rank), epsilons
 
 
 def job_tables(results: Results, job: str) -> str:
     """Errors, costs, failures and partial runs of one job."""
-    names, epsilons, groups = lines_of(results, job)
-    errors, costs, failures = [], [], []
+    names, epsilons = lines_of(results, job)
+    errors, alone, costs, failures, chosen = [], [], [], [], []
     for name in names:
-        system = SYSTEMS[name]
+        title, promise, public = SYSTEMS[name].title, SYSTEMS[name].promise, SYSTEMS[name].public
         found = [results[job, name, epsilon] for epsilon in epsilons]
-        errors.append(
-            [
-                system.title,
-                system.promise,
-                "yes" if system.public else "no",
-                *(shown_error(each, groups) for each in found),
-            ]
-        )
-        if system.promise != NOTHING:
-            memory = max((run["GiB"] for each in found for run in each), default=0.0)
-            costs.append([system.title, *(shown_time(each) for each in found), f"{memory:.2f}"])
-        whys = {epsilon: each[0]["failed"] for epsilon, each in zip(epsilons, found, strict=True) if not finished(each)}
-        for why in dict.fromkeys(whys.values()):
-            at = ", ".join(epsilon for epsilon, each in whys.items() if each == why)
-            failures.append(f"* {system.title}, eps {at}: {why}")
+        runs = [run for each in found for run in each]
+        errors.append([title, promise, "yes" if public else "no", *map(shown_error, found)])
+        alone.append([title, *map(shown_raw, found)])
+        if promise != NOTHING:
+            memory = f"{max(run['GiB'] for run in runs):.2f}" if runs else "-"
+            costs.append([title, *map(shown_time, found), shown_beforehand(runs), memory])
+        failures += noted(title, epsilons, found, "failed")
+        chosen += noted(title, epsilons, found, "settings")
     head = [f"eps {epsilon}" for epsilon in epsilons]
-    text = [
-        "Error:", table(["system", "promise", "public table", *head], errors),
-        "Seconds (fitting and drawing rows), and the most memory of any run, in GiB:",
-        table(["system", *head, "GiB"], costs),
-    ]  # fmt: skip
-    partial = partial_runs(results, job, names, epsilons, groups)
-    if partial:
-        text += ["<sup>1</sup> Not all groups in the time given; their seconds are multiplied up to all:", partial]
+    text = ["Error:", table(["system", "promise", "public table", *head], errors)]
+    every = [run for key, found in results.items() if key[0] == job for run in good(found)]
+    if any(run["of"] > 1 or run["biased"] for run in every):
+        text += [
+            "Error of the distributions alone (without the rule on numbers of rows), and in brackets the number of "
+            "groups that the rule hit:",
+            table(["system", *head], alone),
+        ]
+    text += [
+        "Seconds (fitting and drawing rows), seconds beforehand, and the most memory of any run, in GiB:",
+        table(["system", *head, "beforehand", "GiB"], costs),
+    ]
+    some = partial_runs(results, job, names, epsilons)
+    if some:
+        text += [
+            f"<sup>1</sup> Not all groups: who goes group by group takes {MOST_GROUPS} at most, drawn once for all, "
+            "and no new one when three quarters of its time are over. Seconds are multiplied up to all groups:",
+            some,
+        ]
+    if chosen:
+        text += ["What rehearsals chose:", "\n".join(chosen)]
     if failures:
-        text += ["What failed, and why:", "\n".join(failures)]
+        text += ["What failed or was not tried, and why:", "\n".join(failures)]
     return "\n\n".join(text)
 
 
-def partial_runs(results: Results, job: str, names: Sequence[str], epsilons: Sequence[str], groups: int) -> str:
-    """What was done of some groups only, beside prade's error in the very same groups."""
+def noted(title: str, epsilons: Sequence[str], found: Sequence[Sequence[dict[str, Any]]], what: str) -> list[str]:
+    """A line for each thing that runs of a system say of themselves, with the epsilons and, of several, the seeds."""
+    where: dict[str, list[str]] = {}
+    for epsilon, runs in zip(epsilons, found, strict=True):
+        for text in dict.fromkeys(run[what] for run in runs if what in run):
+            seeds = [str(seed) for seed, run in enumerate(runs) if run.get(what) == text]
+            where.setdefault(text, []).append(epsilon + f" (seed {', '.join(seeds)})" * (len(seeds) < len(runs)))
+    return [f"* {title}, eps {', '.join(at)}: {text}" for text, at in where.items()]
+
+
+def partial_runs(results: Results, job: str, names: Sequence[str], epsilons: Sequence[str]) -> str:
+    """What was done of some groups only, beside prade's error in the very same groups, with the rule and without."""
     rows = []
     for name in names:
         for epsilon in epsilons:
-            found, ours = results[job, name, epsilon], results.get((job, "prade", epsilon), [])
-            if not finished(found) or len(found[0]["groups"]) == groups:
+            found, ours = results[job, name, epsilon], good(results.get((job, "prade", epsilon), []))
+            if not partial(found):
                 continue
-            same = "-"
-            if finished(ours):
-                theirs = found[0]["groups"]
-                same = f"{statistics.mean(run['errors'][group] for run in good(ours) for group in theirs):.4f}"
-            done = f"{len(found[0]['groups'])} of {groups}"
-            rows.append([SYSTEMS[name].title, epsilon, done, f"{mean_error(good(found)):.4f}", same])
-    return table(["system", "eps", "groups", "error", "prade in the same groups"], rows) if rows else ""
+            groups = [run["groups"] for run in good(found)]
+            done = " to ".join(map(str, sorted({min(map(len, groups)), max(map(len, groups))})))
+            figures = []
+            for what in ("errors", "raw"):
+                figures += [f"{mean_error(found, what):.4f}", same_groups(ours, groups, what)]
+            rows.append([SYSTEMS[name].title, epsilon, f"{done} of {good(found)[0]['of']}", *figures])
+    head = ["system", "eps", "groups", "error", "prade in the same groups", "error alone", "prade's alone"]
+    return table(head, rows) if rows else ""
 
 
-def tables(results: Results, limits: Limits) -> str:
+def same_groups(ours: Sequence[dict[str, Any]], groups: Sequence[Sequence[int]], what: str) -> str:
+    """Our mean error in the groups of each of their runs."""
+    by_group = [dict(zip(run["groups"], run[what], strict=True)) for run in ours]
+    if not by_group or any(group not in run for run in by_group for each in groups for group in each):
+        return "-"
+    return (
+        f"{statistics.mean(statistics.mean(run[group] for group in each) for run in by_group for each in groups):.4f}"
+    )
+
+
+def tables(results: Results) -> str:
     """All jobs' tables."""
     return "\n\n".join(f"## {TITLES[job]}\n\n{job_tables(results, job)}" for job in jobs_of(results))
 
@@ -164,7 +220,7 @@ def panels(results: Results, against: str) -> Iterator[list[tuple[Any, str, str,
     figure, row = plt.subplots(1, len(jobs), figsize=(4.2 * len(jobs), 4.6), layout="constrained", squeeze=False)
     every = []
     for axes, job in zip(row[0], jobs, strict=True):
-        names, epsilons, _ = lines_of(results, job)
+        names, epsilons = lines_of(results, job)
         every += [(axes, job, name, epsilons) for name in names]
     yield every
     for axes, job in zip(row[0], jobs, strict=True):
@@ -172,6 +228,7 @@ def panels(results: Results, against: str) -> Iterator[list[tuple[Any, str, str,
     row[0][0].set_ylabel("error")
     _legend(figure, row[0])
     figure.savefig(ROOT / "docs" / f"comparison-{against}.svg", metadata={"Date": None})
+    plt.close(figure)
 
 
 def plot_epsilon(results: Results) -> None:
@@ -179,13 +236,13 @@ def plot_epsilon(results: Results) -> None:
     look = looks(list(SYSTEMS))
     with panels(results, "epsilon") as every:
         for axes, job, name, epsilons in every:
-            points = [
-                (float(epsilon), mean_error(good(results[job, name, epsilon])))
-                for epsilon in epsilons
-                if finished(results[job, name, epsilon])
-            ]
+            runs = {float(epsilon): results[job, name, epsilon] for epsilon in epsilons}
+            points = {x: mean_error(found) for x, found in runs.items() if good(found)}
             if points:
-                axes.plot(*zip(*points, strict=True), label=SYSTEMS[name].title, **look[name])
+                axes.plot(points.keys(), points.values(), label=SYSTEMS[name].title, **look[name])
+            if some := {x: error for x, error in points.items() if partial(runs[x])}:
+                open_marks = {**look[name], "linestyle": "none", "markerfacecolor": "white", "zorder": 10}
+                axes.plot(some.keys(), some.values(), **open_marks)
 
 
 def plot_time(results: Results) -> None:
@@ -194,19 +251,19 @@ def plot_time(results: Results) -> None:
     with panels(results, "seconds") as every:
         for axes, job, name, epsilons in every:
             runs = [results[job, name, epsilon] for epsilon in epsilons if SYSTEMS[name].promise != NOTHING]
-            points = [
-                (
-                    max(statistics.mean(each["seconds"] for each in good(found)), 0.01),
-                    mean_error(good(found)),
-                    25 * (k + 1),
+            sized = [(found, 25 * (k + 1)) for k, found in enumerate(runs) if good(found)]
+            if sized:
+                colour = look[name]["color"]
+                axes.scatter(
+                    [max(mean_seconds(found), 0.01) for found, _ in sized],
+                    [mean_error(found) for found, _ in sized],
+                    s=[size for _, size in sized],
+                    facecolors=["white" if partial(found) else colour for found, _ in sized],
+                    edgecolors=colour,
+                    marker=look[name]["marker"],
+                    zorder=look[name].get("zorder", 2),
+                    label=SYSTEMS[name].title,
                 )
-                for k, found in enumerate(runs)
-                if finished(found)
-            ]
-            if points:
-                x, y, size = zip(*points, strict=True)
-                style = {key: value for key, value in look[name].items() if key != "linewidth"}
-                axes.scatter(x, y, s=size, label=SYSTEMS[name].title, **style)
 
 
 def _legend(figure: Any, panels: Sequence[Any]) -> None:
@@ -236,18 +293,43 @@ def by_hand() -> str:
     return UNREAD
 
 
-def write_page(results: Results, limits: Limits) -> None:
+def allowed(results: Results) -> str:
+    """The limits under which runs were made, of each job where they differ."""
+    given: dict[str, set[tuple[float, float]]] = {job: set() for job in jobs_of(results)}
+    for (job, _, _), found in results.items():
+        given[job] |= {tuple(run["limits"]) for run in found if "limits" in run}
+    said = {job: _range(limits) for job, limits in given.items() if limits}
+    if len(set(said.values())) > 1:
+        return "; ".join(f"{limits} ({job})" for job, limits in said.items())
+    return next(iter(said.values()), "so much time and so much memory")
+
+
+def _range(limits: set[tuple[float, float]]) -> str:
+    def said(values: Sequence[float], unit: str) -> str:
+        low, high = min(values), max(values)
+        return f"{low:g} {unit}" if low == high else f"{low:g} to {high:g} {unit}"
+
+    seconds, gib = zip(*limits, strict=True)
+    return f"{said([each / 60 for each in seconds], 'min')} and {said(gib, 'GiB')}"
+
+
+def write_page(results: Results) -> None:
     """docs/comparison.md, all but what was written by hand."""
     figures = ""
-    if results:
-        plot_epsilon(results)
-        plot_time(results)
+    begun = {job for (job, _, _), found in results.items() if good(found)}
+    if begun:
+        drawn = {key: found for key, found in results.items() if key[0] in begun}
+        plot_epsilon(drawn)
+        plot_time(drawn)
         figures = (
             "## At a glance\n\n![Error against epsilon](comparison-epsilon.svg)\n\n"
             "Error against seconds; a mark for each epsilon, the larger the larger:\n\n"
             "![Error against time](comparison-seconds.svg)\n\n"
+            "Open marks: not all groups were done, and the error is of those that were.\n\n"
         )
-    head = HEAD.format(minutes=limits.seconds / 60, gib=limits.gib, machine=machine())
+    head = HEAD.format(limits=allowed(results), machine=machine())
+    if waiting := sum(not found for found in results.values()):
+        head += f'\n"Not run", {waiting} of {len(results)} cells: not yet, or not since the code was changed.\n'
     reading = f"## Reading\n\n{BEGIN}\n\n{by_hand()}\n\n{END}\n\n"
-    found = tables(results, limits) or "## Results\n\nNo run has been made yet: `make compare` takes some hours."
+    found = tables(results) or "## Results\n\nNo run has been made yet: `make compare` takes some hours."
     PAGE.write_text(f"{head}\n{reading}{figures}{found}\n\n## Settings\n\n{settings()}\n")

@@ -14,7 +14,7 @@ import numpy as np
 
 from common import ROOT
 from compare_systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
-from prade import Budget, Coded, Part, encode
+from prade import Coded, Part, encode
 from prade.measurement import Measurement
 from prade.parts import Marginal
 from prade.prior import Prior
@@ -24,7 +24,7 @@ ADAM_STEPS = 1000  # mbi's default
 ADAM_RATE = 0.1  # as in its documentation
 PEERS = {
     ("opendp", "mst"): {},
-    ("opendp", "aim"): {"queries": 2},
+    ("opendp", "aim"): {},
     ("dpmm", "mst"): {},
     ("dpmm", "aim"): {"max_model_size": 80},
 }
@@ -124,7 +124,7 @@ def reweighted(task: Task) -> Drawn:
         pooled = estimator_of(task.job.rows.prior)
         done = dict[int, Coded]()
         for group in task.in_turn():
-            prior = task.prior(group)
+            prior = task.rows(group)
             estimator = pooled if prior is task.job.rows.prior else estimator_of(prior)
             answers = [measured(each) for each in release.measurements(last, group)]
             total = max(float(totals[group]), 1.0)
@@ -142,22 +142,21 @@ def python_of(package: str) -> Path:
     return ROOT / ".venv-peers" / package / "bin" / "python"
 
 
-def peer(package: str, algorithm: str, task: Task, *, pure: bool) -> Drawn:
+def peer(package: str, algorithm: str, task: Task) -> Drawn:
     """MST or AIM of the private table, with its group as one more column: as a user would do it.
 
-    For pure epsilon where the package can; else with the (epsilon, delta) that is nearest to it.
+    OpenDP for pure epsilon, dpmm for (epsilon, delta).
     """
     schema, table = with_group_column(task.job)
     coded = encode(schema, table)
-    rho = None if pure else float(Budget.approx(task.epsilon, DELTA).zcdp_within().rho)
     asked = {
         "algorithm": algorithm,
         "settings": PEERS[package, algorithm],
         "epsilon": float(task.epsilon),
         "delta": float(DELTA),
-        "rho": rho,
         "seed": task.seed,
         "sizes": dict(zip(schema.coded, schema.shape(schema.coded), strict=True)),
+        "group": GROUP if GROUP in schema.coded else None,
     }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,6 @@ def rehearsed(make: Make, name: str, job: Job, epsilon: str) -> dict[str, Any]:
     """
 
     def task() -> dict[str, Any]:
-        began = time.perf_counter()
         stages, errors = list(staged(job)), dict[str, float]()
         chosen = {setting: values[0] for setting, values in CHOICES.items()}  # until something does better
         same = any(stage.own is not None for stage in stages)
@@ -83,7 +81,7 @@ def rehearsed(make: Make, name: str, job: Job, epsilon: str) -> dict[str, Any]:
                 if str(trial) not in errors:
                     errors[str(trial)] = error(trial)
             chosen = min(trials, key=lambda trial: errors[str(trial)])
-        return {"errors": errors, "settings": chosen, "seconds": time.perf_counter() - began}
+        return {"errors": errors, "settings": chosen}
 
     return kept("compare-rehearsed", f"{job.name} {name} {epsilon} {CHOICES}", task)
 

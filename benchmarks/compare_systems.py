@@ -165,38 +165,46 @@ def prior(task: Task) -> Drawn:
 # ---------------------------------------------------------------------- baselines
 
 
-def learnt(make: Make, name: str, task: Task) -> Drawn:
+def _settled(settings: dict[str, float]) -> dict[str, Any]:
+    """What a rehearsal chose, as arguments of MWEM or PMWPub."""
+    return {
+        "rounds": int(settings["rounds"]),
+        "passes": int(settings["passes"]),
+        "total_share": settings["total_share"],
+    }
+
+
+LEARNERS: dict[str, Make] = {
+    "mwem": lambda workload, chosen: MWEM(workload, **_settled(chosen)),
+    "pmw-average": lambda workload, chosen: PMWPub(workload, **_settled(chosen)),
+    "pmw-last": lambda workload, chosen: PMWPub(workload, **_settled(chosen), iterate="last"),
+}
+
+
+def rehearse(name: str, task: Task) -> dict[str, Any]:
+    """The settings of one of the learners, made once and kept."""
+    return rehearsed(LEARNERS[name], name, task.job, task.epsilon)
+
+
+def learn(name: str, task: Task) -> Drawn:
     """MWEM or PMW^Pub, group by group, with the settings that a rehearsal on public groups found best."""
-    job, chosen = task.job, rehearsed(make, name, task.job, task.epsilon)
-    task.began = began = time.perf_counter()
+    job, chosen = task.job, rehearse(name, task)
+    began = time.perf_counter()
     table = read_table(job.private, guess=False)
     group = job.listed.keyed(table.column_names, job.listed.level(job.listed.names).number).numbers(table)
-    baseline, done = make(low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
+    baseline, done = LEARNERS[name](low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
     for number in task.in_turn():
         mine = table.filter(pa.array(group == number))
         found, total = asked(baseline, task.prior(number, chosen["settings"]["own"]), mine, task.epsilon, job)
         done[number] = task.sampled(found, total)
     drawn = extrapolated(task, began, done)
-    settings = ", ".join(f"{name} {value:g}" for name, value in chosen["settings"].items())
-    return replace(drawn, notes={**drawn.notes, "settings": settings, "rehearsal seconds": chosen["seconds"]})
+    settings = ", ".join(f"{setting} {value:g}" for setting, value in chosen["settings"].items())
+    return replace(drawn, notes={**drawn.notes, "settings": settings})
 
 
-def settled(settings: dict[str, float], **more: Any) -> dict[str, Any]:
-    """What a rehearsal chose, as arguments of MWEM or PMWPub."""
-    counts = {name: int(settings[name]) for name in ("rounds", "passes")}
-    return {**counts, "total_share": settings["total_share"], **more}
-
-
-def mwem(task: Task) -> Drawn:
-    return learnt(lambda workload, chosen: MWEM(workload, **settled(chosen)), "mwem", task)
-
-
-def pmw_average(task: Task) -> Drawn:
-    return learnt(lambda workload, chosen: PMWPub(workload, **settled(chosen)), "pmw-average", task)
-
-
-def pmw_last(task: Task) -> Drawn:
-    return learnt(lambda workload, chosen: PMWPub(workload, **settled(chosen, iterate="last")), "pmw-last", task)
+def tuned(task: Task) -> dict[str, Any]:
+    """The plan of prade's tuner, made once and kept."""
+    return plan_for(task.job, task.epsilon)[1]
 
 
 def with_group_column(job: Job) -> tuple[Schema, pa.Table]:

@@ -242,11 +242,21 @@ def texas() -> Job:
     return Job("texas", schema, *files, None, (), Unit(1))
 
 
+def sources() -> list[Path]:
+    """All files of the package."""
+    return sorted((ROOT / "src" / "prade").rglob("*.py"))
+
+
+def is_baseline(file: Path) -> bool:
+    """Whether it is other people's methods, or the part of the door that only they use."""
+    return file.parent.name == "baselines" or file.name in ("adaptive.py", "scores.py", "selection.py")
+
+
 @cache
 def code() -> str:
-    """A fingerprint of all code that decides results: what only shows them is left out."""
+    """A fingerprint of all code that decides prade's own results: what only shows them is left out."""
     shown = ("cli", "command", "demo", "planning", "progress", "report", "synthesizer")
-    files = [file for file in sorted((ROOT / "src" / "prade").rglob("*.py")) if not file.name.startswith(shown)]
+    files = [file for file in sources() if not file.name.startswith(shown) and not is_baseline(file)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
@@ -259,7 +269,9 @@ def kept(name: str, key: str, run: Callable[[], dict[str, Any]]) -> dict[str, An
             found: dict[str, Any] = json.loads(line)
             if (found["key"], found.get("code")) == (key, code()):
                 return found
+    began = time.perf_counter()
     result = {"key": key, "code": code(), **run()}
+    result["took"] = time.perf_counter() - began
     with open(file, "a") as end:
         end.write(json.dumps(result) + "\n")
     print(json.dumps(result), flush=True)
