@@ -88,11 +88,12 @@ GROUPWISE = (
 )
 
 
-def _learner(title: str, name: str, more: str = "") -> System:
-    run, beforehand = partial(systems.learn, name), partial(systems.rehearse, name)
+def _learner(title: str, name: str, settings_of: str, more: str = "") -> System:
+    run, beforehand = partial(systems.learn, name, settings_of), REHEARSALS[settings_of]
     return System(title, PURE, run, GROUPWISE + more, beforehand=beforehand, public=True)
 
 
+REHEARSALS = {name: partial(systems.rehearse, name) for name in ("pmw-average", "pmw-last")}
 OPENDP = (
     "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose); rows drawn "
     "from its model by our script, along the junction tree, rounded and shuffled: mbi 1.1 draws them one by one or "
@@ -121,9 +122,11 @@ SYSTEMS: dict[str, System] = {
         "prior as it is", NOTHING, systems.prior, "the public rows of the same group where there are any, else all",
         public=True,
     ),
-    "mwem": _learner("MWEM", "mwem", "; all distinct public rows alike to begin with"),
-    "pmw-average": _learner("PMW^Pub, average", "pmw-average"),
-    "pmw-last": _learner("PMW^Pub, last", "pmw-last"),
+    "mwem": _learner(
+        "MWEM", "mwem", "pmw-average", " (the settings of PMW^Pub, average); all distinct public rows alike at first"
+    ),
+    "pmw-average": _learner("PMW^Pub, average", "pmw-average", "pmw-average"),
+    "pmw-last": _learner("PMW^Pub, last", "pmw-last", "pmw-last"),
     "histogram": System("Laplace histogram", PURE, systems.histogram, f"{ON_COLUMNS}; at most 2^20 cells"),
     "privbayes": System(
         "PrivBayes", PURE, systems.privbayes, f"{ON_COLUMNS}; theta 4, 30 % for the network, at most 2 parents"

@@ -186,9 +186,9 @@ def rehearse(name: str, task: Task) -> dict[str, Any]:
     return rehearsed(LEARNERS[name], name, task.job, task.epsilon)
 
 
-def learn(name: str, task: Task) -> Drawn:
+def learn(name: str, settings_of: str, task: Task) -> Drawn:
     """MWEM or PMW^Pub, group by group, with the settings that a rehearsal on public groups found best."""
-    job, chosen = task.job, rehearse(name, task)
+    job, chosen = task.job, rehearse(settings_of, task)
     began = time.perf_counter()
     table = read_table(job.private, guess=False)
     group = job.listed.keyed(table.column_names, job.listed.level(job.listed.names).number).numbers(table)

@@ -1,20 +1,26 @@
-"""The laws of what the baselines draw: private selection, and the noise of the histogram.
+"""The laws of what the baselines draw: private selection, the noise of the histogram, and what an attacker learns.
 
-Neither takes a seed, so these tests fail by chance now and then: all together once in 10,000 runs (`FALSE_ALARM`,
-shared out among the checks by Bonferroni's inequality).
+Nothing takes a seed, so these tests fail by chance now and then: the laws all together once in 10,000 runs
+(`FALSE_ALARM`, shared out among the checks by Bonferroni's inequality), the audits once in 2,500 (22 bounds, each wrong
+once in 60,000, see `test_audit.py`).
 """
 
 import itertools
 import math
+from contextlib import suppress
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
+from test_audit import bound
 
-from prade import Budget, Ledger, Schema, Unit, Workload
-from prade.measure.adaptive import Misfit, adaptive
+from prade import Budget, Ledger, Prior, Schema, Unit, Workload
+from prade.baselines import MWEM, Histogram, PrivBayes
+from prade.measure import add_noise
+from prade.measure.adaptive import Dependence, Misfit, adaptive
 from prade.measure.selection import select, selection_scale
 
 FALSE_ALARM = 1e-4
@@ -24,7 +30,7 @@ CASES = [
     ([0, 100, 90, -40, 95], 10, Fraction(2)),
     ([0, 1, 2, 3, 4, 5], 2, Fraction(1, 10)),
 ]
-ALPHA = FALSE_ALARM / (len(CASES) + 3)  # and the door's choice, the histogram's mean and its spread
+ALPHA = FALSE_ALARM / (len(CASES) + 4)  # and the door's two choices, the histogram's mean and its spread
 DRAWS = 4000
 
 
@@ -96,6 +102,17 @@ def test_the_door_chooses_with_that_law_and_the_units_sensitivity(opened):
     assert p_value(chosen, law(by_hand, scale=4.0)) > ALPHA  # two rows a person, epsilon 1
 
 
+def test_the_door_chooses_by_dependence_with_the_declared_sensitivity(opened):
+    """Two rows move a score by 4 rows, 256 steps, and rounding by 2 more; half of that would be noticed."""
+    door, (a, _, both) = opened
+    scores = [Dependence(a), Dependence(both)]
+    by_hand = [score.of(np.array(counts)) for score, counts in zip(scores, ([4, 1], [1, 2, 1, 0, 0, 1]), strict=True)]
+    right, careless = (law(by_hand, scale=factor * 258 / 5.0) for factor in (2, 1))
+    generator = np.random.default_rng(11)
+    assert p_value(list(generator.choice(2, DRAWS // 2, p=careless)), right) < ALPHA
+    assert p_value([door.choose(scores, 5) for _ in range(DRAWS // 2)], right) > ALPHA
+
+
 def test_the_noisy_table_is_unbiased_before_negatives_go(opened):
     """Means and variances of 2,000 answers of six cells: Laplace noise of scale 2 / epsilon."""
     door, (_, _, both) = opened
@@ -106,3 +123,127 @@ def test_the_noisy_table_is_unbiased_before_negatives_go(opened):
     assert abs(noise.mean()) / math.sqrt(variance / noise.size) < stats.norm.isf(ALPHA / 2)
     spread = abs((noise**2).mean() - variance) / math.sqrt((fourth - variance**2) / noise.size)
     assert spread < stats.norm.isf(ALPHA / 2)
+
+
+# ------------------------------------------------------------------ an attacker, who knows all but one person
+
+TRIO = Schema.from_mbi({"X": 2, "Y": 2, "Z": 2})
+OTHERS, PERSON = [(0, 0, 0)] * 2000, [(1, 0, 1)] * 2
+# X falls behind and Y gains by the person's rows, as far as two rows can move them; Z comes to depend on X
+RUNS = {
+    "mwem": (MWEM(Workload.all_marginals(Schema.from_mbi({"X": 2, "Y": 2}), 1), rounds=1, total_share=0.02), 3, 1400),
+    "histogram": (Histogram(total_share=0.02), 1, 600),
+    "privbayes": (PrivBayes(structure_share=0.9, most_parents=1, theta=1e-9, total_share=0.02), 3, 250),
+}
+
+
+class Told(Exception):
+    """All epsilon is used: what a baseline makes of the answers tells nothing more."""
+
+
+class Purse:
+    """One run's part of a door that stays open for many, and what was told for it."""
+
+    def __init__(self, door, epsilon):
+        self.door, self.left, self.unit, self.told = door, Fraction(epsilon), door.unit, []
+
+    def choose(self, scores, epsilon):
+        place = self.door.choose(scores, epsilon)
+        self._pay(epsilon, ([(score, score.part) for score in scores], place))
+        return place
+
+    def answer(self, part, epsilon):
+        measurement = self.door.answer(part, epsilon)
+        self._pay(epsilon, measurement)
+        return measurement
+
+    @property
+    def measurements(self):
+        return tuple(told for _, told in self.told if not isinstance(told, tuple))
+
+    def _pay(self, epsilon, told):
+        self.left -= epsilon
+        self.told.append((epsilon, told))
+        if not self.left:
+            raise Told
+
+
+def transcripts(name, rows, folder):
+    """What so many runs of a baseline tell of a table: for each run, what each step cost and what came out."""
+    baseline, epsilon, runs = RUNS[name]
+    prior = Prior.uniform(TRIO)
+    folder.mkdir()
+    ledger = Ledger(folder / "ledger")
+    ledger.open_dataset("people", Unit(2), Budget.pure(epsilon * runs))
+    terms = {"dataset": "people", "task": "1", "budget": Budget.pure(epsilon * runs), "unit": Unit(2)}
+    table = pa.table(dict(zip("XYZ", np.array(rows).T, strict=True)))
+    found = []
+    with adaptive(table, TRIO, baseline.parts(prior), folder / "answers.json", ledger, **terms) as door:
+        for _ in range(runs):
+            purse = Purse(door, epsilon)
+            with suppress(Told):
+                baseline.ask(prior, purse)
+            assert purse.left == 0
+            found.append(purse.told)
+    return found
+
+
+@lru_cache
+def true_counts(part, there):
+    codes = dict(zip("XYZ", np.array(OTHERS + PERSON * there).T, strict=True))
+    return np.bincount(part.cells(TRIO, codes), minlength=part.n_cells + 1)[: part.n_cells]
+
+
+def log_ratio(epsilon, told):
+    """log P(what one step told | with) / P(. | without), if it has the law that is declared for its epsilon."""
+    if isinstance(told, tuple):
+        scores, place = told
+        scale = 2 * scores[0][0].sensitivity(2) / float(epsilon)
+        here, gone = (law([score.of(true_counts(part, w)) for score, part in scores], scale) for w in (True, False))
+        return float(np.log(here[place] / gone[place]))
+    distance = [np.abs(told.counts - true_counts(told.part, there)).sum() for there in (False, True)]
+    return (distance[0] - distance[1]) * float(epsilon) / 2
+
+
+def proved(name, folder):
+    """After each step: what the steps so far prove about epsilon, as lower confidence bound, and what they cost."""
+    found = [transcripts(name, OTHERS + PERSON * there, folder / str(there)) for there in (True, False)]
+    ratios = np.array([[log_ratio(*step) for step in run] for runs in found for run in runs]).cumsum(axis=1)
+    there = np.arange(len(ratios)) < len(found[0])
+    claims = np.cumsum([float(epsilon) for epsilon, _ in found[0][0]])
+    bounds = []
+    for ratio, claim in zip(ratios.T, claims, strict=True):
+        grid = claim * np.array([0.25, 0.5, 0.75, 0.9])
+        towards = bound(ratio[:, None] >= grid - 1e-9, there, 0.0), bound(ratio[:, None] <= 1e-9 - grid, ~there, 0.0)
+        bounds.append(max(towards))
+    return np.array(bounds), claims
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_proves_no_more_than_it_pays(name, tmp_path):
+    bounds, claims = proved(name, tmp_path)
+    assert claims[-1] == pytest.approx(RUNS[name][1])
+    assert (bounds <= claims).all()
+
+
+def half_the_noise(monkeypatch):
+    monkeypatch.setattr("prade.measure.adaptive.add_noise", lambda counts, law, b: add_noise(counts, law, b / 2))
+
+
+def half_the_selection_scale(monkeypatch):
+    monkeypatch.setattr("prade.measure.adaptive.select", lambda scores, most, cost: select(scores, most, 2 * cost))
+
+
+def takes_steps_for_rows(monkeypatch):
+    monkeypatch.setattr(Dependence, "sensitivity", staticmethod(lambda rows: 2 * rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("mwem", half_the_selection_scale), ("histogram", half_the_noise), ("privbayes", takes_steps_for_rows)],
+)
+def test_broken_copies_are_caught(name, fault, tmp_path, monkeypatch):
+    """Each bound exceeds the claim by about four of its own standard deviations or more (five trials each)."""
+    fault(monkeypatch)
+    bounds, claims = proved(name, tmp_path)
+    assert (bounds > claims).any()

@@ -5,6 +5,7 @@ import json
 import pickle
 import sys
 import traceback
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +28,7 @@ from prade import (
 )
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
 from prade.estimate import Status
+from prade.measure import add_noise
 from prade.measure.adaptive import Dependence, Misfit, adaptive, answered
 from prade.parts import Marginal
 from prade.query import parse
@@ -250,6 +252,55 @@ def test_the_epsilons_add_up_to_what_the_ledger_has(name, truth, prior, terms, l
     assert [step for step in STEPS if step.startswith("adaptive")] == [f"adaptive.{step}" for step in expected]
 
 
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_person_with_a_thousand_rows_counts_no_further_than_the_unit_says(name, most, prior, tmp_path):
+    """Noise is next to none: every number that comes out has forty people with a row each, and `most` of the one."""
+    rows = {column: np.concatenate([values, np.full(1000, 1)]) for column, values in chain(40, seed=4).items()}
+    rows["id"] = np.append(np.arange(40), np.full(1000, 99))
+    unit, ledger = Unit(most, person_id="id"), Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", unit, HUGE)
+    terms = {"dataset": "people", "budget": HUGE, "unit": unit}
+    found = run(BASELINES[name], prior, pa.table(rows), tmp_path / "answers.json", ledger, **terms)
+    answers = [each for each in json.loads((tmp_path / "answers.json").read_text())["record"] if "counts" in each]
+    assert [sum(each["counts"]) for each in answers] == [40 + most] * len(answers)
+    assert found.report.total == pytest.approx(40 + most)
+
+
+def test_the_choice_is_by_bounded_rows_too(truth, tmp_path):
+    """By all rows `a` is the furthest from what was expected, by one row a person it is `town`."""
+    a, town = Marginal.of(SCHEMA, ["a"]), Marginal.of(SCHEMA, ["town"])
+    rows = {"id": [7] * 1000 + list(range(100, 150)), "a": [1] * 1000 + [0] * 50, "town": [0] * 1000 + [1] * 50}
+    unit, ledger = Unit(1, person_id="id"), Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", unit, HUGE)
+    terms = {"dataset": "people", "task": "1", "budget": HUGE, "unit": unit}
+    scores = [Misfit(a, [50, 1]), Misfit(town, [20, 30])]
+    with adaptive(pa.table(rows), SCHEMA, [a], tmp_path / "answers.json", ledger, **terms) as door:
+        assert door.choose(scores, HUGE.epsilon) == 1
+
+
+TIED = Schema.from_mbi(dict.fromkeys("abcdefgh", 2))
+
+
+@pytest.mark.parametrize("expected", [{"a"}, {"a", "b"}], ids=["one", "two"])
+def test_of_parts_that_are_equally_wrong_the_smallest_is_chosen(expected, tmp_path):
+    """A larger part costs more noise; it is chosen when what it has wrong besides is worth that."""
+    codes = {name: code.astype(int) for name, code in Prior.uniform(TIED).codes.items()}
+    rows = {name: np.repeat(code, np.where(codes["a"] == 0, 6, 2)) for name, code in codes.items()}
+    if "b" in expected:
+        rows["b"][rows["a"] == 0] = 1
+    pairs, trios = [("a", other) for other in "bcdefgh"], [("a", "b", other) for other in "cdefgh"]
+    workload = Workload.marginals(TIED, ["a", *pairs, *trios])
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", Unit(1), HUGE * 4)
+    for attempt in range(4):  # of the seven equals or more the smallest is chosen by chance once in 2,401 times
+        path = tmp_path / f"{attempt}.json"
+        terms = {"dataset": "people", "budget": HUGE, "unit": Unit(1), "again": True}
+        run(MWEM(workload, rounds=1), Prior.uniform(TIED), pa.table(rows), path, ledger, **terms)
+        answers = [each for each in json.loads(path.read_text())["record"] if "counts" in each]
+        assert set(answers[1]["columns"]) == expected
+
+
 def test_a_second_run_does_not_spend_unnoticed(truth, prior, terms, ledger, tmp_path):
     rows, baseline = pa.table(truth), Histogram()
     run(baseline, prior, rows, **terms)
@@ -335,6 +386,64 @@ def test_a_door_takes_only_scores_whose_sensitivity_is_known(open_door):
         with pytest.raises(PradeError, match="bound to the rows of one support"):
             door.answer(RowCells([0, 1], 2), "1/2")
         assert door.left == 1
+
+
+def test_a_table_beyond_the_proofs_is_refused_before_anything_is_spent(truth, terms, ledger, monkeypatch):
+    given = terms | {"budget": Budget.pure(1)}
+    for rows, most in ((10, 10), (11, 10)):
+        monkeypatch.setattr("prade.measure.adaptive.MOST_ROWS", most)
+        table = pa.table({name: values[:rows] for name, values in truth.items()})
+        if rows > most:
+            with pytest.raises(DataError, match=r"more than 2\*\*33 rows, for which no sensitivity is proved"):
+                run(PrivBayes(), exact_joint(truth), table, **given)
+        else:
+            run(Histogram(), exact_joint(truth), table, **(given | {"path": terms["path"].with_name("other.json")}))
+    assert len(ledger.entries("people")) == 1
+    assert not terms["path"].exists()
+
+
+@pytest.mark.parametrize(("rows", "refused"), [(2**33, False), (2**33 + 1, True)])
+def test_the_proofs_reach_to_two_to_the_33_rows(rows, refused, open_door, monkeypatch):
+    """Such a table does not fit in here, so its counts are made up."""
+
+    def huge(source, schema, parts, *rest):
+        return [np.eye(1, part.n_cells, dtype=np.int64) * rows for part in parts]
+
+    monkeypatch.setattr("prade.measure.adaptive.count", huge)
+    if refused:
+        with pytest.raises(DataError, match="more than 2"), open_door():
+            pass
+    else:
+        with open_door() as door:
+            assert door.answer(PAIRS[0], 1).counts.sum() == pytest.approx(2**33, abs=1000)
+
+
+def test_what_is_beyond_the_proofs_is_refused_again_and_again(truth, terms, monkeypatch):
+    """A door that was opened with a part of few rows."""
+    few = Workload(SCHEMA, [Predicate(parse("a == 0 and b == 1 and c == 0", SCHEMA))]).parts
+    monkeypatch.setattr("prade.measure.adaptive.MOST_ROWS", 4000)
+    given = {**terms, "task": "3f2a"}
+    path, ledger = given.pop("path"), given.pop("ledger")
+    with adaptive(pa.table(truth), SCHEMA, few, path, ledger, **given) as door:
+        for _ in range(2):
+            with pytest.raises(DataError, match="no sensitivity is proved"):
+                door.choose([Dependence(PAIRS[0])], 1)
+
+
+def test_a_run_that_was_taken_for_dead_replaces_no_answers(truth, prior, terms, monkeypatch):
+    kept = []
+
+    def slow(*given):
+        """The first run stands still at its first draw, while the second one is done."""
+        monkeypatch.undo()
+        run(Histogram(), prior, pa.table(truth), **terms, again=True)
+        kept.append(terms["path"].read_text())
+        return add_noise(*given)
+
+    monkeypatch.setattr("prade.measure.adaptive.add_noise", slow)
+    with suppress(DataError):
+        run(Histogram(), prior, pa.table(truth), **terms)
+    assert terms["path"].read_text() == kept[0]
 
 
 @pytest.mark.parametrize("estimate", [np.zeros(5, int), np.zeros(6), np.full(6, 2**62)])

@@ -14,6 +14,7 @@ from prade.baselines.base import Floats, ask_total, check_settings, judged, numb
 from prade.errors import EstimationError
 from prade.estimators.base import check
 from prade.joint import mass_per_cell
+from prade.layout import distinct_rows
 from prade.measure.adaptive import Door, Misfit
 from prade.parts import Part
 from prade.privacy import Budget
@@ -70,9 +71,11 @@ class MWEM:
             raise EstimationError("the workload has no parts to choose from; give at least one")
 
     def start(self, prior: Prior) -> Floats:
-        """Weights to begin with: every row that has any mass in the prior alike."""
-        inside = prior.weights > 0
-        return np.asarray(inside / inside.sum(), np.float64)
+        """Weights to begin with: all distinct rows that have any mass in the prior alike."""
+        first, kind = distinct_rows(list(prior.codes.values()))
+        mass = mass_per_cell(kind, prior.weights, len(first))
+        share = np.divide(prior.weights, mass[kind], out=np.zeros_like(prior.weights), where=prior.weights > 0)
+        return np.asarray(share / (mass > 0).sum(), np.float64)
 
     def parts(self, prior: Prior) -> Sequence[Part]:
         """All parts of the workload may be chosen."""

@@ -110,11 +110,10 @@ class Door:
     def _need(self, parts: Sequence[Part]) -> None:
         """Count what has not been counted yet, each table once, where the rows are."""
         missing = [part for part in dict.fromkeys(map(self._table, parts)) if part not in self._counts]
-        if missing:
-            everybody = (found[0] for found in count(self._source, self._schema, missing, None, self._unit))
-            self._counts.update(zip(missing, everybody, strict=True))
-        if any(int(self._counts[part].sum()) > MOST_ROWS for part in missing):
+        found = [each[0] for each in count(self._source, self._schema, missing, None, self._unit)] if missing else []
+        if any(int(counts.sum()) > MOST_ROWS for counts in found):
             raise DataError("the table has more than 2**33 rows, for which no sensitivity is proved here; take fewer")
+        self._counts.update(zip(missing, found, strict=True))
 
     def _table(self, part: Part) -> Part:
         """The part that is counted for this one: a marginal is counted once, whatever the order of its columns."""
@@ -269,6 +268,11 @@ def _check(place: Path, ledger: Ledger, dataset: str, task: str, budget: Budget,
 
 def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
     content = {"format": FORMAT, "dataset": entry.dataset, "task": entry.plan_hash, "entry": entry.id}
+    if place.exists():
+        raise DataError(
+            f"another run has written its answers to {place} in the meantime; they are kept, and those of entry "
+            f"{entry.id} of data set {entry.dataset!r} are lost, though it is spent"
+        )
     try:
         write_sealed(place, {**content, "record": door._record})
     except OSError as error:
