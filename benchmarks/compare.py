@@ -174,7 +174,8 @@ def main() -> None:
         )
     limits = Limits(60 * options.minutes, options.gib)
     kept = Kept(OUT / "compare.jsonl", options.again)
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    for ending in (signal.SIGINT, signal.SIGTERM):  # a background shell may have them ignored
+        signal.signal(ending, signal.default_int_handler)
     try:
         results = compared(kept, jobs, options.systems, options.epsilons, options.seeds, limits, options.at_once)
     except KeyboardInterrupt:

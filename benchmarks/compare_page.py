@@ -11,6 +11,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from common import ROOT, machine, table
 from compare_jobs import TITLES
@@ -206,27 +207,35 @@ def tables(results: Results) -> str:
 
 def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """A colour and a mark for each system, the same in all panels; ours stands out."""
-    colours, marks = plt.get_cmap("tab10").colors, "osD^vP*Xdp<>h8"
-    found = {name: {"color": colours[k % 10], "marker": marks[k % len(marks)]} for k, name in enumerate(names)}
-    if "prade" in found:
-        found["prade"] = {"color": "black", "marker": "o", "linewidth": 2.5, "zorder": 9}
-    return found
+    colours, marks = plt.get_cmap("tab20").colors, "osD^vP*Xdp<>h8"
+    found = {name: {"color": colours[k % 20], "marker": marks[k % len(marks)]} for k, name in enumerate(names)}
+    return found | {
+        "prade": {"color": "black", "marker": "o", "linewidth": 2.5, "zorder": 9},
+        "prior": {"color": "grey", "marker": "", "linestyle": "dashed"},
+    }
 
 
 @contextmanager
 def panels(results: Results, against: str) -> Iterator[list[tuple[Any, str, str, Sequence[str]]]]:
     """A panel a job, to be filled: (axes, job, system, epsilons) of all; then docs/comparison-AGAINST.svg is made."""
     jobs = jobs_of(results)
-    figure, row = plt.subplots(1, len(jobs), figsize=(4.2 * len(jobs), 4.6), layout="constrained", squeeze=False)
+    wide = min(len(jobs), 2)
+    high = -(-len(jobs) // wide)
+    figure, grid = plt.subplots(high, wide, figsize=(4.8 * wide, 3.6 * high + 1.2), layout="constrained", squeeze=False)
     every = []
-    for axes, job in zip(row[0], jobs, strict=True):
+    for axes, job in zip(grid.flat, jobs, strict=False):
         names, epsilons = lines_of(results, job)
         every += [(axes, job, name, epsilons) for name in names]
     yield every
-    for axes, job in zip(row[0], jobs, strict=True):
-        axes.set(xscale="log", yscale="log", xlabel=against, title=job)
-    row[0][0].set_ylabel("error")
-    _legend(figure, row[0])
+    for axes, job in zip(grid.flat, jobs, strict=False):
+        axes.set(xscale="log", yscale="log", xlabel=against, ylabel="error", title=job)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+    for axes in grid.flat[len(jobs) :]:
+        axes.set_axis_off()
+    _legend(figure, grid.flat)
     figure.savefig(ROOT / "docs" / f"comparison-{against}.svg", metadata={"Date": None})
     plt.close(figure)
 
