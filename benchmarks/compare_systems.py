@@ -60,6 +60,7 @@ class Task:
     seconds: float
     began: float = field(default_factory=time.perf_counter)
     marks: list[float] = field(default_factory=list)  # when each group began
+    _ordered: tuple[Any, Any] = (None, None)  # the last rows that were drawn from, and their order
 
     @property
     def budget(self) -> Budget:
@@ -99,14 +100,10 @@ class Task:
 
     def sampled(self, joint: Joint, total: float) -> Coded:
         """Rows of a distribution, drawn as ours are."""
-        key = id(joint.codes[self.job.schema.coded[0]])  # one order for all distributions on the same rows
-        if key not in self._orders:
-            self._orders[key] = ordering(joint.codes, self.job.schema)
-        return sample(joint, max(round(total), 0), self.seed, order=self._orders[key])
-
-    @cached_property
-    def _orders(self) -> dict[int, np.ndarray]:
-        return {}
+        first = joint.codes[self.job.schema.coded[0]]
+        if self._ordered[0] is not first:  # one order for all distributions on the same rows
+            self._ordered = first, ordering(joint.codes, self.job.schema)
+        return sample(joint, max(round(total), 0), self.seed, order=self._ordered[1])
 
 
 def joined(parts: dict[int, Coded]) -> tuple[Coded, np.ndarray]:
