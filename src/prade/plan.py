@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 TOTAL = "number of rows"
 CLEARLY = 2  # standard errors
+COARSE = {"laplace": 10_000, "gaussian": 4}  # noise of a larger scale has the continuous law's variance, to nine digits
+SMALLEST_VARIANCE = 1e-6  # of a count: smaller ones change nothing, and precisions stay finite
 
 
 @dataclass(frozen=True)
@@ -114,11 +116,20 @@ class Question:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise in one count: 2 b^2 (Laplace) or sigma^2 (Gaussian), as for `Measurement`.
+        """Variance of the noise in one count, on the whole numbers: with p = e^(-1 / b), Laplace's is 2 p / (1 - p)^2.
 
-        These are the continuous laws'; on whole numbers the variance is a little smaller (at b = 1 by 8 %).
+        The Gaussian's is sum z^2 w(z) / sum w(z), w(z) = e^(-z^2 / (2 sigma^2)). Both are below the continuous laws'
+        2 b^2 and sigma^2: at b = 1 by 8 %, at sigma = 1 by less than 10^-6. It is `SMALLEST_VARIANCE` at least.
         """
-        return float((2 if self.law == "laplace" else 1) * self.scale**2)
+        if self.scale > COARSE[self.law]:
+            return float((2 if self.law == "laplace" else 1) * self.scale**2)
+        scale = float(self.scale)
+        if self.law == "laplace":
+            variance = 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+        else:
+            weights = [math.exp(-(z / scale) * (z / scale) / 2) for z in range(1, 16 * COARSE[self.law])]
+            variance = 2 * sum(z**2 * w for z, w in enumerate(weights, 1)) / (1 + 2 * sum(weights))
+        return max(variance, SMALLEST_VARIANCE)
 
     def names(self) -> list[str]:
         """Names of the parts."""

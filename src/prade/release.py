@@ -81,7 +81,7 @@ class Release:
         """Number of rows of each group of a level, and the standard deviation of its noise.
 
         The mean of all that says it, the total that was asked for and the sum of each part that covers everything,
-        weighted by inverse variances: but for the noise being discrete, no unbiased mean is more precise.
+        weighted by inverse variances: no unbiased mean is more precise.
         """
         answered = self._answers(level)
         weighted = np.zeros(len(self.plan.groupings[level]))

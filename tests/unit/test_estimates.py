@@ -248,7 +248,7 @@ def test_many_cells_are_worked_out_in_pieces(estimates, monkeypatch):
 
 def test_blocks_do_not_hide_each_other(monkeypatch):
     """Measured cells in several blocks: what one of them tells is about as certain as with all in one."""
-    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), release_of(plan_of("two", epsilon=100))
+    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), release_of(plan_of("two", epsilon=10))
 
     def deviations():
         found = Estimates.of(release, PUBLIC)

@@ -108,7 +108,7 @@ PUBLIC = Public.of(
 
 
 def test_children_are_added_up_and_joined_by_inverse_variances():
-    """A state's own answer of A has variance 2 b0^2, the sum of its places' n 2 b1^2."""
+    """A state's own answer of A has variance v0, the sum of its n places' n v1."""
     plan = plan_of(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
     b0, b1 = (float(question.scale) for question in plan.questions)
     assert (b0, b1) == (3.0, 1.5)
@@ -116,7 +116,8 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
     found = Descent(release, PUBLIC).answers(0)
     assert found.parts == A.parts
     # state 1 has places 0, 1, 2: 120 + 30 + 3c against 100 + c; state 2 has place 3: 40 + 30 + c against 110 + c
-    own, below = 1 / 18, np.array([1 / (3 * 4.5), 1 / 4.5])
+    v0, v1 = (1 / (2 * np.sinh(1 / (2 * b)) ** 2) for b in (b0, b1))
+    own, below = 1 / v0, np.array([1 / (3 * v1), 1 / v1])
     for state, (direct, summed) in enumerate(
         [(np.array([100, 101, 102]), np.array([150, 153, 156])), (np.array([110, 111, 112]), np.array([70, 71, 72]))]
     ):
@@ -133,7 +134,7 @@ def test_the_last_level_has_its_own_answers_only():
     release = filled(plan, lambda q, g, c: [100, 40][q] + 10 * g + c)
     found = Descent(release, PUBLIC).answers(1)
     np.testing.assert_allclose(found.counts[0], [[40, 41, 42], [50, 51, 52], [60, 61, 62], [70, 71, 72]])
-    np.testing.assert_allclose(found.variance, 4.5)
+    np.testing.assert_allclose(found.variance, plan.questions[1].variance)
     np.testing.assert_allclose(found.totals, [123, 153, 183, 213])
 
 
@@ -141,10 +142,10 @@ def test_totals_join_what_was_asked_and_what_adds_up():
     """Asked with share 1, and the sums of A (3 cells) and B (2 cells) with shares 2 and 1 of 4."""
     plan = plan_of(Level("STATE", [Ask(A, 2), Ask(B, 1)], total=1))
     variances = [question.variance for question in plan.questions]
-    np.testing.assert_allclose(variances, [32, 8, 32])
+    np.testing.assert_allclose(variances, np.array([32, 8, 32]) - 1 / 6, rtol=1e-3)
     release = filled(plan, lambda q, g, c: [300, 95, 160][q] + g)
     found = Descent(release, PUBLIC).answers(0)
-    weights = np.array([1 / 32, 1 / (3 * 8), 1 / (2 * 32)])
+    weights = 1 / (np.array([1, 3, 2]) * variances)
     for g in range(2):
         said = np.array([300 + g, 3 * (95 + g), 2 * (160 + g)])
         assert found.totals[g] == pytest.approx(weights @ said / weights.sum(), rel=1e-14)
@@ -231,7 +232,7 @@ def test_numbers_of_rows_are_drawn_towards_last_years_or_each_other():
     last_year = Public.of(SCHEMA, {**table, "A": (rows % 3).tolist(), "B": (rows % 2).tolist()}, ["STATE", "PLACE"])
     plan = plan_of(Level(("STATE", "PLACE"), Ask(A), total=0), budget=Budget.pure("1/2"))
     release = filled(plan, lambda q, g, c: int(said[g]) // 3)
-    variance = np.full(4, 3 * 2 * 2.0**2)
+    variance = np.full(4, 3 * plan.questions[0].variance)
     for public, expected in ((last_year, sizes * said.sum() / 600), (PUBLIC, np.full(4, said.mean()))):
         found = [each.total for each in Descent(release, public).estimates()]
         np.testing.assert_allclose(found, smooth_totals(said.astype(float), variance, expected), rtol=1e-12)

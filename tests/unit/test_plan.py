@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prade.errors import DataError, PradeError, WorkloadError
-from prade.plan import TOTAL, Ask, Expected, Level, Plan, total_part, total_variance
+from prade.plan import SMALLEST_VARIANCE, TOTAL, Ask, Expected, Level, Plan, total_part, total_variance
 from prade.plan_files import plan_of_toml
 from prade.privacy import Budget, Unit
 from prade.query import parse
@@ -53,7 +53,7 @@ def test_pure_scales_by_hand(uneven):
     assert float(one.scale) == pytest.approx(2 * 1 / 0.3)
     assert one.scale >= Fraction(20, 3)
     assert {question.law for question in plan.questions} == {"laplace"}
-    assert two.variance == 2 * 40**2
+    assert two.variance == pytest.approx(2 * 40**2 - 1 / 6)
     assert [question.level for question in plan.questions] == [0, 0, 0, 1]
     assert [question.is_total for question in plan.questions] == [True, False, False, False]
     assert [question.names() for question in plan.questions] == [[TOTAL], ["age", "sex"], ["town"], ["age x sex"]]
@@ -71,6 +71,27 @@ def test_zcdp_scales_by_hand(uneven):
     expected = [4 / 0.1, 4 * 2 / 0.1, 4 / 0.3, 4 / 0.5]
     assert [question.variance for question in plan.questions] == pytest.approx(expected)
     assert {question.law for question in plan.questions} == {"gaussian"}
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.2, 0.5, 1, 1.7, 3.9, 4.1, 40, 9_999, 10_001])
+def test_the_variance_is_that_of_whole_numbers(law, scale):
+    """By adding up z^2 P(z), of which nothing is left at 60 scales from the middle."""
+    question = dataclasses.replace(make(Level((), marginals("age"))).questions[0], law=law, scale=Fraction(scale))
+    reach = int(60 * scale) + 1
+    z = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(z) / scale if law == "laplace" else -((z / scale) ** 2) / 2)
+    assert question.variance == pytest.approx((z**2 * weights).sum() / weights.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_no_scale_is_too_small_or_too_large_for_a_variance(law):
+    question = make(Level((), marginals("age"))).questions[0]
+    smallest, small, large = (
+        dataclasses.replace(question, law=law, scale=Fraction(scale)).variance for scale in (1e-300, 1e-3, 2**60)
+    )
+    assert smallest == small == SMALLEST_VARIANCE
+    assert large == pytest.approx((2 if law == "laplace" else 1) * 2.0**120)
 
 
 def test_approx_is_split_as_the_zcdp_within_it(uneven):

@@ -80,16 +80,17 @@ def test_totals_by_hand(plan):
     # shares of 8 by state: 1 for totals (b = 8), 2 for SEX (b = 4), 4 for two parts of which a row is in both (b = 4)
     assert [float(question.scale) for question in plan.questions] == [8, 4, 4, 16]
     totals, deviation = release.totals(0)
-    # totals 0, 1 with variance 128; sums of SEX 2 + 3, 4 + 5 with variance 2 * 32; the others cover not everybody
-    weights = np.array([1 / 128, 1 / 64])
+    # totals 0, 1 with variance v(8), about 128; sums of SEX 2 + 3, 4 + 5 with 2 v(4); the others cover not everybody
+    v = {b: 2 * np.exp(-1 / b) / (1 - np.exp(-1 / b)) ** 2 for b in (4, 8, 16)}
+    weights = np.array([1 / v[8], 1 / (2 * v[4])])
     expected = [(0 * weights[0] + 5 * weights[1]) / weights.sum(), (1 * weights[0] + 9 * weights[1]) / weights.sum()]
     assert totals == pytest.approx(expected)
-    assert deviation == pytest.approx((3 / 128) ** -0.5)
+    assert deviation == pytest.approx(weights.sum() ** -0.5)
     # by PUMA no total was asked: AGE x SEX has 8 cells, SEX has 2, of the same noise, so the weights are 1 : 4
     joint, sex = release.noisy[3]
     totals, deviation = release.totals(1)
     assert totals == pytest.approx((joint.sum(axis=1) + 4 * sex.sum(axis=1)) / 5)
-    assert deviation == pytest.approx((1 / (8 * 512) + 1 / (2 * 512)) ** -0.5)
+    assert deviation == pytest.approx((1 / (8 * v[16]) + 1 / (2 * v[16])) ** -0.5)
 
 
 def test_gaussian_totals_by_hand():

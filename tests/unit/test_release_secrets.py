@@ -44,13 +44,11 @@ MALFORMED = [
     b"70,m," + SECRET.encode() * 300_000 + b",a,11",
 ]
 
-SCRIPT = """
+BEGIN = """
 import errno, logging, sys, traceback
 import ibis, pandas, pyarrow.parquet
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Prior, Schema, Unit, Workload
 from prade.errors import PradeError
-from prade.measure import measure
-from prade.plan import Level, Plan
 
 logging.basicConfig(level=logging.DEBUG)
 columns = {
@@ -67,6 +65,10 @@ def fail(event, arguments):
         raise OSError(errno.ENOSPC, "no space")
 
 sys.addaudithook(fail)
+"""
+MEASURE = """
+from prade.measure import measure
+from prade.plan import Level, Plan
 
 def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."):
     schema = Schema([columns[each] for each in names])
@@ -96,6 +98,8 @@ def attempts():
 
 if sys.argv[1] == "crash":
     attempt("crash", "lists.parquet", ("AGE", "LIST"))
+"""
+END = """
 for name, arguments in attempts():
     try:
         attempt(name, **arguments)
@@ -128,14 +132,14 @@ def sources(folder, secret):
     return sorted(path.name for path in folder.iterdir())
 
 
-def run(folder, secret, how="all"):
-    """One process; its exit code, what it said, and everything that it wrote, as name and bytes."""
+def run(folder, secret, how="all", script=MEASURE, token=rb"\b[0-9a-f]{16}\b"):
+    """One process; its exit code, what it said but for addresses and tokens, and all that it wrote, by name."""
     (folder / "temporary").mkdir(parents=True)
     own = {*sources(folder, secret), "temporary"}
     environment = {**os.environ, "TMPDIR": str(folder / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-W", "always", "-X", "faulthandler", "-c", SCRIPT, how]
+    command = [sys.executable, "-W", "always", "-X", "faulthandler", "-c", BEGIN + script + END, how]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
-    said = [re.sub(rb"\b[0-9a-f]{16}\b", b"TOKEN", each) for each in (done.stdout, done.stderr)]
+    said = [re.sub(token, b"TOKEN", each) for each in (done.stdout, done.stderr)]
     said = [re.sub(rb"0x[0-9a-f]+", b"ADDRESS", each.replace(bytes(folder), b"FOLDER")) for each in said]
     written = {}
     for path in sorted(folder.rglob("*")):
