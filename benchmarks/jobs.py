@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import resource
 import tempfile
 import time
@@ -22,6 +21,7 @@ import numpy as np
 
 from common import DATA, OUT, ROOT
 from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
+from prade.cores import cores
 from prade.distances import pair_errors
 from prade.estimates import Estimates
 from prade.evaluate import Score, chosen_pairs, public_errors, score
@@ -33,7 +33,7 @@ from prade.synthesize import sample_groups, synthesize
 from prade.tables import read_table, write_table
 from prade.tune import Tuned, tune
 
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+THREADS = cores()
 TUNING = 120  # seconds
 
 

@@ -30,9 +30,11 @@ Change = tuple[str, "Choice"]
 TOTALS = tuple(Fraction(share) for share in ("0", "1/50", "1/20", "1/10", "1/5", "1/3", "1/2", "4/5", "19/20", "1"))
 ONE_WAY = tuple(Fraction(share) for share in ("1", "3/4", "1/2", "1/3", "1/4", "1/6", "1/9", "1/12"))  # of the columns
 TWO_WAY = (0, 5, 15)
+AS_THEY_ARE = tuple(Fraction(share) for share in ("1", "1/2", "1/4", "1/8"))  # of all pairs
 SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 MIXTURES = (0.0, 0.3, 0.7)
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts
+STANDS_OUT = 4  # standard deviations of its noise that a cell has in rows: below that, smoothed answers are better
 FEWEST_ROWS = 10  # in a cell on average: tables of nearly empty cells take long, and tell little that others do not
 MOST_CELLS = 500  # of all two-way parts of a level: the time that smoothing takes grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it costs less than a hundredth of the worst error then
@@ -106,7 +108,8 @@ class Candidates:
         # A whole table is larger than the single public groups that play it, and like none of them: what pays for them,
         # to ask less and to look for one that it resembles, is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
-        if grouped and best().total < 1:
+        smoothed = best().settings.smooth
+        if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
         place = TOTALS.index(best().total)
@@ -120,10 +123,14 @@ class Candidates:
         if any(level.by and level.same.found.any() for level in chain(*self.levels)):
             yield self._settings(best, "own", (0.98, 0.9, 0.8, 0.5, 0.2))
             yield self._settings(best, "own", (0.98, 0.999))
-        yield self._settings(best, "n0", (10.0, 3.0))
-        yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
-        if best().total < 1:
+        if smoothed:
+            yield self._settings(best, "n0", (10.0, 3.0))
+            yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
+        if smoothed and best().total < 1:
             yield self._two_way(best)
+        if best().total < 1:
+            yield self._as_they_are(best, AS_THEY_ARE)
+            yield self._as_they_are(best, AS_THEY_ARE[::-1])
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -149,6 +156,16 @@ class Candidates:
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
             yield f"{len(kept)} two-way parts", replace(best(), parts=single + kept)
+
+    def _as_they_are(self, best: Callable[[], Choice], shares: Sequence[Fraction]) -> Iterator[Change]:
+        """Nothing but pairs, their answers not smoothed: for groups so large that most cells stand out of the noise."""
+        rows = self._rows(-1)
+        for share in shares:
+            pairs = self.pairs[: math.ceil(share * len(self.pairs))]
+            choice = replace(best(), parts=pairs, settings=replace(best().settings, smooth=False))
+            cells = np.mean([self.schema.domain_size(pair) for pair in pairs])
+            if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
+                yield f"{len(pairs)} two-way parts as they are", choice
 
     def _shares_above(self, best: Callable[[], Choice], place: int) -> Iterator[Change]:
         free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != place), Fraction(0))
@@ -202,8 +219,7 @@ class Candidates:
 
         On average a cell must have more rows than the standard deviation of its noise were the pair asked alone.
         """
-        rows = float(np.median(np.concatenate([level.rows for level in self.levels[place]])))
-        most = min(rows / max(math.sqrt(variance), FEWEST_ROWS), MOST_CELLS)
+        most = min(self._rows(place) / max(math.sqrt(variance), FEWEST_ROWS), MOST_CELLS)
         return tuple(islice((pair for pair in self.pairs if self.schema.domain_size(pair) <= most), MOST_PAIRS))
 
     def _best_parts(self, gains: dict[Columns, float], number: int) -> tuple[Columns, ...]:
@@ -221,6 +237,10 @@ class Candidates:
         for value in values:
             changed: dict[str, Any] = {name: value}
             yield f"{name} {value:g}", replace(best(), settings=replace(best().settings, **changed))
+
+    def _rows(self, place: int) -> float:
+        """Of a level's typical group."""
+        return float(np.median(np.concatenate([level.rows for level in self.levels[place]])))
 
     def _per_row_squared(self, place: int) -> float:
         """What turns the variance of a count into that of a share: the mean of 1 / rows^2."""

@@ -11,6 +11,7 @@ import click
 from prade.cli import examples, prade, remark, result
 from prade.commands import Wanted, as_json, columns_of, facts_of, planning, public_again, public_files, spending
 from prade.console import FILE, need_file, need_folder, text_table
+from prade.cores import cores
 from prade.errors import DataError
 from prade.names import LEDGER, SYNTHETIC
 
@@ -130,7 +131,6 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
 
 
 def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None = None) -> Estimates:
-    import os
     from dataclasses import replace
 
     from prade.progress import progress_bar
@@ -145,7 +145,7 @@ def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None 
     if estimator is not None:
         wanted = replace(wanted, estimator=estimator)
     with progress_bar() as progress:
-        return estimates_of(release, rows, wanted, threads=os.cpu_count() or 1, progress=progress)
+        return estimates_of(release, rows, wanted, threads=cores(), progress=progress)
 
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.cores import cores
 from prade.errors import DataError
 from prade.joint import smallest_unsigned
 from prade.kernels import compiled
@@ -61,7 +61,7 @@ def pair_errors(
         one, other = (truth.codes[a], truth.codes[b]), (synth.codes[a], synth.codes[b])
         _distances(*one, truth.start, truth.weights, *other, synth.start, synth.weights, size, cells, distances[kind])
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="prade") as pool:
+    with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade") as pool:
         list(pool.map(measure, range(len(kinds))))
     place = {kind: k for k, kind in enumerate(kinds)}
     return np.ascontiguousarray(distances[[place[min(pair), max(pair)] for pair in pairs]].T)

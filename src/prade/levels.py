@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class GroupEstimate:
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
-    `estimator` takes the noisy counts as they are; None: the one that the settings name.
+    `estimator` takes the noisy counts as they are; None: the one that the settings name. `steps` bounds `MAP`'s climb.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Descent:
         settings: Settings | None = None,
         *,
         estimator: Estimator | None = None,
+        steps: int = MAP.max_steps,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -108,6 +109,7 @@ class Descent:
         self.public = public
         self.settings = settings or Settings()
         self.estimator = estimator
+        self.steps = steps
         self.threads = threads
         self.seed = seed
         self._layouts: dict[tuple[Part, ...], Layout] = {}
@@ -153,8 +155,9 @@ class Descent:
                     fitted[same] = Smoother.fit(spread, deviations, totals[mine], noise[mine, block], expected)
                 smoothers.append((block, fitted))
 
-        # As they are, answers have their own noise's law; sums and posteriors are near enough to Gaussian.
-        law: Law = "gaussian" if smoothers or level < len(self.plan.levels) - 1 else self.plan.noise_budget.law
+        # Sums and posteriors are near enough to Gaussian. MAP takes Laplace answers as they are for Gaussian ones, too:
+        # the mode under their own law meets most of them exactly, noise and all, and is further from the truth.
+        law: Law = "gaussian" if own is None or level < len(self.plan.levels) - 1 else self.plan.noise_budget.law
         spread_of_law = np.sqrt(2.0) if law == "laplace" else 1.0
 
         def work(group: int) -> Result:
@@ -177,7 +180,8 @@ class Descent:
                 Measurement(part, totals[group] * share[at], totals[group] * deviation[at] / spread_of_law, law)
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
-            estimator = own or MAP(n0=self.settings.n0 if smoothers else "auto", tolerance=TOLERANCE, limit=LIMIT)
+            n0: float | Literal["auto"] = self.settings.n0 if smoothers else "auto"
+            estimator = own or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=self.steps)
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             mine = layout.reweighted(prior)
             estimate = estimator.fit(prior, measured, totals[group], layout=mine)

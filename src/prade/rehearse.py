@@ -11,7 +11,6 @@ protected, and trials must be comparable.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from copy import copy
 from itertools import combinations, islice
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.column import names_of
+from prade.cores import cores
 from prade.distances import WORST, Codes, Pair, pair_errors
 from prade.errors import DataError
 from prade.evaluate import CONTEST_BIAS
@@ -43,6 +43,7 @@ Ints = NDArray[np.int64]
 
 MOST_SCORED = 16  # groups a fold: their mean error is then known to about a tenth of what groups differ by
 MOST_PAIRS = 80
+FEW_STEPS = 25  # of MAP: enough for smoothed answers; thousands of cells as they are end up a tenth above their error
 DRAWS = 400  # of each group's number of rows
 
 
@@ -79,7 +80,7 @@ class Rehearsal:
         self.pairs = tuple(pairs)
         self.scored = scored
         self.bias = bias
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or cores()
 
     @classmethod
     def of(
@@ -185,7 +186,8 @@ class Rehearsal:
 
     def _descent(self, played: Fold, release: Release, settings: Settings) -> Descent:
         if not played.descent:
-            played.descent.append(Descent(release, played.public, settings, threads=self.threads))
+            ready = Descent(release, played.public, settings, steps=FEW_STEPS, threads=self.threads)
+            played.descent.append(ready)
         again = copy(played.descent[0])  # a copy shares what was prepared
         again.release, again.plan, again.settings = release, release.plan, settings
         return again

@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prade.cores import cores
 from prade.errors import DataError
 from prade.estimate import Status
 from prade.estimates import ESTIMATES, SUPPORT
@@ -60,7 +61,7 @@ def write_report(
     if not os.access(place.parent, os.W_OK):
         raise DataError(f"{place.parent} may not be written to; get access to it, or name another file with -o")
     _need(found)
-    threads = (os.cpu_count() or 1) if threads is None else threads
+    threads = cores() if threads is None else threads
     estimates = found.estimates()
     # What can be wrong with what was given shows before the long work.
     shapes = None if geojson is None else outlines(geojson, found.plan.groupings, geojson_key)

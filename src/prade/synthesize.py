@@ -8,7 +8,6 @@ group's rows have a seed of their own.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from prade.codec import Coded
 from prade.column import Column
+from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, EstimationError
 from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
@@ -53,7 +53,7 @@ def synthesize(
     `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
     serve every seed.
     """
-    threads = (os.cpu_count() or 1) if threads is None else threads
+    threads = cores() if threads is None else threads
     if isinstance(public, Public):
         raise DataError("give the public table itself, not coded rows: values are drawn from it")
     columns = group_columns(release.plan.groups, release.plan.schema)

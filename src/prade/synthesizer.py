@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
 from prade.estimates import ESTIMATES, Estimates
@@ -239,7 +240,7 @@ class Synthesizer:
         before = _times_paid(ledger, plan)
         release = measure(plan, data, self.folder, ledger, again=again)
         spent = plan.budget if _times_paid(ledger, plan) > before else None
-        estimates = estimates_of(release, self._rows(plan), threads=os.cpu_count() or 1, progress=self.progress)
+        estimates = estimates_of(release, self._rows(plan), threads=cores(), progress=self.progress)
         self.plan_, self.advice_ = plan, advice
         self.release_, self.estimates_, self.spent_ = release, estimates, spent
         if spent is None:
@@ -292,7 +293,7 @@ class Synthesizer:
         if num_rows is not None or groups is not None:
             estimates = resized(estimates, num_rows, groups)
         seed = secrets.randbits(63) if seed is None else seed
-        threads = os.cpu_count() or 1
+        threads = cores()
         return drawn_table(
             estimates, table, seed, weight=self.weight, threads=threads, like=like, progress=self.progress
         )
@@ -378,7 +379,7 @@ class Synthesizer:
             ledger=ledger,
         )
         if there or not (release.path / ESTIMATES).exists():
-            estimates = estimates_of(release, found._rows(plan), threads=os.cpu_count() or 1)
+            estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:
             estimates = release.estimates()
         found.plan_, found.release_, found.estimates_, found.spent_ = plan, release, estimates, None

@@ -4,12 +4,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, takewhile
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from prade.candidates import FEWEST_ROWS, MOST_CELLS, Candidates, Choice
+from prade.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
 from prade.datasets import census_like
 from prade.errors import DataError, PradeError
 from prade.plan import Expected, Level, Plan
@@ -179,19 +180,47 @@ def candidates_for(data, epsilon):
 
 
 def test_ladders_change_one_thing_at_a_time(data):
-    candidates = candidates_for(data, 1)
+    candidates = candidates_for(data, 4)
     start = candidates.simplest()
     seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
     for words, choice in seen:
         different = [
             name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
         ]
-        assert len(different) <= 1, words
-        assert candidates.plan_of(choice).budget == Budget.pure(1)
+        assert len(different) <= 1 or (different == ["parts", "settings"] and "as they are" in words), words
+        assert candidates.plan_of(choice).budget == Budget.pure(4)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0"):
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "as they are"):
         assert part in words
+
+
+def test_pairs_as_they_are_are_for_cells_that_stand_out_of_the_noise(data):
+    """Rows a cell beside the noise of so many pairs: none at a small budget, some at a larger one, then all."""
+
+    def numbers(epsilon):
+        candidates = candidates_for(data, epsilon)
+        start = Choice(candidates.single, ((Fraction(0), ()),))
+        found = list(candidates._as_they_are(lambda: start, AS_THEY_ARE))
+        for words, choice in found:
+            assert words == f"{len(choice.parts)} two-way parts as they are"
+            assert not choice.settings.smooth
+            assert choice.parts == candidates.pairs[: len(choice.parts)]
+        return [len(choice.parts) for _, choice in found]
+
+    assert numbers(1) == []
+    assert numbers(4) == [3, 2, 1]
+    assert numbers(100) == [6, 3, 2, 1]
+
+
+def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
+    """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
+    found = tune("people", data.schema, Budget.pure(20), Unit(1), [], None, data.public, seconds=600, threads=1)
+    (level,) = found.plan.levels
+    assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
+    assert not found.settings.smooth
+    before = takewhile(lambda trial: "as they are" not in trial.what, found.trials)
+    assert found.expected.error < 0.8 * min(trial.error for trial in before)
 
 
 def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):

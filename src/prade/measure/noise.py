@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prade.cores import cores
 from prade.errors import PradeError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | No
     mechanism = _mechanism(law, checked_scale(scale))
     flat = exact.ravel()
     pieces = [flat[start : start + CELLS_A_TASK] for start in range(0, len(flat), CELLS_A_TASK)]
-    workers = min(threads or os.cpu_count() or 1, len(pieces))
+    workers = min(threads or cores(), len(pieces))
     if workers <= 1:
         noisy = [_invoke(mechanism, piece) for piece in pieces]
     else:
