@@ -257,8 +257,8 @@ def block_multipliers(
 ) -> None:
     """The exact maximum of the dual over one part's multipliers: one unknown, the logarithm of the normaliser Z.
 
-    Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), bracketed from the current total and bisected. Any root is the
-    optimum, because the dual is concave.
+    Z = uncovered + sum_i mass_i e^(new_i(Z) - old_i), bracketed from the current total and closed in on by secants; an
+    end that stays has its value halved, or it would stay for ever. Any root is the optimum: the dual is concave.
     """
     total = uncovered + mass.sum()
     if total <= 0.0:
@@ -267,25 +267,36 @@ def block_multipliers(
     near = np.log(total)
     excess = block_excess(near, uncovered, mass, y, variance, old, low, high, new)
     # as exact as the exponents allow; beyond, a part whose exact answers leave Z free would be driven off by rounding
-    if abs(excess) <= 1e-14 + 1e-15 * np.abs(new - old).max() + 1e-15 * np.abs(old).max():
+    exact = 1e-14 + 1e-15 * np.abs(new - old).max() + 1e-15 * np.abs(old).max()
+    if abs(excess) <= exact:
         return
     upward = excess > 0.0
-    far, stride = near, 0.5
+    far, beyond, stride = near, excess, 0.5
     for _ in range(60):
         far = near + stride if upward else near - stride
-        if (block_excess(far, uncovered, mass, y, variance, old, low, high, new) > 0.0) != upward:
+        beyond = block_excess(far, uncovered, mass, y, variance, old, low, high, new)
+        if (beyond > 0.0) != upward:
             break
-        near = far
+        near, excess = far, beyond
         stride *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (near + far)
-        excess = block_excess(middle, uncovered, mass, y, variance, old, low, high, new)
-        if abs(excess) <= 1e-15 or middle in (near, far):
+    stayed = 0  # for how many turns the far end did, or as a negative number the near one
+    for turn in range(200):
+        level = near + (far - near) * excess / (excess - beyond)
+        if turn % 8 == 7 or not min(near, far) < level < max(near, far):
+            level = 0.5 * (near + far)
+        found = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
+        if abs(found) <= exact or level in (near, far):
             break
-        if (excess > 0.0) == upward:
-            near = middle
+        if (found > 0.0) == upward:
+            near, excess = level, found
+            stayed = max(stayed, 0) + 1
+            if stayed > 1:
+                beyond *= 0.5
         else:
-            far = middle
+            far, beyond = level, found
+            stayed = min(stayed, 0) - 1
+            if stayed < -1:
+                excess *= 0.5
 
 
 @compiled

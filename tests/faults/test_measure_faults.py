@@ -78,15 +78,16 @@ for number in range(100):
     if ended(child) == -signal.SIGKILL:
         kinds.add(world.recover())
         kills += 1
+        whole *= 1.05  # it may be slower than it was
     else:
         world.clean()
         whole *= 0.9  # it is faster than it was
-    if kills == 30:
+    if kills >= 30 and len(kinds) >= 2:
         break
 print(kills, len(kinds))
 """
     )
-    assert kills == 30
+    assert kills >= 30
     assert kinds >= 2, "all kills fell into the same phase: the test shows little"
 
 

@@ -163,10 +163,11 @@ for number in range(100):
         os.kill(child, signal.SIGKILL)
         if ended(child) == -signal.SIGKILL:
             kills += 1
+            whole_time *= 1.05  # it may be slower than it was
         else:
             whole_time *= 0.9  # it is faster than it was
     kinds.add(recovered(where))
-    if kills >= 24:
+    if kills >= 24 and len(kinds) == 2:
         break
 print(kills, len(kinds))
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,22 +68,23 @@ def in_mid_query(url: str, act: Callable[[int], None]) -> Iterator[list[int]]:
     import psycopg
 
     backends: list[int] = []
+    over = threading.Event()
     reading = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'PgSleep'"
 
     def watch() -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            for _ in range(400):
+            while not over.wait(0.01):
                 if found := connection.execute(reading).fetchone():
                     backends.append(found[0])
                     act(found[0])
                     return
-                time.sleep(0.01)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         yield backends
     finally:
+        over.set()
         watcher.join()
 
 

@@ -532,7 +532,7 @@ def test_names_that_recur_are_pointed_out(files, tmp_path):
 def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
     write_table(read_table(files / "private.parquet").slice(0, 0), tmp_path / "empty.parquet")
     said = call("measure", plan_file, tmp_path / "empty.parquet", "-o", tmp_path / "r").stderr
-    assert "All groups look empty" in said
+    assert "All groups look empty" in said  # noise is beyond its four standard deviations once in 20,000 runs
     given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--ledger", tmp_path / "l"]
     assert "look empty" not in call(*given).stderr
 
