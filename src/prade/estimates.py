@@ -57,7 +57,7 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not smoothed
+    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
 
 

@@ -49,6 +49,7 @@ MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grow
 PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
 LIMIT = 5.0  # of multipliers: an answer makes rows at most e^5 = 148 times as heavy, or as light, as the prior has them
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
+FEW_STEPS = 25  # of MAP: enough for smoothed answers; thousands of cells as they are end up a tenth above their error
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0
 FEWEST_ROWS = 1.0
@@ -75,7 +76,7 @@ class Answers:
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the public groups that it was found to resemble.
 
-    `spread` are the numbers a, w and `shared` of its smoothers, [blocks, 3], None if its answers were not smoothed.
+    `spread` are the numbers a, w and `shared` of its smoothers, [blocks, 3]; None where nothing was fitted.
     `emptied` says which collapsed rows an estimator of the paper's has left without mass; None for none.
     """
 
@@ -90,7 +91,8 @@ class GroupEstimate:
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
-    `estimator` takes the noisy counts as they are; None: the one that the settings name. `steps` bounds `MAP`'s climb.
+    `estimator` takes the noisy counts as they are; None: the one that the settings name. `rough` is for rehearsals: few
+    steps of `MAP`, and nothing that only error bars need.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Descent:
         settings: Settings | None = None,
         *,
         estimator: Estimator | None = None,
-        steps: int = MAP.max_steps,
+        rough: bool = False,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -109,7 +111,7 @@ class Descent:
         self.public = public
         self.settings = settings or Settings()
         self.estimator = estimator
-        self.steps = steps
+        self.rough = rough
         self.threads = threads
         self.seed = seed
         self._layouts: dict[tuple[Part, ...], Layout] = {}
@@ -144,16 +146,18 @@ class Descent:
         shares = np.concatenate(answers.counts, axis=1) / totals[:, None]
         smoothers: list[tuple[slice, dict[bool, Smoother]]] = []  # by whether a group's prior is its own public rows
         own = self.estimator or PAPERS.get(self.settings.estimator)
-        if own is None and self.settings.smooth:
+        smooth = own is None and self.settings.smooth
+        if smooth or (own is None and not self.rough):  # answers as they are: how groups vary is for error bars only
             masses = np.stack([layout.masses_of(layout.collapsed(weights_of(g))) for g in range(len(totals))])
-            shares = reachable_shares(layout, shares, masses, noise)
+            reached = reachable_shares(layout, shares, masses, noise)
             for block, spread in self._spreads(layout):
                 fitted = {}
                 for same in set(priors.same.tolist()):
                     mine, expected = priors.same == same, EXPECTED_CHANGE if same else EXPECTED_BETWEEN
-                    deviations = shares[mine, block] - masses[mine, block]
+                    deviations = reached[mine, block] - masses[mine, block]
                     fitted[same] = Smoother.fit(spread, deviations, totals[mine], noise[mine, block], expected)
                 smoothers.append((block, fitted))
+            shares = reached if smooth else shares
 
         # Sums and posteriors are near enough to Gaussian. MAP takes Laplace answers as they are for Gaussian ones, too:
         # the mode under their own law meets most of them exactly, noise and all, and is further from the truth.
@@ -168,7 +172,7 @@ class Descent:
             weights, alike = weights_of(group), None
             share, deviation = shares[group].copy(), noise[group].copy()
             chosen = [(block, fitted[bool(priors.same[group])]) for block, fitted in smoothers]
-            for block, smoother in chosen:
+            for block, smoother in chosen if smooth else ():
                 prior_share = masses[group, block]
                 mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
                 share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
@@ -180,8 +184,10 @@ class Descent:
                 Measurement(part, totals[group] * share[at], totals[group] * deviation[at] / spread_of_law, law)
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
-            n0: float | Literal["auto"] = self.settings.n0 if smoothers else "auto"
-            estimator = own or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=self.steps)
+            n0: float | Literal["auto"] = self.settings.n0 if smooth else "auto"
+            estimator = own or MAP(
+                n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=FEW_STEPS if self.rough else MAP.max_steps
+            )
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             mine = layout.reweighted(prior)
             estimate = estimator.fit(prior, measured, totals[group], layout=mine)

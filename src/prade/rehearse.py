@@ -43,7 +43,6 @@ Ints = NDArray[np.int64]
 
 MOST_SCORED = 16  # groups a fold: their mean error is then known to about a tenth of what groups differ by
 MOST_PAIRS = 80
-FEW_STEPS = 25  # of MAP: enough for smoothed answers; thousands of cells as they are end up a tenth above their error
 DRAWS = 400  # of each group's number of rows
 
 
@@ -186,7 +185,7 @@ class Rehearsal:
 
     def _descent(self, played: Fold, release: Release, settings: Settings) -> Descent:
         if not played.descent:
-            ready = Descent(release, played.public, settings, steps=FEW_STEPS, threads=self.threads)
+            ready = Descent(release, played.public, settings, rough=True, threads=self.threads)
             played.descent.append(ready)
         again = copy(played.descent[0])  # a copy shares what was prepared
         again.release, again.plan, again.settings = release, release.plan, settings

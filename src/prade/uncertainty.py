@@ -101,7 +101,7 @@ def _in_block(estimates: Estimates, level: int, at: slice, block: int, batch: Se
     size = sum(number for _, number in batch)
     settings = estimates.settings
     # the paper's estimators meet noisy answers as they are, as if the prior were worth nothing
-    n0 = 0.0 if settings.estimator != "map" else settings.n0 if kept.spread is not None else None
+    n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
     one_row = np.diag(spread.within)[-size:]
     exact = np.concatenate([_variance_of_rows(estimates, *each) for each in batch])
     one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows

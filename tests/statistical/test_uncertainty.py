@@ -5,6 +5,7 @@ Gaussian. Trials of one query in different places are independent but for the fe
 right method fails a check by chance once in 1,000 times (`FALSE_ALARM`); seeds are fixed, so it does or does not.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,18 @@ def test_95_of_100_shares_are_within_1_96_standard_deviations(worlds, kind):
     low, high = bounds(WORLDS * PLACES)
     assert low <= coverage(worlds, kind) <= high
     assert coverage(worlds, kind, 1.96 / np.sqrt(2)) < low  # half the variance would be noticed
+
+
+@pytest.mark.parametrize("kind", ["not measured", "two columns"])
+def test_answers_as_they_are_tell_how_far_the_table_has_moved(moved, kind):
+    """All places have drifted away from the public ones: what was expected before any answer would be too sure."""
+    low, high = bounds(WORLDS * PLACES)
+    assert low <= coverage(moved, kind) <= high
+    for found, _ in moved:
+        found.levels = tuple(replace(level, spread=None) for level in found.levels)
+    assert coverage(moved, kind) < low
+
+
+@pytest.fixture
+def moved():
+    return [world(seed, "1/9", Settings(smooth=False), drift=0.4) for seed in range(WORLDS)]
