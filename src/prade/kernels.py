@@ -22,6 +22,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 TILE = 1024  # rows handled together: logits of a tile stay in the first-level cache between the two inner loops
 LARGEST_MULTIPLIER = 300.0  # of an answer that must hold exactly: e^-300 is no mass
 SMALLEST_MASS = 1e-300
+LARGEST_EXPONENT = 700.0  # of a ratio: e^700 is a number, and no weight needs a larger one to be a mass again
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -300,6 +301,19 @@ def block_multipliers(
 
 
 @compiled
+def top_and_total(mass: Floats, change: Floats) -> tuple[float, float]:
+    """The largest change of a cell that has mass, and sum_g mass_g e^(change_g - largest)."""
+    top, total = -np.inf, 0.0
+    for g in range(len(change)):
+        if mass[g] > 0.0:
+            top = max(top, change[g])
+    for g in range(len(change)):
+        if mass[g] > 0.0:
+            total += mass[g] * np.exp(change[g] - top)
+    return top, total
+
+
+@compiled
 def ascend_bundle(
     hist: Floats,
     start: int,
@@ -319,22 +333,15 @@ def ascend_bundle(
     """Exact block steps for the parts of one bundle, one after the other, inside the bundle's small table.
 
     `hist` are the masses of the bundle's cells (sum 1). `lam` is updated; `ratio` receives, per bundle cell, what its
-    rows' weights are to be multiplied with. Same as visiting the parts one by one over all rows. Ratios are kept as
-    logarithms on the way: one part may all but empty a cell that the next one fills again.
+    rows' weights are to be multiplied with; their sum stays. Same as visiting the parts one by one over all rows.
+    Ratios are kept as logarithms on the way: one part may all but empty a cell that the next one fills again.
     """
     size = stop - start
     cell_of = np.empty(size, np.int64)
     change = np.zeros(size)
     for member in range(len(parts)):
         a, b = part_start[parts[member]], part_start[parts[member] + 1]
-        top = -np.inf
-        for g in range(size):
-            if hist[g] > 0.0:
-                top = max(top, change[g])
-        total = 0.0
-        for g in range(size):
-            if hist[g] > 0.0:
-                total += hist[g] * np.exp(change[g] - top)
+        top, total = top_and_total(hist, change)
         # weights may underflow, but the rows are there: with a trace of mass instead the step is at worst too small
         mass = np.zeros(b - a)
         uncovered = 0.0
@@ -356,12 +363,10 @@ def ascend_bundle(
             if cell_of[g] >= 0:
                 change[g] += new[cell_of[g]] - lam[a + cell_of[g]]
         lam[a:b] = new
-    top = -np.inf
+    top, total = top_and_total(hist, change)
+    # a sum of 1 again: with ratios below 1, hundreds of visits would take all weights below the smallest number
     for g in range(size):
-        if hist[g] > 0.0:
-            top = max(top, change[g])
-    for g in range(size):
-        ratio[g] = np.exp(min(change[g] - top, 0.0))
+        ratio[g] = np.exp(min(min(change[g] - top, 0.0) - np.log(total), LARGEST_EXPONENT))
 
 
 @compiled

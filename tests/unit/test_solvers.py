@@ -1,5 +1,7 @@
 """The choice of a solver, and Newton's method on tables that are mostly out of reach."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,25 @@ def test_the_curvature_of_reachable_cells_is_a_part_of_the_whole():
     sampled = narrow.covariance(fewer, 500, offset=0.5)
     assert np.allclose(sampled, layout.covariance(tilted, 500, offset=0.5)[np.ix_(within, within)], atol=1e-15)
     assert not np.any(np.delete(whole, within, axis=0))
+
+
+def test_block_ascent_climbs_through_hundreds_of_bundles():
+    """Each visit takes most rows down by much, all of them together beyond the smallest number."""
+    generator = np.random.default_rng(1)
+    values, rows = np.arange(20), 400
+    schema = Schema.from_mbi({f"c{k}": 20 for k in range(20)})
+
+    def table(tilt):
+        share = np.exp(tilt * values)
+        return {name: generator.choice(values, rows, p=share / share.sum()) for name in schema.coded}
+
+    prior, other = (Prior.from_table(schema, table(tilt)) for tilt in (-0.2, 0.2))
+    pairs = Workload.marginals(schema, list(combinations(schema.coded, 2)))
+    assert len(Layout(prior, pairs).bundles) == 190
+    wanted = [
+        Measurement(part, rows * share, 1.0, "gaussian") for part, share in zip(pairs, pairs.answer(other), strict=True)
+    ]
+    found = MAP(n0=10, solver="block", limit=5.0, max_steps=3).fit(prior, wanted, rows)
+    dual = [each.objective - each.gap for each in found.report.trace]
+    assert len(dual) == 4
+    assert (np.diff(dual) > 0).all()
