@@ -198,6 +198,8 @@ class _Search:
                     if not self.clock.enough(self._one_more()):
                         return False
                     trial = self._attempt(words, choice)
+                    if trial is None:
+                        return False
                     improved |= trial.kept
                     if trial.error - trial.best > trial.spread:
                         break  # what is worse already does not become better further up
@@ -215,11 +217,15 @@ class _Search:
         slowest = max(trial.seconds for trial in self.trials)
         return slowest + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
-    def _attempt(self, words: str, choice: Choice) -> Trial:
+    def _attempt(self, words: str, choice: Choice) -> Trial | None:
+        """A trial; None when it turns out to be so slow that there is no time for it, and to rehearse it once more."""
         began = time.monotonic()
         self.tried.add(choice)
         errors: list[Floats] = []
         for fold in self.folds:
+            a_fold = (time.monotonic() - began) / max(fold, 1)
+            if fold and not self.clock.enough(a_fold * (2 * len(self.folds) - fold)):
+                return None
             errors.append(self._errors(choice, fold, self.seed))
             known = self.errors[: len(errors)]
             mean, spread = _difference(errors, known)
