@@ -130,7 +130,8 @@ class Candidates:
             yield self._two_way(best)
         if best().total < 1:
             yield self._as_they_are(best, AS_THEY_ARE)
-            yield self._as_they_are(best, AS_THEY_ARE[::-1])
+            if best().settings.smooth:
+                yield self._as_they_are(best, AS_THEY_ARE[::-1])
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:

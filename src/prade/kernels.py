@@ -283,7 +283,9 @@ def block_multipliers(
     stayed = 0  # for how many turns the far end did, or as a negative number the near one
     for turn in range(200):
         level = near + (far - near) * excess / (excess - beyond)
-        if turn % 8 == 7 or not min(near, far) < level < max(near, far):
+        # halved now and then: secants crawl where the excess is all but flat on one side. Without a bracket, or with an
+        # infinite excess, the secant is no number between the ends either.
+        if turn % 3 == 2 or not min(near, far) < level < max(near, far):
             level = 0.5 * (near + far)
         found = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
         if abs(found) <= exact or level in (near, far):

@@ -12,7 +12,7 @@ All of it is post-processing. A group is its multipliers: no more than a few gro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
@@ -49,7 +49,8 @@ MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grow
 PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
 LIMIT = 5.0  # of multipliers: an answer makes rows at most e^5 = 148 times as heavy, or as light, as the prior has them
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
-FEW_STEPS = 25  # of MAP: enough for smoothed answers; thousands of cells as they are end up a tenth above their error
+MOST_STEPS = 100  # of MAP: thousands of cells as they are end up some hundredths above the error that 500 would reach
+FEW_STEPS = 25  # a tenth above it; smoothed answers are done before that
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0
 FEWEST_ROWS = 1.0
@@ -144,19 +145,23 @@ class Descent:
 
         noise = answers.noise(totals)
         shares = np.concatenate(answers.counts, axis=1) / totals[:, None]
-        smoothers: list[tuple[slice, dict[bool, Smoother]]] = []  # by whether a group's prior is its own public rows
         own = self.estimator or PAPERS.get(self.settings.estimator)
         smooth = own is None and self.settings.smooth
+        smoothers: list[tuple[slice, dict[bool, Smoother]]] = []  # by whether a group's prior is its own public rows
+        spreads: dict[bool, list[tuple[float, float, float]]] = {bool(same): [] for same in priors.same}
         if smooth or (own is None and not self.rough):  # answers as they are: how groups vary is for error bars only
             masses = np.stack([layout.masses_of(layout.collapsed(weights_of(g))) for g in range(len(totals))])
             reached = reachable_shares(layout, shares, masses, noise)
-            for block, spread in self._spreads(layout):
+            for block, spread in self._spreads(layout, keep=smooth):
                 fitted = {}
-                for same in set(priors.same.tolist()):
+                for same, numbers_of in spreads.items():
                     mine, expected = priors.same == same, EXPECTED_CHANGE if same else EXPECTED_BETWEEN
                     deviations = reached[mine, block] - masses[mine, block]
-                    fitted[same] = Smoother.fit(spread, deviations, totals[mine], noise[mine, block], expected)
-                smoothers.append((block, fitted))
+                    found = Smoother.fit(spread, deviations, totals[mine], noise[mine, block], expected)
+                    numbers_of.append((found.a, found.w, found.shared))
+                    fitted[same] = found
+                if smooth:
+                    smoothers.append((block, fitted))
             shares = reached if smooth else shares
 
         # Sums and posteriors are near enough to Gaussian. MAP takes Laplace answers as they are for Gaussian ones, too:
@@ -171,9 +176,9 @@ class Descent:
         def estimate_of(group: int) -> GroupEstimate:
             weights, alike = weights_of(group), None
             share, deviation = shares[group].copy(), noise[group].copy()
-            chosen = [(block, fitted[bool(priors.same[group])]) for block, fitted in smoothers]
-            for block, smoother in chosen if smooth else ():
-                prior_share = masses[group, block]
+            same = bool(priors.same[group])
+            for block, fitted in smoothers:
+                smoother, prior_share = fitted[same], masses[group, block]
                 mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
                 share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
                 deviation[block] = np.sqrt(variance)
@@ -185,13 +190,12 @@ class Descent:
                 for part, at in ((part, layout.part(k)) for k, part in enumerate(answers.parts))
             ]
             n0: float | Literal["auto"] = self.settings.n0 if smooth else "auto"
-            estimator = own or MAP(
-                n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=FEW_STEPS if self.rough else MAP.max_steps
-            )
+            steps = FEW_STEPS if self.rough else MOST_STEPS
+            estimator = own or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
             prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
             mine = layout.reweighted(prior)
             estimate = estimator.fit(prior, measured, totals[group], layout=mine)
-            spread = np.array([(each.a, each.w, each.shared) for _, each in chosen]) if chosen else None
+            spread = np.array(spreads[same]) if spreads[same] else None
             return GroupEstimate(group, float(numbers[group]), estimate, alike, spread, estimate.emptied(mine))
 
         return several(work, len(totals), self.threads)
@@ -260,11 +264,14 @@ class Descent:
             self._layouts[parts] = Layout(self.public.prior, Workload(self.plan.schema, parts))
         return self._layouts[parts]
 
-    def _spreads(self, layout: Layout) -> list[tuple[slice, Spread]]:
-        """How the cells of each block of a layout vary in the public table."""
+    def _spreads(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, Spread]]:
+        """How the cells of each block of a layout vary in the public table; kept for another time, or one by one."""
         parts = layout.workload.parts
+        found = ((at, self.spread(layout, at)) for at in blocks_of(parts))
+        if not keep:
+            return found
         if parts not in self._known_spreads:
-            self._known_spreads[parts] = [(at, self.spread(layout, at)) for at in blocks_of(parts)]
+            self._known_spreads[parts] = list(found)
         return self._known_spreads[parts]
 
     def spread(self, layout: Layout, at: slice, further: Sequence[tuple[NDArray[Any], int]] = ()) -> Spread:

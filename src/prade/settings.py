@@ -16,8 +16,8 @@ class Settings:
 
     own: weight of the same group's public rows in its prior, where there are any. mixture: weight of public groups that
     resemble the group. n0: rows that the prior is worth against smoothed answers. smooth: False leaves the noisy
-    answers as they are. estimator: "map" weighs answers by their noise; "two-stage" and "ide" are the paper's, and take
-    the noisy answers as they are.
+    answers as they are, with the squared loss and an n0 that they suggest themselves. estimator: "map" weighs answers
+    by their noise; "two-stage" and "ide" are the paper's, and take the noisy answers as they are.
     """
 
     own: float = 0.98

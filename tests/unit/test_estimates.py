@@ -247,7 +247,10 @@ def test_many_cells_are_worked_out_in_pieces(estimates, monkeypatch):
 
 
 def test_blocks_do_not_hide_each_other(monkeypatch):
-    """Measured cells in several blocks: what one of them tells is about as certain as with all in one."""
+    """Measured cells in several blocks: what one of them tells is about as certain as with all in one.
+
+    With a budget so small that the noise is more than its smallest variance, which knows nothing of blocks.
+    """
     queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), release_of(plan_of("two", epsilon=10))
 
     def deviations():

@@ -126,6 +126,27 @@ def test_block_multipliers_are_the_true_maximum(seed):
     assert block_value(new, *rest) >= -found.fun - 1e-9
 
 
+def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
+    """Laplace answers of large tables: next to the root the excess is nearly flat on one side."""
+    generator = np.random.default_rng(3)
+    first = (
+        np.array([0.2132097964616553, 0.7867902035383446]),
+        np.array([0.34124418025464404, 0.6587558573835405]),
+        361156.45,
+    )
+    drawn = [
+        (generator.dirichlet(np.full(n, 0.7)), generator.dirichlet(np.ones(n)) + 1e-7, 10.0 ** generator.uniform(0, 6))
+        for n in generator.integers(2, 8, 3_000)
+    ]
+    for mass, y, bound in [first, *drawn]:
+        bounds, zeros, new = np.full(len(y), bound), np.zeros(len(y)), np.empty(len(y))
+        kernels.block_multipliers(0.0, mass, y, zeros, zeros, -bounds, bounds, new)
+        tilted = mass * np.exp(new - new.max())
+        slope = y - tilted / tilted.sum()
+        blocked = ((new >= bound) & (slope > 0)) | ((new <= -bound) & (slope < 0))
+        assert np.abs(np.where(blocked, 0.0, slope)).max() <= 1e-9
+
+
 @pytest.mark.parametrize("uncovered", [0.0, 0.25])
 def test_exact_answers_are_met_in_one_step(uncovered):
     mass = np.array([0.5, 0.3, 0.2]) * (1 - uncovered)
