@@ -83,7 +83,8 @@ def _peer(title: str, package: str, algorithm: str, pure: bool, settings: str) -
 
 GROUPWISE = (
     "each group by itself with the whole epsilon; all one- and two-way marginals to choose from; rate 1/2; number of "
-    "rounds (1 to 40, and on while more are better), passes (1, 5, 20), share for the number of rows (5, 20, 40 %) and weight of the group's own "
+    "rounds (1 to 40, and on while more are better), passes (1, 5, 20), share for the number of rows (5, 20, 40 %) and "
+    "weight of the group's own "
     f"public rows beside all (1, 0.8) by a rehearsal on {REHEARSED} public groups; rows drawn as prade draws them"
 )
 
