@@ -49,8 +49,8 @@ MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grow
 PIECE = 200  # cells of a part that has more than those: of thousands of cells, few vary together
 LIMIT = 5.0  # of multipliers: an answer makes rows at most e^5 = 148 times as heavy, or as light, as the prior has them
 TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
-MOST_STEPS = 100  # of MAP: thousands of cells as they are end up some hundredths above the error that 500 would reach
-FEW_STEPS = 25  # a tenth above it; smoothed answers are done before that
+MOST_STEPS = 200  # of MAP: more make thousands of cells as they are no better by a hundredth
+FEW_STEPS = 25  # up to a tenth worse; smoothed answers are done before that
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0
 FEWEST_ROWS = 1.0

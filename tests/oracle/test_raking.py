@@ -102,7 +102,7 @@ def test_least_kl_with_forced_zeros_by_hand():
 
 
 def test_zeros_by_block_ascent_have_honest_certificates():
-    # block ascent approaches a forced zero at the speed 1/steps: it need not finish, but must say so
+    # sweeps approach a forced zero at the speed 1/steps: block ascent need not finish, but must say so
     for answers, _ in FORCED.values():
         got = raked(UNIFORM, answers, "block", max_steps=200)
         misses = []
@@ -111,7 +111,7 @@ def test_zeros_by_block_ascent_have_honest_certificates():
             masses = np.bincount(cells, weights=got.weights, minlength=answer.part.n_cells + 1)
             misses.append(np.abs(masses[: answer.part.n_cells] - answer.counts / 1000).sum())
         assert got.report.certificate["misfit"] == pytest.approx(sum(misses), abs=1e-9)
-        assert (got.status is Status.CONVERGED) == (sum(misses) <= 1e-9)
+        assert got.status is not Status.CONVERGED or sum(misses) <= 1e-9
         assert got.status is not Status.UNREACHABLE
 
 

@@ -101,7 +101,8 @@ class BlockAscent:
     """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
 
     A sweep visits every part once; rows are scaled by one bundle's ratios and counted for the next in one fused pass.
-    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates.
+    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates. They creep the
+    same way for long, so that a step goes on along it, twice as far each time, while the dual climbs and the gap falls.
     """
 
     sweeps: int = 4
@@ -128,7 +129,14 @@ class BlockAscent:
             )  # fmt: skip
             layout.scale_and_count(now, ratio, then, weights, hist)
         new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
-        return replace(new, stuck=np.array_equal(lam, state.multipliers))
+        way, stretch = lam - state.multipliers, 2.0
+        while True:
+            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
+            shorter, found = new.certificate, longer.certificate
+            if not (found.value > shorter.value and found.gap < shorter.gap):
+                break
+            new, stretch = longer, 2.0 * stretch
+        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
 
 
 @dataclass(frozen=True)
