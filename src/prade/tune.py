@@ -222,11 +222,15 @@ class _Search:
         began = time.monotonic()
         self.tried.add(choice)
         errors: list[Floats] = []
+        draws = len(self.folds) * len(self.repeats)
         for fold in self.folds:
-            a_fold = (time.monotonic() - began) / max(fold, 1)
-            if fold and not self.clock.enough(a_fold * (2 * len(self.folds) - fold)):
-                return None
-            errors.append(self._errors(choice, fold, self.seed))
+            drawn: list[Floats] = []
+            for repeat in self.repeats:
+                done = fold * len(self.repeats) + repeat
+                if done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
+                    return None
+                drawn.append(self._draw(choice, fold, self.seed + repeat))
+            errors.append(np.concatenate(drawn))
             known = self.errors[: len(errors)]
             mean, spread = _difference(errors, known)
             if mean > CLEARLY * spread:
@@ -248,9 +252,10 @@ class _Search:
         return mean < -spread
 
     def _errors(self, choice: Choice, fold: int, seed: int) -> Floats:
-        plan = self.plan_of(choice)
-        found = [self.rehearsal.errors(plan, choice.settings, seed=seed + k, fold=fold) for k in self.repeats]
-        return np.concatenate(found)
+        return np.concatenate([self._draw(choice, fold, seed + repeat) for repeat in self.repeats])
+
+    def _draw(self, choice: Choice, fold: int, seed: int) -> Floats:
+        return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, fold=fold)
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:

@@ -104,9 +104,10 @@ def test_the_time_box_is_kept(data):
     assert told == [("rehearsing", 0, 0)]
 
 
-@pytest.mark.parametrize(("seconds", "folds"), [(30, 1), (95, 4)])
-def test_a_trial_that_is_too_slow_is_given_up(seconds, folds, monkeypatch):
-    """It takes 10 s a fold: with 4 folds, and 4 once more in the end, that is 80 s after the 4 s of the first trial."""
+@pytest.mark.parametrize(("seconds", "draws"), [(30, 1), (95, 4)])
+@pytest.mark.parametrize("folds", [4, 1])
+def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch):
+    """It takes 10 s a draw of noise: 4 draws, and 4 once more in the end, are 80 s after the 4 s of the first trial."""
     now, played = 0.0, []
 
     def errors(choice, settings, *, seed, fold):
@@ -114,17 +115,18 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, folds, monkeypatch):
         slow = choice.total > 0
         now += 10 if slow else 1
         played.append(slow)
-        return np.linspace(0.1, 0.2, 8) - 0.05 * slow
+        return np.linspace(0.1, 0.2, 2) - 0.05 * slow
 
     monkeypatch.setattr("prade.tune.time", SimpleNamespace(monotonic=lambda: now))
-    rehearsal = SimpleNamespace(scored=8, folds=[SimpleNamespace(groups=range(8))] * 4, errors=errors)
+    rehearsal = SimpleNamespace(scored=2, folds=[SimpleNamespace(groups=range(2))] * folds, errors=errors)
     start = Choice((("a",),))
     search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, seconds, None), start)
+    assert len(search.repeats) == 4 / folds
     slow = replace(start, total=Fraction(1, 5))
     candidates = SimpleNamespace(ladders=lambda best: iter([iter([("slow", slow)])]))
-    assert search.climb(candidates) == (folds == 4)
-    assert sum(played) == folds
-    assert search.best == (slow if folds == 4 else start)
+    assert search.climb(candidates) == (draws == 4)
+    assert sum(played) == draws
+    assert search.best == (slow if draws == 4 else start)
 
 
 def test_no_engine_and_no_door_is_loaded():
