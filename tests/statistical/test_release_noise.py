@@ -201,6 +201,8 @@ def test_totals_have_the_standard_deviation_that_they_declare(kind, measured):
     errors = totals - truth("wide")[: STATES * TOWNS]
     assert off(errors, deviation) < FAR
     assert off(errors, deviation / 0.9) > FAR  # it would notice
+    total, halves = release.plan.questions[:2]
+    assert deviation == pytest.approx((1 / total.variance + 1 / (2 * halves.variance)) ** -0.5)
 
 
 def off(errors, deviation):

@@ -505,9 +505,11 @@ class TestRestored:
 
     @pytest.mark.parametrize("like", ["pyarrow", "pandas", "polars"])
     def test_from_one_kind_to_another(self, like: Any) -> None:
-        for public in (pandas_public(), polars_public(), pa.table(PLAIN)):
-            self.check(Decoder.fit(SCHEMA, public).decode(self.coded, seed=0, like=like))
-        self.check(Decoder.plain(SCHEMA).decode(self.coded, seed=0, like=like))
+        fitted = [Decoder.fit(SCHEMA, public) for public in (pandas_public(), polars_public(), pa.table(PLAIN))]
+        for decoder in (*fitted, Decoder.plain(SCHEMA)):
+            table = decoder.decode(self.coded, seed=0, like=like)
+            assert type(table).__module__.split(".")[0] == like
+            self.check(table)
 
 
 @needs_data

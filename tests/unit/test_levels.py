@@ -439,3 +439,12 @@ def test_never_worse_than_the_prior_at_any_epsilon(relation):
     assert ratio["1/10"] < 1.005, ratio
     assert ratio[1] < 0.9, ratio
     assert ratio[10] < 0.75, ratio
+
+
+def test_rehearsals_climb_fewer_steps_than_releases():
+    release = release_of(plan_of(Level(("STATE", "PLACE"), AB)), rows_of(1), 2)
+    steps = [
+        next(Descent(release, PUBLIC, rough=rough).estimates()).estimate.report.settings["max_steps"]
+        for rough in (True, False)
+    ]
+    assert steps == [25, 200]
