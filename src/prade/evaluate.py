@@ -307,7 +307,7 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
     """The cells of a group column of both tables in types that go together: "06" and 6 are one, as when measuring."""
     import pyarrow as pa
 
-    from prade.tables import is_text
+    from prade.cells import is_text
 
     kinds = [_widest(truth.type), _widest(synthetic.type)]
     if is_text(kinds[0]) != is_text(kinds[1]):
@@ -325,7 +325,7 @@ def _alike(name: str, truth: Any, synthetic: Any) -> tuple[Any, Any]:
 def _widest(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    from prade.tables import is_text
+    from prade.cells import is_text
 
     return pa.large_string() if is_text(kind) else pa.int64() if pa.types.is_signed_integer(kind) else kind
 

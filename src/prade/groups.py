@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -185,13 +185,22 @@ class KeyedGroups:
 
     def numbers(self, table: pa.Table) -> NDArray[np.int64]:
         """The group of each row of a table that has the key columns, -1 for none."""
+        return self.places({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
+
+    def places(
+        self, cells: Mapping[str, Any], rows: int, *, refuse: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The place of each row in the product of the key columns' values, and its group: -1 for none.
+
+        `refuse` is what it is to `prade.matching.code_cells`.
+        """
         from prade.matching import code_cells
 
-        place = np.zeros(table.num_rows, np.int64)
-        known = np.ones(table.num_rows, np.bool_)
+        place = np.zeros(rows, np.int64)
+        known = np.ones(rows, np.bool_)
         for column in self.columns:
-            codes, fits = code_cells(column, table[column.name])
+            codes, fits = code_cells(column, cells[column.name], refuse=refuse)
             place = place * column.present + codes
             known &= fits
         near = np.minimum(np.searchsorted(self.joint, place), len(self.joint) - 1)
-        return np.where(known & (self.joint[near] == place), self.number[near], -1)
+        return place, np.where(known & (self.joint[near] == place), self.number[near], -1)

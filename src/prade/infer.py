@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.cells import is_text
 from prade.column import LARGEST_NUMBER, LARGEST_WHOLE, Column, closest
 from prade.errors import SchemaError
 from prade.matching import numbers_of
-from prade.tables import distinct_values, group_cells, is_text, plain_cells, read_table
+from prade.tables import distinct_values, group_cells, plain_cells, read_table
 
 # A text column is one of numbers when at most this many of its distinct cells are none: "N", "NA", "." and the like.
 MOST_SENTINELS = 1

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.cells import clean_text, days_of, floats_of, is_text, texts_of
 from prade.column import LARGEST_WHOLE
 from prade.errors import DataError
-from prade.tables import is_text, one_piece, texts_of
+from prade.tables import one_piece
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,16 +19,18 @@ if TYPE_CHECKING:
     from prade.column import Column
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+DIGITS = 15  # that every double tells apart
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 Coding = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
-def code_cells(column: Column, cells: Any) -> Coding:
+def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """The code of each cell, and whether the cell is in the domain (False where a policy had to decide).
 
-    A type that does not fit the column is refused where the table declares it. In a union each cell has brought its
-    own type, and those that do not fit are outside the domain.
+    With `refuse`, a column whose type cannot be what the schema says is an error. Without it, such cells are values
+    outside the domain, like a cell of the wrong kind among Python objects (an Arrow union): where types follow rows,
+    as they do in files and frames, an error would tell whose row was there.
     """
     import pyarrow as pa
 
@@ -37,9 +40,19 @@ def code_cells(column: Column, cells: Any) -> Coding:
     if is_text(cells.type):
         # Text repeats; looking at each distinct one once is what makes CSV columns fast.
         cells = cells.cast(pa.large_string()).dictionary_encode()
-    if pa.types.is_dictionary(cells.type):
-        return _spread(column, cells)
-    return _code_plain(column, cells)
+    dictionary = pa.types.is_dictionary(cells.type)
+    misfit = _misfit(column, cells.type.value_type if dictionary else cells.type)
+    if misfit is not None and refuse:
+        raise DataError(f"column {column.name!r}: {misfit}")
+    if misfit is not None:
+        return _outside(column, cells)
+    return _spread(column, cells) if dictionary else _code_plain(column, cells)
+
+
+def _outside(column: Column, cells: Any) -> Coding:
+    """Cells of a type that no value of the column has: missing where they are, the fallback elsewhere."""
+    empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
+    return np.where(empty, column.present, column.fallback).astype(np.int64), empty
 
 
 def _code_union(column: Column, cells: Any) -> Coding:
@@ -47,10 +60,9 @@ def _code_union(column: Column, cells: Any) -> Coding:
     fits = np.zeros(len(cells), dtype=np.bool_)
     kinds, offsets = cells.type_codes.to_numpy(), cells.offsets.to_numpy()
     for kind in np.unique(kinds):
-        child, rows = cells.field(int(kind)), kinds == kind
-        if _misfit(column, child.type) is None:
-            child_codes, child_fits = code_cells(column, child)
-            codes[rows], fits[rows] = child_codes[offsets[rows]], child_fits[offsets[rows]]
+        rows = kinds == kind
+        child_codes, child_fits = code_cells(column, cells.field(int(kind)), refuse=False)
+        codes[rows], fits[rows] = child_codes[offsets[rows]], child_fits[offsets[rows]]
     return codes, fits
 
 
@@ -60,7 +72,7 @@ def _spread(column: Column, cells: Any) -> Coding:
 
     distinct = cells.dictionary
     if is_text(distinct.type):
-        distinct = distinct.cast(pa.large_string())
+        distinct = clean_text(distinct)
     # One more entry stands for the rows that have none.
     distinct = pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])
     codes, fits = _code_plain(column, distinct)
@@ -110,9 +122,11 @@ def _places(column: Column, cells: Any) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    _refuse_misfit(column, cells.type)
     if column.value_type == "str":
-        place = pc.index_in(texts_of(cells), value_set=pa.array(column.values, pa.large_string()))
+        types, kind = pa.types, cells.type
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        texts = numerals(column) if number else column.values
+        place = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
         return np.asarray(place.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     if column.value_type == "bool" and is_text(cells.type):
         words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
@@ -125,6 +139,19 @@ def _places(column: Column, cells: Any) -> NDArray[np.int64]:
     order = np.argsort(listed)
     near = np.minimum(np.searchsorted(listed[order], found), len(listed) - 1)
     return np.where(listed[order][near] == found, order[near], -1).astype(np.int64)
+
+
+def numerals(column: Column) -> list[str]:
+    """The listed texts as numbers are compared with them: codes of one width lose their leading zeros.
+
+    A table that keeps the codes "00100" and "02300" as numbers has 100 and 2300. Where the width differs, as in "1" and
+    "02", it belongs to the code.
+    """
+    texts = [str(value) for value in column.values]
+    codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
+    if len({len(code) for code in codes}) > 1:
+        return texts
+    return [str(int(text)) if text in codes else text for text in texts]
 
 
 def _exact_places(column: Column, cells: Any) -> NDArray[np.int64]:
@@ -153,29 +180,15 @@ def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
 
     kind = cells.type
     _refuse_misfit(column, kind)
-    temporal = pa.types.is_temporal(kind)
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
     if is_text(kind) and column.dates:
         # A time of day after the date does not move it to another day.
         days = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(cells), 0, 10)
         cells = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
-        temporal, kind = True, cells.type
     elif is_text(kind):
         cells = _numerals(cells)
-    if pa.types.is_date32(kind):
-        return _floats(cells.cast(pa.int32()))
-    if temporal:
-        unit = "ms" if pa.types.is_date64(kind) else kind.unit
-        return _floats(cells.cast(pa.int64())) / PER_DAY[unit]
-    return _floats(cells)
-
-
-def _floats(cells: Any) -> NDArray[np.float64]:
-    import pyarrow as pa
-
-    found = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(found, dtype=np.float64)
+    return days_of(cells) if pa.types.is_temporal(cells.type) else floats_of(cells)
 
 
 def _refuse_misfit(column: Column, kind: pa.DataType) -> None:

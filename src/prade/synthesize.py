@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.cells import is_text, texts_of
 from prade.codec import Coded
 from prade.column import Column
 from prade.cores import cores
@@ -24,7 +25,7 @@ from prade.progress import Progress
 from prade.public import Public, group_columns
 from prade.sample import PASSES, draw, improve, ordering
 from prade.settings import Settings
-from prade.tables import is_text, plain_cells, read_table, texts_of
+from prade.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

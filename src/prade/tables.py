@@ -6,9 +6,6 @@ from the cells (CSV, Python objects) is not guessed for private rows: one row mo
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.cells import is_missing, object_cells, texts_of
 from prade.column import closest, names_of
 from prade.errors import DataError
 
@@ -33,8 +31,6 @@ HAS_DIGIT = r"^[^eE]*[0-9]"
 ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 # Without an offset, or in UTC: other offsets would move a time to another day.
 ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
-MIDNIGHT = r"[ T]00:00:00(\.0+)?(Z|\+00:?00)?$"
-EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
@@ -103,17 +99,14 @@ def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if hasattr(values, "to_arrow"):  # polars
-        try:
+        with suppress(Exception):  # a column of Python objects, which follows its cells
             return values.to_arrow()
-        except Exception:  # its own words may quote a cell
-            raise DataError(f"column {name!r}: the type {values.dtype} cannot be read; convert it") from None
+        values = values.to_list()
+    if not guess and not _declares_type(values):
+        return object_cells(values)
     with suppress(Exception):  # Arrow refuses a column of mixed Python objects, in many ways, and would quote a cell
-        found = pa.array(values, from_pandas=True)
-        if guess or _declares_type(values) or is_text(found.type):
-            return found
-    if guess:
-        return pa.array([_cell_text(cell) for cell in values], type=pa.string())
-    return _union_of(values)
+        return pa.array(values, from_pandas=True)
+    return pa.array([_cell_text(cell) for cell in values], type=pa.string()) if guess else object_cells(values)
 
 
 def _declares_type(values: Any) -> bool:
@@ -123,70 +116,9 @@ def _declares_type(values: Any) -> bool:
     return np.dtype(object) != kind
 
 
-# ---------------------------------------------------------------------- Python objects
-
-
-def _union_of(values: Any) -> pa.Array:
-    """Python objects as an Arrow union, each cell in the type of its own kind, whatever the others are."""
-    import pyarrow as pa
-
-    types = (pa.null(), pa.bool_(), pa.int64(), pa.float64(), pa.large_string(), pa.date32(), pa.timestamp("us"))
-    order = (None, bool, int, float, str, datetime.date, datetime.datetime)
-    kinds: dict[type | None, int] = {kind: place for place, kind in enumerate(order)}
-    children: list[list[Any]] = [[] for _ in types]
-    codes, offsets = [], []
-    for cell in values:
-        kind, plain = _kind_of(cell)
-        code = kinds[kind]
-        codes.append(code)
-        offsets.append(len(children[code]))
-        children[code].append(plain)
-    arrays = [pa.array(cells, kind) for cells, kind in zip(children, types, strict=True)]
-    return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), arrays)
-
-
-def _kind_of(cell: Any) -> tuple[type | None, Any]:
-    """The kind of a cell and its value: days and microseconds since 1970 for dates and times; text for the rest."""
-    if isinstance(cell, np.datetime64):
-        cell = cell.astype("datetime64[us]").item()
-    elif isinstance(cell, np.generic):
-        cell = cell.item()
-    if _is_missing(cell):
-        return None, None
-    if isinstance(cell, bool):
-        return bool, cell
-    if isinstance(cell, int):
-        return (int, cell) if -(2**63) <= cell < 2**63 else (float, _as_float(cell))
-    if isinstance(cell, (float, np.floating)):
-        return float, float(cell)
-    if isinstance(cell, datetime.datetime):
-        # From the fields, for pandas' own times have nanoseconds and warn when they are dropped.
-        with suppress(Exception):  # a year or a time zone out of range: text, as below
-            naive = datetime.datetime(*cell.timetuple()[:6], cell.microsecond)
-            since = naive - EPOCH - (cell.utcoffset() or datetime.timedelta())
-            return datetime.datetime, since // datetime.timedelta(microseconds=1)
-    elif isinstance(cell, datetime.date):
-        return datetime.date, (cell - EPOCH.date()).days
-    return str, _cell_text(cell)
-
-
-def _is_missing(cell: Any) -> bool:
-    if isinstance(cell, (float, np.floating)):
-        return bool(np.isnan(cell))
-    if isinstance(cell, decimal.Decimal):
-        return cell.is_nan()
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
-
-
-def _as_float(whole: int) -> float:
-    try:
-        return float(whole)
-    except OverflowError:
-        return math.inf if whole > 0 else -math.inf
-
-
 def _cell_text(cell: Any) -> str | None:
-    if _is_missing(cell):
+    """A cell of a public column of mixed Python objects, as text."""
+    if is_missing(cell):
         return None
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
@@ -328,22 +260,6 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(plain, stream)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of the kinds of text."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def texts_of(cells: Any) -> Any:
-    """Each cell as the text that a list of text is compared with; a time at midnight is its date alone."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = cells.cast(pa.large_string())
-    return pc.replace_substring_regex(texts, MIDNIGHT, "") if pa.types.is_timestamp(cells.type) else texts
 
 
 def plain_cells(column: Any) -> Any:

@@ -47,6 +47,7 @@ class TestMatching:
             (TEXTS, ["1", "02", "2", "x", " x", None], [0, 1, 3, 2, 3, 3]),
             (TEXTS, [1, 2], [0, 3]),
             (TEXTS, [1.0, 2.5], [0, 3]),
+            (Column("X", "categorical", values=("00100", "02300", "x")), [100, 2300.0, "100", "02300"], [0, 1, 2, 1]),
             (TRUTHS, [True, False, None], [1, 0, 2]),
             (TRUTHS, ["True", "FALSE", "1", "0", "yes", None], [1, 0, 1, 0, 2, 2]),
             (TRUTHS, [0, 1, 2], [0, 1, 2]),
@@ -229,7 +230,7 @@ class TestEncode:
         schema = Schema([Column("C", "categorical", values=("a",)), AGES])
         report = outside(schema, {"C": ["a", "z", "z", None], "X": ["5", "N", "120", None]})
         assert report == {"C": {"z": 2, None: 1}, "X": {"N": 1, "120": 1}}
-        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"5"]}) == {"X": {120: 2, "b'5'": 1}}
+        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"5"]}) == {"X": {120: 2, b"5": 1}}
 
 
 class TestFiles:

@@ -3,6 +3,8 @@
 import datetime
 import decimal
 import sqlite3
+import warnings
+from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
@@ -75,9 +77,25 @@ def declarations():
             yield Column(f"{number} {name}", **declared, **policy)
 
 
-@pytest.mark.parametrize("cells", CELLS)
-def test_codes_are_those_of_the_codec(cells):
-    expected, readable, refused = {}, [], []
+@contextmanager
+def in_database(table):
+    """The table in a DuckDB of its own: its engine codes the rows, by its declared types."""
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
+        connection.con.register("rows", pa.table(table))
+        with open_source(connection.table("rows")) as source:
+            yield source
+    connection.disconnect()
+
+
+ways = pytest.mark.parametrize("way", [open_source, in_database], ids=["streamed", "in its database"])
+
+
+def expected_codes(cells):
+    """What the codec says of each declaration, and what it refuses."""
+    expected, refused = {}, []
     for column in declarations():
         table = pa.table({column.name: CELLS[cells]})
         try:
@@ -85,31 +103,46 @@ def test_codes_are_those_of_the_codec(cells):
         except DataError as error:
             refused.append((column, str(error)))
         else:
-            readable.append(column)
-            expected[column.name] = np.bincount(codes, minlength=column.size).tolist()
-    assert readable
+            expected[column] = np.bincount(codes, minlength=column.size).tolist()
+    assert expected
+    return expected, refused
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@ways
+def test_codes_are_those_of_the_codec(cells, way):
+    """A database's types are declared, and one that does not fit is refused; those of other tables follow rows."""
+    expected, refused = expected_codes(cells)
     schema = Schema(list(declarations()))
     parts = {column.name: Marginal.of(schema, [column.name]) for column in schema}
-    with open_source({column.name: CELLS[cells] for column in schema}) as source:
-        found = count(source, schema, [parts[column.name] for column in readable])
+    with way({column.name: CELLS[cells] for column in schema}) as source:
+        found = count(source, schema, [parts[column.name] for column in expected])
         for column, message in refused:
-            with pytest.raises(DataError) as error:
-                count(source, schema, [parts[column.name]])
-            assert str(error.value).split(",")[0] == message.split(",")[0]
-    assert {column.name: answer[0].tolist() for column, answer in zip(readable, found, strict=True)} == expected
+            if way is in_database:
+                with pytest.raises(DataError) as error:
+                    count(source, schema, [parts[column.name]])
+                assert str(error.value).split(",")[0] == message.split(",")[0]
+            else:
+                (counts,) = count(source, schema, [parts[column.name]])
+                missing = CELLS[cells].is_null(nan_is_null=True).to_numpy(zero_copy_only=False) & column.missing
+                codes = np.where(missing, column.size - 1, column.fallback)
+                assert counts[0].tolist() == np.bincount(codes, minlength=column.size).tolist()
+    assert [answer[0].tolist() for answer in found] == list(expected.values())
 
 
-def test_edges_just_above_a_round_number_are_exact():
+@ways
+def test_edges_just_above_a_round_number_are_exact(way):
     edge = float(np.nextafter(20, np.inf))
     schema = Schema([Column("x", "numeric", edges=(0.1, edge, 1e17 + 16))])
     table = {"x": [20.0, edge, float(np.nextafter(0.1, 0)), 0.1, 1e17, 1e17 + 16]}
-    with open_source(table) as source:
+    with way(table) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
     assert found.tolist() == [np.bincount(encode(schema, table).codes["x"], minlength=4).tolist()]
     assert found.tolist() == [[1, 2, 2, 1]]
 
 
-def test_long_lists_keep_their_order():
+@ways
+def test_long_lists_keep_their_order(way):
     values = tuple(np.random.default_rng(1).permutation(700).tolist())
     schema = Schema(
         [Column("x", "categorical", values=values), Column("y", "categorical", values=tuple(map(str, values)))]
@@ -117,37 +150,53 @@ def test_long_lists_keep_their_order():
     x = np.random.default_rng(2).integers(-5, 705, 3000)
     table = {"x": x, "y": x.astype(str)}
     parts = [Marginal.of(schema, ["x"]), Marginal.of(schema, ["y"])]
-    with open_source(table) as source:
+    with way(table) as source:
         found = count(source, schema, parts)
     codes = encode(schema, table).codes
     for answer, name in zip(found, "xy", strict=True):
         assert answer[0].tolist() == np.bincount(codes[name], minlength=700).tolist()
 
 
-def test_long_lists_may_hold_more_than_a_narrow_column():
+@ways
+def test_long_lists_may_hold_more_than_a_narrow_column(way):
     schema = Schema([Column("x", "categorical", values=tuple(range(-500, 500)), missing=True)])
     table = pa.table({"x": pa.array([-128, 127, 5, None], pa.int8())})
-    with open_source(table) as source:
+    with way(table) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
     assert np.flatnonzero(found[0]).tolist() == [372, 505, 627, 1000]
 
 
-def test_whole_numbers_beyond_doubles_are_told_apart():
+def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database():
     values = (2**53, 2**53 + 1, 2**62 + 1)
     schema = Schema([Column("x", "categorical", values=values, missing=True)])
     cells = [*values, 2**62]
     for kind in (pa.int64(), pa.string()):
-        with open_source(pa.table({"x": pa.array([str(cell) for cell in cells]).cast(kind)})) as source:
+        table = pa.table({"x": pa.array([str(cell) for cell in cells]).cast(kind)})
+        with in_database(table) as source:
             (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
         assert found.tolist() == [[1, 1, 1, 1]], kind
+        with open_source(table) as source, pytest.raises(DataError, match=r"'x' lists whole numbers beyond 2\*\*53"):
+            count(source, schema, [Marginal.of(schema, ["x"])])
 
 
 @pytest.mark.parametrize(
-    "text", ["1e999", "-1e999", "1e-999", "9" * 400, "0." + "0" * 400 + "1", "1e299", "9e-299", "1" * 150]
+    ("text", "streamed"),
+    [
+        ("1e999", 1),
+        ("-1e999", 0),
+        ("1e-999", 1),
+        ("9" * 400, 1),
+        ("0." + "0" * 400 + "1", 1),
+        ("1e299", 1),
+        ("9e-299", 1),
+        ("1" * 150, 1),
+    ],
 )
-def test_no_text_is_too_much_for_the_engine(text):
+def test_no_text_is_too_much_for_an_engine(text, streamed):
     schema = Schema([Column("x", "numeric", edges=(0,), missing=True)])
-    with open_source(pa.table({"x": [text, "-1"]})) as source:
+    with open_source(pa.table({"x": [text]})) as source:
+        assert np.flatnonzero(count(source, schema, [Marginal.of(schema, ["x"])])[0][0]).tolist() == [streamed]
+    with in_database(pa.table({"x": [text, "-1"]})) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
     assert found.sum() == 2
     assert found[0, 0] == 1
@@ -180,7 +229,7 @@ def test_long_lists_of_text_are_found_in_any_engine(engine, monkeypatch):
     """By their bytes where it is known how to get them, and otherwise by one comparison after another."""
     monkeypatch.setattr("prade.measure.source.Source.engine", engine)
     schema = Schema([Column("x", "categorical", values=LONG, missing=True)])
-    with open_source({"x": ["va", "VA", "w7", None, "\u00e9"]}) as source:
+    with in_database({"x": ["va", "VA", "w7", None, "\u00e9"]}) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
     assert {place: found[0, place] for place in np.flatnonzero(found[0])} == {7: 1, 100: 1, 101: 1, 105: 2}
 
@@ -191,19 +240,20 @@ OUR_NAMES = ["raw_0", "place", "place_0", "place_0_key", "place_0_value", "group
 @pytest.mark.parametrize(
     "name", [*(f"prade_{each}" for each in [*OUR_NAMES, "person", "rank", "ticket", "code_0"]), "key", "entry", "rows"]
 )
-def test_a_table_may_have_columns_of_any_name(name):
+@ways
+def test_a_table_may_have_columns_of_any_name(name, way):
     values = list(range(200))
     schema = Schema([Column("x", "categorical", values=values, missing=True)])
     table = {"x": [1, 2, 3], name: [7, 7, 7], "place": [1, 2, 5], "id": [1, 1, 2]}
     groups = {"place": [5, 1, 2, *range(100, 200)], "state": ["a", "b", *["c"] * 101]}
     part = Marginal.of(schema, ["x"])
-    with open_source(table) as source:
+    with way(table) as source:
         (found,) = count(source, schema, [part])
         (by_state,) = count(source, schema, [part], groups, Unit(2, person_id="id", per_group=1), ["state"])
     assert np.flatnonzero(found[0]).tolist() == [1, 2, 3]
     assert np.argwhere(by_state).tolist() == [[0, 3], [1, 1], [2, 2]]
     other = Schema([Column(name, "categorical", values=values, missing=True)])
-    with open_source(table) as source:
+    with way(table) as source:
         (found,) = count(source, other, [Marginal.of(other, [name])], None, Unit(1, person_id=name))
     assert {place: found[0, place] for place in np.flatnonzero(found[0])} == {7: 1}
 
@@ -260,10 +310,11 @@ GROUPS = [(42, 1), (36, 0), (36, 1), (42, 5), (77, 1)]  # not all combinations, 
 GROUP_TABLE = {"STATE": [state for state, _ in GROUPS], "TOWN": [town for _, town in GROUPS]}
 
 
-def test_all_kinds_of_parts_by_group():
+@ways
+def test_all_kinds_of_parts_by_group(way):
     schema, table = people()
     parts = all_kinds(schema)
-    with open_source(table) as source:
+    with way(table) as source:
         found = count(source, schema, parts, GROUP_TABLE)
     for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
         assert answer.dtype == np.int64
@@ -272,18 +323,31 @@ def test_all_kinds_of_parts_by_group():
     assert found[0].sum() < len(table)
 
 
-def test_parts_in_several_statements_give_the_same(monkeypatch):
+@ways
+def test_parts_in_several_statements_give_the_same(way, monkeypatch):
     schema, table = people()
     parts = all_kinds(schema)
     monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 2)
-    with open_source(table) as source:
+    with way(table) as source:
         found = count(source, schema, parts, GROUP_TABLE)
     for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
         assert answer.tolist() == expected.tolist()
 
 
-def test_an_engine_without_arrays_is_asked_part_by_part(tmp_path):
-    """SQLite has neither arrays nor NaN."""
+@ways
+def test_an_engine_without_arrays_is_asked_part_by_part(way, monkeypatch):
+    monkeypatch.setattr("prade.measure.counts._has_arrays", lambda source: False)
+    schema, table = people()
+    parts = all_kinds(schema)
+    with way(table) as source:
+        found = count(source, schema, parts, GROUP_TABLE)
+        bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
+    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+        assert answer.tolist() == expected.tolist()
+    assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
+
+
+def test_the_rows_of_a_sqlite_table_are_streamed(tmp_path):
     ibis = pytest.importorskip("ibis")
     schema, table = people()
     parts = all_kinds(schema)
@@ -294,13 +358,16 @@ def test_an_engine_without_arrays_is_asked_part_by_part(tmp_path):
         )
     database.close()
     connection = ibis.sqlite.connect(tmp_path / "rows.sqlite")
-    with open_source(connection.table("people")) as source:
-        found = count(source, schema, parts, GROUP_TABLE)
-        bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
-    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
-        assert answer.tolist() == expected.tolist()
-    assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
+    for private in (connection.table("people"), f"sqlite://{tmp_path}/rows.sqlite/people"):
+        with open_source(private) as source:
+            found = count(source, schema, parts, GROUP_TABLE)
+            bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
+        for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+            assert answer.tolist() == expected.tolist()
+        assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
     connection.disconnect()
+    with pytest.raises(DataError, match="there is no table 'nobody'"):
+        open_source(f"sqlite://{tmp_path}/rows.sqlite/nobody")
 
 
 def test_no_groups_means_one_group_of_all_rows():
@@ -414,7 +481,9 @@ def test_what_cannot_be_counted_is_refused_by_name():
 def test_cells_without_a_code_are_refused_by_their_type_only():
     schema = Schema([Column("x", "categorical", values=(1, 2))])
     table = pa.table({"x": pa.array([[987654321]], pa.list_(pa.int64()))})
-    with open_source(table) as source, pytest.raises(DataError, match="cannot be coded") as refused:
+    with open_source(table) as source:  # whose types follow its rows
+        assert count(source, schema, [Marginal.of(schema, ["x"])])[0].tolist() == [[0, 1]]
+    with in_database(table) as source, pytest.raises(DataError, match="cannot be coded") as refused:
         count(source, schema, [Marginal.of(schema, ["x"])])
     assert "987654321" not in str(refused.value)
 
@@ -423,14 +492,13 @@ def test_cells_without_a_code_are_refused_by_their_type_only():
 @pytest.mark.parametrize(
     ("values", "cells"),
     [
-        (["00100", "00200"], pa.array([100, 200])),
         (["a", "b"], pa.array([1.5, 2.5])),
         (["soon", "late"], pa.array([DAY(2020, 1, 1)])),
         (["a", "b"], pa.array([decimal.Decimal("1.0")])),
         (["yes", "no"], pa.array([True])),
         ([0.5, 1.5], pa.array([1, 2])),
     ],
-    ids=["codes", "words for numbers", "words for dates", "words for decimals", "words for truths", "halves"],
+    ids=["words for numbers", "words for dates", "words for decimals", "words for truths", "halves"],
 )
 def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, long, monkeypatch):
     """By type and list alone: an empty table is refused as well, and one fitting value is enough for both."""
@@ -439,25 +507,38 @@ def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, lon
     schema = Schema([Column("x", "categorical", values=values), Column("y", "categorical", values=(0, 1))])
     table = pa.table({"x": cells, "y": pa.array([0] * len(cells))})
     for rows in (table, table.slice(0, 0)):
-        with open_source(rows) as source:
+        with in_database(rows) as source:
             with pytest.raises(DataError, match=r"column 'x': no cell of the table's type .* can be one of the listed"):
                 count(source, schema, [Marginal.of(schema, ["x"])])
             with pytest.raises(DataError, match="nothing was counted: write the list as the table has it"):
                 count(source, schema, [Marginal.of(schema, ["y"])], {"x": values})
-    fitting = str(cells[0].as_py()).lower() if isinstance(values[0], str) else cells[0].as_py()
+    fitting = str(cells[0].as_py()).lower().removesuffix(".0") if isinstance(values[0], str) else cells[0].as_py()
     schema = Schema([Column("x", "categorical", values=[*values, fitting], missing=True)])
-    with open_source(table) as source:
+    with in_database(table) as source:
         assert count(source, schema, [Marginal.of(schema, ["x"])])[0][0, 2] == 1
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal128(25, 2), pa.string()])
+@ways
+def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(way, kind, long, monkeypatch):
+    if long:
+        monkeypatch.setattr(counts_module, "LONG_LIST", 0)
+    schema = Schema([Column("x", "categorical", values=("00100", "00200", "other"), missing=True)])
+    cells = ["00100", "00200", "00100"] if kind == pa.string() else pa.array([100, 200, 100]).cast(kind)
+    with way({"x": cells}) as source:
+        assert count(source, schema, [Marginal.of(schema, ["x"])])[0].tolist() == [[2, 1, 0, 0]]
 
 
 def test_a_list_that_fits_no_cell_is_refused_before_anything_is_spent(tmp_path):
     schema, _ = people(8)
     level = Level("PUMA", Workload(schema, [Marginal.of(schema, ["AGE"])]))
-    plan = Plan("rows", schema, Budget.pure(1), Unit(1), [level], {"PUMA": ["00100", "00200"]})
+    plan = Plan("rows", schema, Budget.pure(1), Unit(1), [level], {"PUMA": ["here", "there"]})
     ledger = Ledger(tmp_path / "ledger")
     ledger.open_dataset("rows", plan.unit, Budget.pure(1))
-    with pytest.raises(DataError, match="column 'PUMA': no cell"):
-        measure(plan, pa.table({"AGE": [3, 70], "PUMA": [100, 200]}), tmp_path / "release", ledger)
+    table = {"AGE": [3, 70], "PUMA": [100, 200]}
+    with in_database(table) as source, pytest.raises(DataError, match="column 'PUMA': no cell"):
+        measure(plan, source, tmp_path / "release", ledger)
     assert ledger.remaining("rows") == Budget.pure(1)
 
 

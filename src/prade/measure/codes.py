@@ -18,9 +18,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from prade.cells import texts_of
 from prade.column import EPOCH, LARGEST_WHOLE, Column
 from prade.errors import DataError
-from prade.tables import texts_of
+from prade.matching import numerals
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -121,8 +122,8 @@ def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
     if not listed and not cell.type().is_null():
         raise DataError(
             f"column {column.name!r}: no cell of the table's type {cell.type()} can be one of the listed values, of "
-            f"which the first is {column.values[0]!r}; nothing was counted: write the list as the table has it (the "
-            "text '00100' is no whole number, 100 is), or convert the column"
+            f"which the first is {column.values[0]!r}; nothing was counted: write the list as the table has it, or "
+            "convert the column"
         )
     return value, listed
 
@@ -131,7 +132,10 @@ def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
     if column.value_type == "str":
         kind = cell.type()
         _refuse_unreadable(column, kind)
-        texts = [(str(value), place) for place, value in enumerate(column.values)]
+        listed_texts = (
+            column.values if kind.is_string() or kind.is_boolean() or kind.is_temporal() else numerals(column)
+        )
+        texts = [(str(value), place) for place, value in enumerate(listed_texts)]
         if kind.is_string() or _of_any_length(kind):
             return cell.cast("string"), texts
         # "0" and "-0" are one number: a row that met both in a join would be counted twice

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.column import Column
-from prade.errors import WorkloadError
+from prade.column import LARGEST_WHOLE, Column
+from prade.errors import DataError, WorkloadError
 from prade.expression import Condition, Expression
 from prade.groups import Groups, KeyedGroups
 from prade.measure.codes import code_of, joined_place, only_listed, place_of
 from prade.measure.source import Source, guarded
+from prade.measure.streams import Coding, Stream, coded
 from prade.parts import Cells, Marginal, Part, Predicate
 from prade.privacy import Unit
 
@@ -40,6 +41,7 @@ MOST_COUNTS = 2**31  # every one of them is held, and gets noise
 PARTS_A_STATEMENT = 500
 LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
 GROUP, PLACE, PERSON, TICKET = "prade_group", "prade_place", "prade_person", "prade_ticket"
+STREAM = "prade_stream"
 
 
 def count(
@@ -92,6 +94,11 @@ def coded_rows(
     codes = _code_names(parts)
     looked_at = list(dict.fromkeys([*listed.columns, *(schema[name] for name in codes)]))
     people = [] if person_id is None else [person_id]
+    source.need([*(column.name for column in looked_at), *people])
+    if source.stream is not None:
+        columns = {own: schema[name] for name, own in codes.items()}
+        person = None if person_id is None else (person_id, PERSON)
+        return _streamed_rows(source, source.stream, Coding(columns, listed, GROUP, PLACE, person))
     # Only what is needed, under names of our own: a table's names may be anything, even the ones used here.
     raw = {name: f"prade_raw_{place}" for place, name in enumerate([*(each.name for each in looked_at), *people])}
     table = source.table.select(**{own: source.column(name) for name, own in raw.items()})
@@ -111,6 +118,22 @@ def coded_rows(
     if listed.trivial:
         return rows.filter(rows[GROUP].notnull())
     return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), _has_arrays(source))
+
+
+def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
+    """A file's rows in the embedded engine, coded while it reads them: once, for they are not kept."""
+    for column in coding.codes.values():
+        if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
+            raise DataError(
+                f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may hold "
+                "as floats that do not tell them apart: list them as text, and keep the column as text"
+            )
+
+    def register() -> ir.Table:
+        source.connection.con.register(STREAM, coded(stream, coding))
+        return source.connection.table(STREAM)
+
+    return guarded(f"reading {source.name}", register)
 
 
 def _place_in(
@@ -240,8 +263,9 @@ def _answers(source: Source, rows: Any, plans: list[_Plan], listed: KeyedGroups,
     chunks = [plans[start : start + PARTS_A_STATEMENT] for start in range(0, len(plans), PARTS_A_STATEMENT)]
     one_scan = _has_arrays(source)
     kept = ""
-    if unit is not None and unit.enforced and (len(chunks) > 1 or not one_scan):
-        # The random choice of a person's rows must be the same in every statement, so it is made once and kept.
+    once = source.stream is not None or (unit is not None and unit.enforced)
+    if once and (len(chunks) > 1 or not one_scan):
+        # A stream is read once, and the choice of a person's rows must be the same in every statement.
         kept = f"prade_{secrets.token_hex(8)}"
         rows = source.connection.create_table(kept, rows.select(GROUP, *plans[0].names.values()), temp=True)
     try:

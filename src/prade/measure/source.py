@@ -1,19 +1,18 @@
-"""Where private rows are: a file, a database table or a table in memory, opened as an Ibis table expression.
+"""Where private rows are: in a database, whose engine counts them, or in files or memory, coded as they are read.
 
-Rows are never read here; `prade.measure.counts` asks the engine for counts. A file or a table in memory is counted
-by an embedded DuckDB that may be given a memory limit and a folder to spill to. Messages name files, tables and
-columns, never a cell: an engine's own words are dropped, because they may quote one.
+Rows are never read here; `prade.measure.counts` asks an engine for counts. The rows of a file or of a table in memory
+are streamed through the codec (`prade.measure.streams`) into an embedded DuckDB that may be given a memory limit and a
+folder to spill to. Messages name files, tables and columns, never a cell: an engine's own words are dropped, because
+they may quote one.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
+import sqlite3
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.column import closest
 from prade.errors import DataError, PradeError
 from prade.measure.held import spill_folder
+from prade.measure.streams import ROWS_PER_BATCH, Stream, csv_stream, cursor_stream, parquet_stream, table_stream
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -37,14 +37,23 @@ HELP = (
 
 
 class Source:
-    """Private rows that stay where they are: `table` is an Ibis expression, `connection` the engine behind it.
+    """Private rows: `table` is the Ibis expression of a database's table, `stream` reads a file or a table in memory.
 
-    Made by `open_source`; close it, or use it in a ``with`` block, to let go of the engine and its spill folder. A
-    connection that the caller made is left open.
+    Made by `open_source`, one of the two each; `connection` is the engine that counts. Close it, or use it in a
+    ``with`` block, to let go of the engine and its spill folder. A connection that the caller made is left open.
     """
 
-    def __init__(self, table: ir.Table, connection: Any, name: str, release: Callable[[], None] | None = None) -> None:
-        self.table = table
+    def __init__(
+        self,
+        rows: ir.Table | Stream,
+        connection: Any,
+        name: str,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.stream = rows if isinstance(rows, Stream) else None
+        self.table: Any = None if isinstance(rows, Stream) else rows
+        if self.table is not None:
+            _refuse_dependent_rows(self.table)
         self.connection = connection
         self.name = name
         self._finalizer = weakref.finalize(self, release) if release is not None else None
@@ -52,21 +61,28 @@ class Source:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the table's columns."""
-        return tuple(self.table.columns)
+        return self.stream.columns if self.stream is not None else tuple(self.table.columns)
 
     @property
     def engine(self) -> str:
         """Name of the engine that counts, e.g. "duckdb" or "postgres"."""
         return str(self.connection.name)
 
-    def column(self, name: str) -> ir.Value:
-        """The cells of one column, or a DataError that names the close matches."""
-        if name not in self.table.columns:
-            hint = closest(name, self.table.columns) or "."
+    def need(self, names: Sequence[str]) -> None:
+        """A DataError that names the close matches, unless the table has all these columns."""
+        for name in names:
+            if name in self.columns:
+                continue
+            if self.stream is not None and name in self.stream.lacking:
+                raise DataError(f"{self.stream.lacking[name]} has no column {name!r}, which another file has: add it")
+            hint = closest(name, self.columns) or "."
             raise DataError(
                 f"{self.name} has no column {name!r}{hint} Rename or add it, or plan with a schema and a list of "
                 "groups that do without"
             )
+
+    def column(self, name: str) -> ir.Value:
+        """The cells of one column of a database's table."""
         cells = self.table[name]
         # To Ibis an enumeration is text, but PostgreSQL does not compare it with a text that it does not enumerate.
         return cells + "" if self.engine == "postgres" and cells.type().is_string() else cells
@@ -132,10 +148,7 @@ def open_source(
         return source
     settings = {"memory_limit": memory_limit, "temp_directory": temp_directory, "threads": threads}
     if _is_ibis_table(source):
-        _refuse_settings(settings, "an Ibis table")
-        _refuse_dependent_rows(source)
-        connection = guarded("finding the engine of the Ibis table", lambda: source.get_backend())
-        return Source(source, connection, "the Ibis table")
+        return _open_ibis(source, settings)
     if isinstance(source, str) and "://" in source:
         return _open_address(source, settings)
     paths = _paths(source)
@@ -189,43 +202,16 @@ def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
     if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    stream = guarded(f"opening {name}", lambda: (parquet_stream if kinds == {".parquet"} else csv_stream)(found))
+    return _streamed(stream, name, settings)
+
+
+def _streamed(stream: Stream, name: str, settings: dict[str, Any]) -> Source:
     connection, release = _embedded(settings)
-    read = connection.read_parquet if kinds == {".parquet"} else partial(_csv_table, connection)
-    return _source(lambda: read(found), connection, name, release)
-
-
-def _csv_table(connection: Any, files: list[str]) -> Any:
-    """CSV files as text columns; nothing about the dialect or the types is guessed from the rows."""
-    headers = [_header(each) for each in files]
-    if any(header != headers[0] for header in headers):
-        raise DataError("the CSV files have different headers; give files with the same columns in the same order")
-    if len(set(headers[0])) < len(headers[0]) or not all(headers[0]):
-        raise DataError("the CSV header has an empty name or a name twice; rename the column")
-    return connection.read_csv(
-        files,
-        columns=dict.fromkeys(headers[0], "VARCHAR"),
-        auto_detect=False,
-        header=True,
-        delim=",",
-        quote='"',
-        escape='"',
-        nullstr="",
-        ignore_errors=True,
-        parallel=False,  # in parallel, pieces begin at any line, also within quotes: one row would become many
-        strict_mode=False,  # strict, one stray carriage return makes the engine fail on the whole file
-    )
-
-
-def _header(path: str) -> list[str]:
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    # A block of rows is decoded with the first line; bytes that are no text must not matter there.
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(csv.reader(file), [])
+    return Source(stream, connection, name, release)
 
 
 def _open_memory(source: Any, settings: dict[str, Any]) -> Source:
-    import pyarrow as pa
-
     from prade.tables import column_names, read_table
 
     if type(source).__name__ == "LazyFrame":
@@ -235,31 +221,8 @@ def _open_memory(source: Any, settings: dict[str, Any]) -> Source:
     except DataError as error:
         raise DataError(f"a {type(source).__name__} is no source of rows; {HELP}") from error
 
-    def rows() -> Any:
-        table = read_table(source, guess=False)
-        return pa.table([_cells(table[name]) for name in names], names=names)
-
-    found = guarded("reading the table in memory", rows)
-    connection, release = _embedded(settings)
-
-    def register() -> Any:
-        connection.con.register("rows", found)
-        return connection.table("rows")
-
-    return _source(register, connection, "a table in memory", release)
-
-
-def _cells(column: Any) -> Any:
-    """A column's cells as an engine takes them; Python objects as text, so that no cell decides how others are read."""
-    import pyarrow as pa
-
-    from prade.tables import _cell_text
-
-    if pa.types.is_null(column.type):
-        return column.cast(pa.string())
-    if pa.types.is_union(column.type):
-        return pa.array([_cell_text(cell) for cell in column.to_pylist()], pa.string())
-    return column
+    found = guarded("reading the table in memory", lambda: read_table(source, names, guess=False))
+    return _streamed(table_stream(found), "a table in memory", settings)
 
 
 def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any) -> tuple[Any, Callable[[], None]]:
@@ -301,6 +264,8 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
     name = f"the {scheme} table {table!r}"
     if scheme in FILE_ENGINES and not Path(place).is_file():  # to connect would make an empty one
         raise DataError(f"there is no {FILE_ENGINES[scheme]} file {place}; {HELP}")
+    if scheme == "sqlite":
+        return _open_sqlite(place, table, name, settings)
     if scheme == "duckdb":
         connection, release = _embedded(settings, place, read_only=True)
     else:
@@ -312,6 +277,69 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
         connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
         release = connection.disconnect
     return _source(lambda: _table(connection, table), connection, name, release)
+
+
+# ---------------------------------------------------------------------- SQLite, where every cell has its own type
+
+
+def _open_sqlite(place: str, table: str, name: str, settings: dict[str, Any]) -> Source:
+    """A table of a SQLite file: read like a file, for a column's declared type binds none of its cells."""
+
+    def connect() -> sqlite3.Connection:
+        # Whichever thread of the counting engine asks for the next rows, it is one at a time.
+        return sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+    def columns() -> list[str]:
+        with closing(connect()) as connection:
+            found = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
+            return [str(each) for (each,) in found]
+
+    def rows(names: Sequence[str]) -> Iterator[list[Any]]:
+        with closing(connect()) as connection, _bytes_as_text(connection):
+            wanted = ", ".join(map(_quoted, names))
+            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(table)}")
+            yield from iter(lambda: cursor.fetchmany(ROWS_PER_BATCH), [])
+
+    header = guarded(f"opening {name}", columns)
+    if not header:
+        raise DataError(f"there is no table {table!r} in {place}; check its name")
+    return _streamed(cursor_stream(header, rows), name, settings)
+
+
+def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
+    """An Ibis table, counted by its own engine; SQLite hands its rows out, which costs it no more than counting."""
+    _refuse_dependent_rows(table)
+    connection = guarded("finding the engine of the Ibis table", lambda: table.get_backend())
+    if connection.name != "sqlite":
+        _refuse_settings(settings, "an Ibis table")
+        return Source(table, connection, "the Ibis table")
+
+    def rows(names: Sequence[str]) -> Iterator[list[Any]]:
+        statement = connection.compile(table.select(*names))
+        with _bytes_as_text(connection.con) as own:
+            cursor = own.execute(statement)
+            yield from iter(lambda: cursor.fetchmany(ROWS_PER_BATCH), [])
+
+    # The caller's connection may only be used by the caller's thread.
+    return _streamed(cursor_stream(table.columns, rows, at_once=True), "the Ibis table", settings)
+
+
+@contextmanager
+def _bytes_as_text(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Text that is not UTF-8 comes out with escapes such as \\xff, where it would otherwise end the run."""
+    before = connection.text_factory
+    connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
+    try:
+        yield connection
+    finally:
+        connection.text_factory = before
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# ---------------------------------------------------------------------- Ibis
 
 
 def _engines() -> set[str]:
