@@ -5,6 +5,8 @@ table, so that the difference of two worlds' counts is the difference of the two
 """
 
 import itertools
+import warnings
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from prade import Schema, Workload
 from prade.measure import count, open_source
-from prade.measure.counts import LONG_LIST, PERSON, PLACE, bound_rows
+from prade.measure.counts import LONG_LIST
 from prade.parts import Cells, Marginal, Predicate
 from prade.privacy import Unit
 from prade.query import parse
@@ -116,47 +118,75 @@ def test_an_enforced_bound_holds_for_persons_with_any_number_of_rows(others, cro
         assert vector[:4].sum() == allowed
 
 
+PEOPLE = Schema([Column("ROW", "categorical", values=tuple(range(20))), Column("PLACE", "group")])
+
+
+def kept_rows(rows, unit, secret, source_of):
+    """Which rows count, by their numbers, under a fixed secret; the engine's own generator is seeded differently."""
+    columns = zip(*rows, strict=True) if rows else ((),) * 3
+    kinds = (pa.string(), pa.int64(), pa.int64())
+    names = ("PERSON", "PLACE", "ROW")
+    arrow = pa.table([pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)], names=names)
+    part = Marginal.of(PEOPLE, ["ROW"])
+    with patch("prade.measure.counts.secrets.token_hex", lambda size: secret), source_of(arrow) as source:
+        (found,) = count(source, PEOPLE, [part], {"PLACE": [0, 1]}, unit, [])
+    assert found.max(initial=0) <= 1
+    return set(np.flatnonzero(found[0]).tolist())
+
+
+@contextmanager
+def seeded_engine(arrow):
+    """A connection of the caller's whose generator has a seed."""
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect(threads=1)
+    connection.con.register("rows", arrow)
+    connection.con.execute("SELECT setseed(0.5)").fetchall()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
+        with open_source(connection.table("rows")) as source:
+            yield source
+    connection.disconnect()
+
+
+@pytest.mark.parametrize("source_of", [open_source, seeded_engine], ids=["streamed", "a seeded engine"])
 @law
 @given(
     table=st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(0, 1)), max_size=14),
-    order=st.randoms(use_true_random=False),
     bound=st.sampled_from([(1, None), (2, None), (3, None), (1, 1), (2, 1), (3, 1), (3, 2)]),
+    secret=st.integers(0, 2**256).map(str),
 )
-def test_a_person_coming_or_going_changes_nobody_elses_rows(table, order, bound):
-    """With the random numbers held fixed, the rows kept of everybody else are the same with and without a person."""
+def test_a_person_coming_or_going_changes_nobody_elses_rows(source_of, table, bound, secret):
+    """With the secret held fixed, the rows kept of everybody else are the same with and without a person."""
     most, per_group = bound
-    tickets = list(range(len(table)))
-    order.shuffle(tickets)
-    rows = [(person, group, ticket) for (person, group), ticket in zip(table, tickets, strict=True)]
-    absent = [None, *"pqrs"]
-    listed = [
-        (f"{world}:{person}", 2 * world + group, ticket, world)
-        for world, gone in enumerate(absent)
-        for person, group, ticket in rows
-        if person != gone
-    ]
-    names = (PERSON, PLACE, "ticket", "world")
-    cells = zip(*listed, strict=True) if listed else ((),) * 4
-    kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64())
-    arrow = pa.table([pa.array(list(column), kind) for column, kind in zip(cells, kinds, strict=True)], names=names)
-    with open_source(arrow) as source:
-        kept = bound_rows(source.table, Unit(most, person_id="id", per_group=per_group), ticket="ticket").to_pyarrow()
-    columns = [kept[name].to_pylist() for name in (PERSON, "ticket", "world")]
-    found = [set() for _ in absent]
-    for person, ticket, world in zip(*columns, strict=True):
-        found[world].add((person.partition(":")[2], ticket))
-    for gone, others in zip(absent[1:], found[1:], strict=True):
-        assert others == {(person, ticket) for person, ticket in found[0] if person != gone}
-    places = {ticket: group for _, group, ticket in rows}
-    for person in "pqrs":
-        own = [places[ticket] for who, ticket in found[0] if who == person]
-        assert len(own) <= most
-        assert per_group is None or all(own.count(group) <= per_group for group in own)
-    smallest = sorted(rows, key=lambda row: row[2])
-    if per_group is None:
-        for person in "pqrs":
-            first = [ticket for who, _, ticket in smallest if who == person][:most]
-            assert {ticket for who, ticket in found[0] if who == person} == set(first)
+    unit = Unit(most, person_id="PERSON", per_group=per_group)
+    rows = [(person, place, number) for number, (person, place) in enumerate(table)]
+    everybody = kept_rows(rows, unit, secret, source_of)
+    for gone in "pqrs":
+        own = {number for person, _, number in rows if person == gone}
+        others = [row for row in rows if row[0] != gone]
+        assert kept_rows(others[::-1], unit, secret, source_of) == everybody - own
+        places = [place for _, place, number in rows if number in own & everybody]
+        allowed = sum(min(table.count((gone, place)), per_group or len(table)) for place in (0, 1))
+        assert len(places) == min(most, allowed)
+        assert per_group is None or all(places.count(place) <= per_group for place in (0, 1))
+
+
+def test_a_seeded_generator_of_the_engine_decides_nothing():
+    """Two hundred persons of two rows, one row each: the same person in front moves nobody, the secret moves many."""
+    rows = [(f"p{number // 2}", 0, number % 2) for number in range(400)]
+    unit = Unit(1, person_id="PERSON")
+
+    def first_rows(table):
+        arrow = pa.table(dict(zip(("PERSON", "PLACE", "ROW"), zip(*table, strict=True), strict=True)))
+        with seeded_engine(arrow) as source:
+            return count(source, PEOPLE, [Marginal.of(PEOPLE, ["ROW"])], {"PLACE": [0]}, unit)[0][0, :2]
+
+    with patch("prade.measure.counts.secrets.token_hex", lambda size: "fixed"):
+        before, after = first_rows(rows), first_rows([("new", 0, 5), *rows])
+    assert np.array_equal(before, after)
+    drawn = [int(first_rows(rows)[0]) for _ in range(8)]
+    assert len(set(drawn)) > 1  # eight equal ones of binomial (200, 1/2) come once in 10^8 times
+    assert all(40 < each < 160 for each in drawn)  # beyond these bounds once in 10^16
 
 
 def test_an_unbounded_person_breaks_the_claim():

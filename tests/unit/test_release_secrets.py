@@ -79,13 +79,16 @@ def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."
     ledger.open_dataset(name, plan.unit, Budget.pure(1))
     print(name, measure(plan, private, f"{folder}/release-{name}", ledger), ledger.remaining(name))
 
+def lists():
+    return ibis.duckdb.connect().read_parquet("lists.parquet")
+
 def attempts():
     global broken_step
     for name in ("rows.parquet", "rows.csv", "malformed.csv", "rows.csv.gz", "lists.parquet"):
         yield name, {"private": name}
     yield "pandas", {"private": pandas.read_parquet("rows.parquet").astype(object)}
     yield "arrow", {"private": pyarrow.parquet.read_table("rows.parquet")}
-    yield "wrong type", {"private": "lists.parquet", "names": ("AGE", "LIST")}
+    yield "wrong type", {"private": lists(), "names": ("AGE", "LIST")}
     yield "no person", {"private": "rows.parquet", "person": "IDS"}
     yield "no column", {"private": "malformed.csv", "names": ("AGE", "HEIGHT")}
     yield "no folder", {"private": "rows.parquet", "folder": "nowhere"}
@@ -97,7 +100,7 @@ def attempts():
     broken_step = None
 
 if sys.argv[1] == "crash":
-    attempt("crash", "lists.parquet", ("AGE", "LIST"))
+    attempt("crash", lists(), ("AGE", "LIST"))
 """
 END = """
 for name, arguments in attempts():
@@ -276,7 +279,6 @@ def test_a_record_with_many_lines_in_quotes_changes_at_most_one_row(suffix, size
     assert largest_change(*found) <= 1
 
 
-@pytest.mark.xfail(reason="DuckDB reads no parquet file with text that is no Unicode, whichever row it is in")
 def test_text_that_is_no_unicode_in_a_parquet_file_changes_at_most_one_row(tmp_path):
     found = []
     for last in (b"f", b"\xff"):

@@ -294,6 +294,26 @@ def _bytes_in(engine: str) -> Callable[[Any], Any] | None:
     return None
 
 
+def hash_in(engine: str, supports: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    """What makes the SHA-256 of a text in an engine; engines that have none are refused."""
+    import ibis
+    import ibis.expr.operations as ops
+
+    function: Callable[..., Callable[..., Any]] = ibis.udf.scalar.builtin
+    if engine == "duckdb":
+        return function(lambda text: None, name="sha256", signature=(["string"], "string"))
+    as_bytes = _bytes_in(engine)
+    if as_bytes is not None:
+        digest = function(lambda raw: None, name="sha256", signature=(["binary"], "binary"))
+        return lambda text: digest(as_bytes(text))
+    if supports(ops.HexDigest):
+        return lambda text: text.hexdigest("sha256")
+    raise DataError(
+        f"no keyed hash is known here for the engine {engine}, by which a person's rows are chosen: leave person_id "
+        "out and give max_rows as a statement about the table, or give the rows as a parquet file"
+    )
+
+
 def _literal(value: Any, kind: Any) -> Any:
     import ibis
 

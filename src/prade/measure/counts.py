@@ -25,7 +25,7 @@ from prade.column import LARGEST_WHOLE, Column
 from prade.errors import DataError, WorkloadError
 from prade.expression import Condition, Expression
 from prade.groups import Groups, KeyedGroups
-from prade.measure.codes import code_of, joined_place, only_listed, place_of
+from prade.measure.codes import code_of, hash_in, joined_place, only_listed, place_of
 from prade.measure.source import Source, guarded
 from prade.measure.streams import Coding, Stream, coded
 from prade.parts import Cells, Marginal, Part, Predicate
@@ -77,7 +77,7 @@ def count(
     person = None if unit is None else unit.person_id
     rows = coded_rows(source, schema, parts, listed, person)
     if unit is not None and person is not None:
-        rows = bound_rows(rows, unit, has_nan=_has_nan(source))
+        rows = bound_rows(source, rows, unit)
     return guarded(f"counting {source.name}", lambda: _answers(source, rows, plans, listed, unit))
 
 
@@ -150,22 +150,30 @@ def _place_in(
     return ibis.literal(0, "int64") if joint is None else joint
 
 
-def bound_rows(rows: ir.Table, unit: Unit, *, has_nan: bool = True, ticket: Any = None) -> ir.Table:
-    """At most ``unit.max_rows`` rows of each person: those with the smallest of independent random numbers.
+def bound_rows(source: Source, rows: ir.Table, unit: Unit) -> ir.Table:
+    """At most ``unit.max_rows`` rows of each person, chosen at random.
 
-    Which rows of a person stay depends on that person's rows and random numbers alone, so that adding or removing a
-    person changes nobody else's: the counted tables differ by at most max_rows rows. With ``unit.per_group`` a person
-    first keeps at most that many rows in each place, the finest group of the list. Rows without an id are dropped: as
-    one person they would push each other out, as many they would be unbounded. `ticket` names a column that stands in
-    for the random numbers.
+    Rows of a person are numbered in the order of their contents, each number gets a ticket
+
+        ticket = SHA-256(secret, number, person)        secret: 256 random bits of the operating system, new each time
+
+    and the smallest tickets win. Which rows of a person stay therefore depends on that person's rows and the secret
+    alone, whatever generator the engine has: adding or removing a person changes nobody else's rows, and the counted
+    tables differ by at most max_rows rows. With ``unit.per_group`` a person first keeps at most that many rows in each
+    place, the finest group of the list. Rows without an id are dropped: as one person they would push each other out,
+    as many they would be unbounded.
     """
     import ibis
 
     person: Any = rows[PERSON]
-    rows = rows.filter(
-        person.notnull() & ~person.isnan() if has_nan and person.type().is_floating() else person.notnull()
+    missing = person.isnull() | person.isnan() if _has_nan(source) and person.type().is_floating() else person.isnull()
+    rows = rows.filter(~missing)
+    contents = [rows[name] for name in rows.columns if name != PERSON]
+    rows = rows.mutate(prade_rank=ibis.row_number().over(group_by=rows[PERSON], order_by=contents))
+    text = (
+        ibis.literal(f"{secrets.token_hex(32)} ") + rows.prade_rank.cast("string") + " " + rows[PERSON].cast("string")
     )
-    rows = rows.mutate(**{TICKET: ibis.random() if ticket is None else rows[ticket]})
+    rows = rows.mutate(**{TICKET: hash_in(source.engine, source.supports)(text)}).drop("prade_rank")
     bounds = [] if unit.per_group is None else [([PERSON, PLACE], unit.per_group)]
     for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
         rank = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
