@@ -1,6 +1,7 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ settings.load_profile("prade")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a shell's background ignores Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest_plugins = ["postgres_server"]  # the fixture postgres_url: a server of our own, started when a test asks for it
 
 
 @pytest.fixture(scope="session")

@@ -252,9 +252,11 @@ def _moment_of(cell: np.datetime64) -> tuple[type | None, Any]:
 
 
 def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
-    """As text without trailing zeros, like a column of decimals; as a float where that would be too long."""
+    """A whole number, or text without trailing zeros, like a column of decimals; a float where that is too long."""
     if not cell.is_finite() or (cell and abs(cell.adjusted()) > LONGEST):
         return float, float(cell)
+    if abs(cell) < LARGEST_WHOLE and cell == int(cell):
+        return int, int(cell)
     text = format(cell, "f")
     return str, text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -136,8 +136,11 @@ def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
             column.values if kind.is_string() or kind.is_boolean() or kind.is_temporal() else numerals(column)
         )
         texts = [(str(value), place) for place, value in enumerate(listed_texts)]
-        if kind.is_string() or _of_any_length(kind):
-            return cell.cast("string"), texts
+        if kind.is_string():
+            return cell, texts
+        if _of_any_length(kind):
+            written = cell.cast("string").re_replace(r"(\.[0-9]*[1-9])0+$", r"\1").re_replace(r"\.0+$", "")
+            return written, texts
         # "0" and "-0" are one number: a row that met both in a join would be counted twice
         return cell, list({value: place for text, place in texts for value in _typed(text, kind)}.items())
     number = _number(column, cell)

@@ -157,7 +157,9 @@ def parquet_stream(files: Sequence[str]) -> Stream:
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for table in tables:
             columns = {f"c{number}": ds.field(name) for number, name in enumerate(names)}
-            for batch in table.scanner(columns=columns, batch_size=ROWS_PER_BATCH).to_batches():
+            for batch in table.scanner(
+                columns=columns, batch_size=ROWS_PER_BATCH, batch_readahead=2, fragment_readahead=1
+            ).to_batches():
                 yield dict(zip(names, batch.columns, strict=True))
 
     return _of_files(files, [table.schema.names for table in tables], read)

@@ -1,0 +1,129 @@
+"""One person's cell decided how everybody else's rows were read: the cases in which it did, one by one."""
+
+import datetime
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Column, Schema
+from prade.errors import DataError
+from prade.measure import Source, count, open_source
+from prade.parts import Marginal
+
+HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
+MOMENT = datetime.datetime
+
+
+def counts(column, private):
+    schema = Schema([column])
+    with open_source(private) as source:
+        return count(source, schema, [Marginal.of(schema, [column.name])])[0][0]
+
+
+def change(column, before, after):
+    """How far the counts of two tables are apart."""
+    return int(np.abs(counts(column, after) - counts(column, before)).sum())
+
+
+def parquet_of(folder, **tables):
+    folder.mkdir()
+    for name, table in tables.items():
+        pq.write_table(
+            table if isinstance(table, pa.Table) else pa.Table.from_pandas(table), folder / f"{name}.parquet"
+        )
+    return str(folder / "*.parquet")
+
+
+def test_a_missing_value_in_one_file_does_not_round_the_numbers_of_the_next(tmp_path):
+    """The first file's type was imposed on all others: 37.5 became 38, unless a value of that file was missing."""
+    others = pd.DataFrame({"HOURS": [37.5] * 1000})
+    before = parquet_of(tmp_path / "before", y2020=pd.DataFrame({"HOURS": [40, 40, 10]}), y2021=others)
+    after = parquet_of(tmp_path / "after", y2020=pd.DataFrame({"HOURS": [40, 40, 10, None]}), y2021=others)
+    assert counts(HOURS, before).tolist() == [1, 1000, 2, 0, 0]
+    assert counts(HOURS, after).tolist() == [1, 1000, 2, 0, 1]
+
+
+@pytest.mark.parametrize("large", [100, 300])
+def test_a_number_that_a_narrower_file_could_not_hold_is_counted(large, tmp_path):
+    narrow, wide = (
+        pa.table({"HOURS": pa.array(cells, kind)}) for cells, kind in (([1], pa.int8()), ([large], pa.int64()))
+    )
+    assert counts(HOURS, parquet_of(tmp_path / "files", a=narrow, b=wide)).tolist() == [1, 0, 0, 1, 0]
+
+
+BOTH_TRUTHS = Column("X", "categorical", values=(0, 1), missing=True)
+LISTED = Column("X", "categorical", values=("37.5", "40", "1234567890123456", "2020-01-01", "true"), missing=True)
+NOON = [MOMENT(2020, 1, 1, 12, tzinfo=zone) for zone in (datetime.UTC, datetime.timezone(datetime.timedelta(hours=9)))]
+DATES = Column("X", "numeric", edges=(datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)), missing=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "odd"),
+    [
+        (BOTH_TRUTHS, [True] * 250 + [False] * 251, None),
+        (LISTED, [True] * 250 + [False] * 251, None),
+        (LISTED, [MOMENT(2020, 1, 1)] * 300, "soon"),
+        (DATES, [MOMENT(2020, 1, 1)] * 300, "soon"),
+        (DATES, [NOON[0]] * 300, NOON[1]),
+        (LISTED, [37.5, 40.0] * 100, "many"),
+        (LISTED, [1234567890123456] * 100, float("nan")),
+        (LISTED, [40] * 100, None),
+        (Column("X", "numeric", edges=(20, 38), missing=True), [MOMENT(2020, 1, 1)] * 5, "text"),
+        (BOTH_TRUTHS, [], datetime.date(2020, 1, 1)),
+    ],
+)
+def test_one_cell_more_in_a_pandas_frame_is_one_cell_more(column, cells, odd):
+    """It turned a column into another type, and every row got another code, or the run failed."""
+    assert change(column, pd.DataFrame({"X": cells}), pd.DataFrame({"X": [*cells, odd]})) == 1
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.nulls(3),
+        pa.array([2**45, 0, None], pa.timestamp("s")),
+        pa.array([2**62, -(2**62), None], pa.timestamp("ms")),
+        pa.array([1, 2**62, None], pa.timestamp("ns")),
+        pa.array([[1], None, [2]]),
+        pa.array([b"\xff", None, b"1"]),
+        pa.array([{"a": 1}, None, {"a": 2}]),
+        pa.array([1, None, 3], pa.duration("s")),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+@pytest.mark.parametrize(
+    "column", [BOTH_TRUTHS, LISTED, DATES, Column("X", "numeric", edges=(1,))], ids=lambda each: each.kind
+)
+def test_no_type_of_a_file_makes_a_run_fail(cells, column, tmp_path):
+    """Types follow rows: a column is of the type null only as long as nobody has a value."""
+    pq.write_table(pa.table({"X": cells}), tmp_path / "rows.parquet")
+    found = counts(column, tmp_path / "rows.parquet")
+    assert found.sum() == 3
+    if column.missing:
+        assert found[-1] >= cells.null_count
+
+
+def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):
+    column = Column("X", "categorical", values=("a", "b"), missing=True)
+    for name, cells in (("before", ["a"] * 5), ("after", ["a"] * 5 + [b"\xff\xfe"])):
+        with sqlite3.connect(tmp_path / name) as database:
+            database.execute("CREATE TABLE people (X TEXT)")
+            database.executemany("INSERT INTO people VALUES (?)", [[cell] for cell in cells])
+        database.close()
+    before, after = (f"sqlite://{tmp_path / name}/people" for name in ("before", "after"))
+    assert counts(column, before).tolist() == [5, 0, 0]
+    assert counts(column, after).tolist() == [5, 0, 1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls what the newest DuckDB has renamed
+def test_a_source_made_by_hand_is_checked_for_dependent_rows():
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    table = connection.create_table("people", pa.table({"X": [1, 2, 3, 4]}))
+    with pytest.raises(DataError, match="has a Limit in it"):
+        Source(table.limit(3), connection, "people")
+    connection.disconnect()
