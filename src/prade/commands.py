@@ -222,6 +222,12 @@ def spending(command: Command) -> Command:
         ),
         click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
         click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
+        click.option(
+            "--yes-weak-protection",
+            "weak_protection",
+            is_flag=True,
+            help="Spend a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -317,8 +323,13 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
 
     Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
     """
+    from prade.protection import weakness
+
     need_file(output)
-    made, advice = Wanted.of(**options).plan(tune, seconds)
+    wanted = Wanted.of(**options)
+    if why := weakness(wanted.budget):
+        remark(f"Weak protection: {why}. To measure this plan takes --yes-weak-protection.")
+    made, advice = wanted.plan(tune, seconds)
     made.save(output)
     words = f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}"
     result({"file": output, "advice": advice, **facts_of(made)}, words, as_json)

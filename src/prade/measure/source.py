@@ -11,7 +11,7 @@ import csv
 import gzip
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.metadata import entry_points
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.column import closest
 from prade.errors import DataError, PradeError
 from prade.measure.held import spill_folder
+from prade.measure.identity import distinct_files, paths_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -47,6 +48,7 @@ class Source:
         self.table = table
         self.connection = connection
         self.name = name
+        self.origin: Any = table  # what it was made from: `prade.measure.identity` compares it with public tables
         self._finalizer = weakref.finalize(self, release) if release is not None else None
 
     @property
@@ -138,10 +140,10 @@ def open_source(
         return Source(source, connection, "the Ibis table")
     if isinstance(source, str) and "://" in source:
         return _open_address(source, settings)
-    paths = _paths(source)
-    if paths is not None:
-        return _open_files(paths, settings)
-    return _open_memory(source, settings)
+    paths = paths_of(source)
+    opened = _open_memory(source, settings) if paths is None else _open_files(paths, settings)
+    opened.origin = source
+    return opened
 
 
 def guarded(doing: str, task: Callable[[], Result]) -> Result:
@@ -167,24 +169,8 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 # ---------------------------------------------------------------------- files and tables in memory
 
 
-def _paths(source: Any) -> list[str] | None:
-    if isinstance(source, (str, PathLike)):
-        return [str(source)]
-    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
-        return [str(each) for each in source]
-    return None
-
-
 def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
-    found: list[str] = []
-    for path in paths:
-        place = Path(path)
-        pattern = any(mark in path for mark in "*?[") and not place.exists()
-        root = Path(place.anchor) if place.is_absolute() else Path()
-        files = sorted(map(str, root.glob(str(place.relative_to(place.anchor))))) if pattern else [path]
-        if not files or not all(Path(each).is_file() for each in files):
-            raise DataError(f"there is no file {path}; check the path")
-        found += files
+    found = distinct_files(paths)
     kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
     if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
