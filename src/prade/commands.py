@@ -291,6 +291,14 @@ class Wanted:
         what = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
         return simplest_plan(*what).with_public(self.public)
 
+    def refuse(self, private: str, weak_protection: bool) -> None:
+        """What `measure` would refuse, now: before rehearsals, which may read a private file as a public one."""
+        from prade.measure.identity import refuse_public
+        from prade.protection import refuse_weak
+
+        refuse_weak(self.budget, weak_protection)
+        refuse_public(private, self.public.files)
+
     def plan(self, tune: bool, seconds: float) -> tuple[Plan, str]:
         """The plan, tuned or the simplest (all one-way tables of the last level), and what the rehearsals advise."""
         from prade.planning import NOT_REHEARSED, recurring, tuned_plan

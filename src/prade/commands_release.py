@@ -52,7 +52,7 @@ def measure(plan_file: str, private: str, output: str, as_json: bool, **options:
 
 
 def _measured(
-    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, again: bool, weak_protection: bool
+    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, **terms: bool
 ) -> tuple[dict[str, Any], str]:
     """Measure; the outcome for a script and for a person."""
     from prade.ledger_entering import EnteringLedger
@@ -65,9 +65,7 @@ def _measured(
     ledger = EnteringLedger.of(place, plan, cap)
     before = len(ledger.entries(plan.dataset))
     with progress_bar() as progress:
-        release = ask(
-            plan, private, output, ledger, again=again, weak_protection=weak_protection, progress=progress
-        )
+        release = ask(plan, private, output, ledger, progress=progress, **terms)
     if ledger.entered:
         remark(
             f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
@@ -375,9 +373,7 @@ def synthesize(
 
     The plan is kept beside the folder, as RELEASE.plan.toml: a run that broke off goes on with it, and pays once.
     """
-    from prade.measure.identity import refuse_public
     from prade.planning import kept_plan, plan_beside
-    from prade.protection import refuse_weak
     from prade.release import Release
     from prade.report import write_report
 
@@ -386,8 +382,7 @@ def synthesize(
     wanted = Wanted.of(**options)
     made = kept_plan(output, wanted.simplest)
     if made is None:
-        refuse_weak(wanted.budget, weak_protection)  # now, rather than after the rehearsals
-        refuse_public(private, wanted.public.files)
+        wanted.refuse(private, weak_protection)
         made, _ = wanted.plan(tune, seconds)
         made.save(plan_beside(output))
     say(made.describe())
@@ -397,7 +392,7 @@ def synthesize(
             f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
             "for -o, or --against-advice"
         )
-    measured, words = _measured(made, private, output, ledger_file, cap, again, weak_protection)
+    measured, words = _measured(made, private, output, ledger_file, cap, again=again, weak_protection=weak_protection)
     say(words)
     drawn, words = _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
     say(words)

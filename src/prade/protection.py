@@ -37,9 +37,7 @@ def weakness(budget: Budget) -> str | None:
         )
     if budget.kind == "approx" and budget.delta >= LEAST_WEAK_DELTA:
         most = readable(Fraction(int(1 / budget.delta)))
-        found.append(
-            f"a delta of {readable(budget.delta)} lets a mechanism publish all rows of one person in {most}"
-        )
+        found.append(f"a delta of {readable(budget.delta)} lets a mechanism publish all rows of one person in {most}")
     return "; ".join(found) or None
 
 

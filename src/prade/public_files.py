@@ -53,7 +53,7 @@ class PublicFiles:
         for file in self.files:
             if not Path(file).is_file():
                 raise DataError(f"there is no public file {file}; if it was moved, say where it is with --public")
-        refuse_repeats(self.files, "public")  # rows that shall weigh more need a column of weights
+        refuse_repeats(self.files)  # rows that shall weigh more need a column of weights
         return self.files[0] if len(self.files) == 1 else _below_each_other(self.files)
 
 

@@ -45,15 +45,15 @@ def same_file(sides: Sides) -> tuple[str, str] | None:
     return _pair(_rivals(_rivals(sides, _opening), _size), _digest)
 
 
-def refuse_repeats(files: Sequence[str], kind: str) -> None:
-    """Refuse a list of files in which one is given twice; `kind` says whose files they are, as in "public"."""
+def refuse_repeats(files: Sequence[str]) -> None:
+    """Refuse a list of files in which one is given twice."""
     pair = same_file([[file] for file in files]) if len(files) > 1 else None
     if pair is None:
         return
     both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"
     raise DataError(
-        f"{both} (by path, link, compression or content), and its {kind} rows would count twice: give each file once, "
-        "and check what the pattern matches"
+        f"{both} (by path, link, compression or content), and would count twice: give each file once, and "
+        "check what a pattern matches"
     )
 
 

@@ -186,8 +186,8 @@ def adaptive(
     >>> people = ledger.open_dataset("people", Unit(1), cap=Budget.pure(100))
     >>> rows = pyarrow.table({"a": [0, 0, 1] * 30, "b": [2, 2, 0] * 30})
     >>> parts = Workload.all_marginals(schema, 1).parts
-    >>> terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(100), "unit": Unit(1), "weak_protection": True}
-    >>> with adaptive(rows, schema, parts, "answers.json", ledger, **terms) as door:
+    >>> terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(100), "unit": Unit(1)}
+    >>> with adaptive(rows, schema, parts, "answers.json", ledger, weak_protection=True, **terms) as door:
     ...     worst = door.choose([Misfit(parts[0], [45, 45]), Misfit(parts[1], [30, 0, 60])], epsilon=40)
     ...     answer = door.answer(parts[worst], epsilon=60)
     >>> worst, answer.counts

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from prade.errors import DataError
-from prade.same_file import refuse_repeats, same_file
+from prade.same_file import same_file
 from prade.tables import column_names
 
 Place = tuple[int, int, int]  # address of the memory, offset in it, number of cells
@@ -30,14 +30,8 @@ def paths_of(source: Any) -> list[str] | None:
     return None
 
 
-def distinct_files(paths: Sequence[str]) -> list[str]:
-    """The private files that paths and globs stand for, none of which may be there twice."""
-    found = _found(paths)
-    refuse_repeats(found, "private")
-    return found
-
-
-def _found(paths: Sequence[str]) -> list[str]:
+def found_files(paths: Sequence[str]) -> list[str]:
+    """The files that paths and globs stand for."""
     found: list[str] = []
     for path in paths:
         place = Path(path)
@@ -60,7 +54,7 @@ def refuse_public(private: Any, *public: Any) -> None:
     paths = paths_of(private)
     if paths is not None:
         files = [file for each in known for file in paths_of(each) or () if Path(file).is_file()]
-        pair = same_file([_found(paths), files]) if files else None
+        pair = same_file([found_files(paths), files]) if files else None
         if pair is not None:
             raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link, compression or content)")
         return

@@ -86,10 +86,12 @@ def measure(
     `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
     plan's unit. A folder that has this plan's release already is read and nothing is spent (nor is `private` looked at,
     whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that
-    it shall be paid for once more. A private table that is one of the plan's public files, or the table or files
-    `public` that estimates will be made from, is refused: it would be published. So is a budget that hardly protects
-    (`prade.protection`), unless `weak_protection` says that this is known. `progress(what, done, all)` is told of levels counted, questions given their noise
+    it shall be paid for once more. `progress(what, done, all)` is told of levels counted, questions given their noise
     and files written: what the plan alone says. Errors of its own are passed over: no bar shall cost a budget.
+
+    Refused, besides: a private table that is one of the plan's public files, or the table or files `public` that the
+    estimates will start from, for its rows would be published; and a budget that hardly protects (see
+    `prade.protection`), unless `weak_protection` says that this is known.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload

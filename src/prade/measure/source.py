@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.column import closest
 from prade.errors import DataError, PradeError
 from prade.measure.held import spill_folder
-from prade.measure.identity import distinct_files, paths_of
+from prade.measure.identity import found_files, paths_of
+from prade.same_file import refuse_repeats
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -170,10 +171,11 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 
 
 def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
-    found = distinct_files(paths)
+    found = found_files(paths)
     kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
     if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
+    refuse_repeats(found)
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     connection, release = _embedded(settings)
     read = connection.read_parquet if kinds == {".parquet"} else partial(_csv_table, connection)
