@@ -6,13 +6,12 @@ such a budget means is said in numbers, before anything is read or spent.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING
 from fractions import Fraction
 
 from prade.conversion import epsilon_of
 from prade.errors import PradeError
 from prade.privacy import Budget
-from prade.rounding import digits_of, readable
+from prade.rounding import readable
 
 MOST_EPSILON = Fraction(20)
 LEAST_WEAK_DELTA = Fraction(1, 1000)
@@ -30,7 +29,7 @@ def weakness(budget: Budget) -> str | None:
     found = []
     epsilon, where = _judged(budget)
     if epsilon > MOST_EPSILON:
-        factor = f"e^{digits_of(epsilon, 4, ROUND_CEILING).normalize():g}"
+        factor = f"e^{readable(epsilon).removeprefix('about ')}"
         found.append(
             f"the odds that a given person is in the table may change by a factor of {factor}{where}, and whoever held "
             "it to be as likely as not may be more than 99.9999997 % sure after the release"
@@ -54,6 +53,5 @@ def refuse_weak(budget: Budget, accepted: bool) -> None:
     if not accepted and (why := weakness(budget)):
         raise PradeError(
             f"{budget} is weak protection: {why}. Nothing was read or spent: make a plan with an epsilon of at most "
-            f"{MOST_EPSILON} and a delta below {LEAST_WEAK_DELTA}, or accept it with weak_protection=True "
-            "(--yes-weak-protection on the command line)"
+            f"{MOST_EPSILON} and a delta below {LEAST_WEAK_DELTA}, or accept it with weak_protection=True"
         )
