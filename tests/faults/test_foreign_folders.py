@@ -108,7 +108,7 @@ def foreign(name: str, killed: Path, place: Path) -> None:
     else:
         shutil.copytree(killed, place)
         mark = place / ".prade-spill"
-        mark.unlink()
+        mark.unlink(missing_ok=True)
         if name == "mark is a pipe":
             os.mkfifo(mark)
         elif name == "mark is a link":

@@ -398,6 +398,47 @@ def test_a_cap_in_epsilon_is_no_measure_of_a_budget_without_any(files, tmp_path)
     call(*arguments, "--yes-weak-protection")
 
 
+def test_weak_protection_has_to_be_said(files, tmp_path):
+    """`plan` remarks on it; what spends refuses, and leaves nothing behind."""
+    weak = planning(files, epsilon="20.5")
+    done = call("plan", *weak, "-o", tmp_path / "p.toml")
+    assert (
+        "Weak protection: the odds that a given person is in the table may change by a factor of e^20.5" in done.stderr
+    )
+    assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
+    before = sorted(tmp_path.iterdir())
+    measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    synthesizing = ["synthesize", files / "private.parquet", *weak, "-o", tmp_path / "s"]
+    for command in (measuring, synthesizing):
+        said = complaint(*command)
+        assert "weak protection" in said
+        assert "accept it with --yes-weak-protection" in said
+    assert sorted(tmp_path.iterdir()) == before
+    call(*measuring, "--ledger", tmp_path / "l1", "--yes-weak-protection")
+    call(*synthesizing, "--ledger", tmp_path / "l2", "--yes-weak-protection")
+
+
+def test_the_private_file_is_not_a_public_one(files, tmp_path):
+    """By a copy of it: `measure` knows the plan's files, `synthesize` looks before it plans."""
+    shutil.copy(files / "public2.parquet", tmp_path / "private.parquet")
+    private = [tmp_path / "private.parquet", f"{tmp_path}/priv*.parquet"]
+    call("plan", *planning(files), "-o", tmp_path / "p.toml")
+    before = sorted(tmp_path.iterdir())
+    for each in private:
+        said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r")
+        assert "private.parquet is the public file" in said
+        assert "Nothing was spent" in said
+        assert "is the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_public_file_is_given_once(files, tmp_path):
+    shutil.copy(files / "public1.parquet", tmp_path / "copy.parquet")
+    said = complaint("plan", *planning(files, "--public", tmp_path / "copy.parquet"), "-o", tmp_path / "p.toml")
+    assert "are the same file" in said
+    assert not (tmp_path / "p.toml").exists()
+
+
 def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
     arguments = ["measure", plan_file, files / "private.parquet", "--ledger", tmp_path / "l", "-o"]
     call(*arguments, tmp_path / "one", "--cap", 4)
