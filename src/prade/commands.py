@@ -281,7 +281,7 @@ class Wanted:
         if bool(nest) != bool(groups_file):
             raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
         declared, unit = Schema.load(schema_file), Unit(max_rows_per_person, person_id=person_id)
-        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight))
+        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight).hashed())
 
     @property
     def simplest(self) -> Plan:

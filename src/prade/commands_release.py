@@ -159,7 +159,7 @@ def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
 def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
     """The public files: those given now, or those that the plan remembers."""
     if given:
-        return public_files(given, plan.public.weight if plan.public else None)
+        return plan.public.moved_to(public_files(given)) if plan.public else public_files(given)
     if plan.public is None:
         raise DataError("the release's plan does not say where the public table is: give it with --public")
     return plan.public

@@ -42,7 +42,7 @@ def same_file(sides: Sides) -> tuple[str, str] | None:
     for mark in (os.path.realpath, _inode, _plain_name):
         if (pair := _pair(sides, mark)) is not None:
             return pair
-    return _pair(_rivals(_rivals(sides, _opening), _size), _digest)
+    return _pair(_rivals(_rivals(sides, _opening), _size), content_hash)
 
 
 def refuse_repeats(files: Sequence[str]) -> None:
@@ -109,11 +109,12 @@ def _size(file: str) -> Hashable:
     return sum(map(len, _blocks(file))) if _compressed(file) else Path(file).stat().st_size
 
 
-def _digest(file: str) -> Hashable:
+def content_hash(file: str) -> str:
+    """SHA-256 of a file's content, decompressed."""
     digest = hashlib.sha256()
     for block in _blocks(file):
         digest.update(block)
-    return digest.digest()
+    return digest.hexdigest()
 
 
 # ---------------------------------------------------------------------- contents

@@ -174,7 +174,8 @@ class Synthesizer:
             made.save(plan_beside(self.folder))
         else:
             advice = str(made.expected or "")
-        return made.with_public(self._files()), advice or NOT_REHEARSED
+        files = self._files()
+        return made.with_public(files and files.hashed()), advice or NOT_REHEARSED
 
     def _schema(self, groups: Groups, unit: Unit) -> Schema:
         if isinstance(self.schema, Schema):
@@ -359,7 +360,7 @@ class Synthesizer:
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
-        there = public is not None
+        given = there = public is not None
         if public is None and files is not None:
             public, weight = files.files, files.weight
             there = all(Path(file).is_file() for file in files.files)
@@ -376,6 +377,8 @@ class Synthesizer:
             weight=weight,
             ledger=ledger,
         )
+        if given and files is not None and (now := found._files()) is not None:
+            files.moved_to(now)
         if there or not (release.path / ESTIMATES).exists():
             estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:

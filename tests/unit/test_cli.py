@@ -614,6 +614,12 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
+    shutil.copy(files / "private.parquet", tmp_path / "p3.parquet")
+    for command in (["estimate"], ["sample"], ["answer", "SEX == 1"]):
+        name, *more = command
+        for given in (["--public", tmp_path / "p3.parquet"], [*again, "--public", files / "private.parquet"]):
+            said = complaint(name, tmp_path / "r", *more, *given)
+            assert "is not one of the public files that the plan was made with, and could be the private one" in said
 
 
 def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
@@ -634,6 +640,8 @@ def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
         ("files = [1]", "public: files is"),
         ('files = ["a.csv"]\nweight = 3', "public: weight is 3"),
         ('file = ["a.csv"]', "public: unknown key 'file'"),
+        ('files = ["a.csv"]\nsha256 = "0f"', "public: sha256 is '0f'; write a list of hashes"),
+        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "public: sha256 has 2 hashes for 1 files"),
     ],
 )
 def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):

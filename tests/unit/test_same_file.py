@@ -18,7 +18,7 @@ from prade.baselines import Histogram, run
 from prade.measure import count, measure, open_source
 from prade.measure.identity import refuse_public
 from prade.public_files import PublicFiles
-from prade.same_file import BLOCK, OPENING, refuse_repeats, same_file
+from prade.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 TEXT = b"AGE\n3\n70\n80\n"
@@ -260,6 +260,20 @@ def test_the_other_ways_in_refuse_it_too(here, ledger):
         run(Histogram(), prior, "copy.csv", here / "a.json", ledger, **terms)
     assert ledger.entries("people") == []
     run(Histogram(), prior, "x.csv", here / "a.json", ledger, **terms)
+
+
+def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):
+    """A plan has the hashes of its public files, so nothing of the private one has to be written anywhere."""
+    given = {"folder": here / "r", "dataset": "people", "ledger": ledger, "tune": False}
+    Synthesizer(SCHEMA, 1, public="y.csv", **given).fit("x.csv")
+    with pytest.raises(DataError, match=r"x\.csv is not one of the public files that the plan was made with"):
+        Synthesizer.load("r", public="x.csv")
+    for file in (here / "r").iterdir():
+        assert content_hash("x.csv").encode() not in file.read_bytes()
+    (here / "y.csv").rename("there/moved.csv")
+    assert len(Synthesizer.load("r", public="there/moved.csv").sample(5, seed=1)) == 5
+    (here / "there" / "moved.csv.gz").write_bytes(gzip.compress((here / "there" / "moved.csv").read_bytes()))
+    assert len(Synthesizer.load("r", public="there/moved.csv.gz").sample(5, seed=1)) == 5
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there all files can be read")
