@@ -32,7 +32,7 @@ from prade.progress import Progress
 from prade.protection import refuse_weak
 from prade.public import Public, group_columns
 from prade.public_files import PublicFiles
-from prade.release import Release
+from prade.release import MANIFEST, Release
 from prade.schema import Schema
 from prade.sizes import resized
 from prade.synthesize import drawn_table, estimates_of, kind_of
@@ -236,7 +236,7 @@ class Synthesizer:
             if name not in _REFUSED:
                 raise TypeError(f"fit() takes the private table and again=, not {name!r}")
             raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
-        if not Path(self.folder).exists():  # what `measure` would refuse, before the time for rehearsals is spent
+        if not (Path(self.folder) / MANIFEST).exists():  # what `measure` would refuse, before rehearsals read a file
             refuse_weak(self._budget(), self.weak_protection)
             refuse_public(data, self.public)
         plan, advice = self._planned()

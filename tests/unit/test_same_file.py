@@ -251,9 +251,10 @@ def test_the_other_ways_in_refuse_it_too(here, ledger):
     shutil.copy("y.csv", "copy.csv")
     with pytest.raises(DataError, match=PUBLISHED):
         Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
-    (here / "r").mkdir()  # a folder that is there may hold a release, which `measure` looks for first
+    (here / "r").mkdir()  # an empty folder is as good as none
     with pytest.raises(DataError, match=PUBLISHED):
         Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
+    assert not (here / "r.plan.toml").exists()  # nor was a plan made from what may be private
     terms = {"dataset": "people", "budget": Budget.pure(1), "unit": Unit(1), "public": "y.csv"}
     prior = Prior.from_table(SCHEMA, "y.csv")
     with pytest.raises(DataError, match=PUBLISHED):
