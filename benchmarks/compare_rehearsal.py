@@ -40,7 +40,7 @@ def asked(baseline: Baseline, prior: Prior, table: pa.Table, epsilon: Any, job: 
         ledger.open_dataset(job.name, job.unit, Budget.pure(epsilon))
         estimate = run(
             baseline, prior, table, Path(folder) / "answers.json", ledger,
-            dataset=job.name, budget=Budget.pure(epsilon), unit=job.unit,
+            dataset=job.name, budget=Budget.pure(epsilon), unit=job.unit, weak_protection=True,
         )  # fmt: skip
     return estimate, estimate.report.total
 

@@ -36,6 +36,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # What messages call the arguments of functions, and what the same is called here.
 OPTIONS = {
     "again=True": "--again",
+    "weak_protection=True": "--yes-weak-protection",
     "skip=": "--skip",
     "groups=": "--groups",
     "max_values": "--max-values",

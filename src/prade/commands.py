@@ -222,6 +222,12 @@ def spending(command: Command) -> Command:
         ),
         click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
         click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
+        click.option(
+            "--yes-weak-protection",
+            "weak_protection",
+            is_flag=True,
+            help="Spend a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -275,7 +281,7 @@ class Wanted:
         if bool(nest) != bool(groups_file):
             raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
         declared, unit = Schema.load(schema_file), Unit(max_rows_per_person, person_id=person_id)
-        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight))
+        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight).hashed())
 
     @property
     def simplest(self) -> Plan:
@@ -284,6 +290,14 @@ class Wanted:
 
         what = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
         return simplest_plan(*what).with_public(self.public)
+
+    def refuse(self, private: str, weak_protection: bool) -> None:
+        """What `measure` would refuse, now: before rehearsals, which may read a private file as a public one."""
+        from prade.measure.identity import refuse_public
+        from prade.protection import refuse_weak
+
+        refuse_weak(self.budget, weak_protection)
+        refuse_public(private, self.public.files)
 
     def plan(self, tune: bool, seconds: float) -> tuple[Plan, str]:
         """The plan, tuned or the simplest (all one-way tables of the last level), and what the rehearsals advise."""
@@ -317,8 +331,13 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
 
     Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
     """
+    from prade.protection import weakness
+
     need_file(output)
-    made, advice = Wanted.of(**options).plan(tune, seconds)
+    wanted = Wanted.of(**options)
+    if why := weakness(wanted.budget):
+        remark(f"Weak protection: {why}. To measure this plan takes --yes-weak-protection.")
+    made, advice = wanted.plan(tune, seconds)
     made.save(output)
     words = f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}"
     result({"file": output, "advice": advice, **facts_of(made)}, words, as_json)

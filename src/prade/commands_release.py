@@ -52,7 +52,7 @@ def measure(plan_file: str, private: str, output: str, as_json: bool, **options:
 
 
 def _measured(
-    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, again: bool
+    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, **terms: bool
 ) -> tuple[dict[str, Any], str]:
     """Measure; the outcome for a script and for a person."""
     from prade.ledger_entering import EnteringLedger
@@ -65,7 +65,7 @@ def _measured(
     ledger = EnteringLedger.of(place, plan, cap)
     before = len(ledger.entries(plan.dataset))
     with progress_bar() as progress:
-        release = ask(plan, private, output, ledger, again=again, progress=progress)
+        release = ask(plan, private, output, ledger, progress=progress, **terms)
     if ledger.entered:
         remark(
             f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
@@ -159,7 +159,7 @@ def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
 def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
     """The public files: those given now, or those that the plan remembers."""
     if given:
-        return public_files(given, plan.public.weight if plan.public else None)
+        return plan.public.moved_to(public_files(given)) if plan.public else public_files(given)
     if plan.public is None:
         raise DataError("the release's plan does not say where the public table is: give it with --public")
     return plan.public
@@ -361,6 +361,7 @@ def synthesize(
     ledger_file: str | None,
     cap: str | None,
     again: bool,
+    weak_protection: bool,
     seed: int,
     against_advice: bool,
     tune: bool,
@@ -381,6 +382,7 @@ def synthesize(
     wanted = Wanted.of(**options)
     made = kept_plan(output, wanted.simplest)
     if made is None:
+        wanted.refuse(private, weak_protection)
         made, _ = wanted.plan(tune, seconds)
         made.save(plan_beside(output))
     say(made.describe())
@@ -390,7 +392,7 @@ def synthesize(
             f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
             "for -o, or --against-advice"
         )
-    measured, words = _measured(made, private, output, ledger_file, cap, again)
+    measured, words = _measured(made, private, output, ledger_file, cap, again=again, weak_protection=weak_protection)
     say(words)
     drawn, words = _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
     say(words)

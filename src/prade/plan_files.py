@@ -46,7 +46,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     found = {**measured_to_dict(plan), **free}
     if plan.public is not None:
         weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
-        found["public"] = {"files": list(plan.public.files), **weight}
+        hashes = {"sha256": list(plan.public.sha256)} if plan.public.sha256 else {}
+        found["public"] = {"files": list(plan.public.files), **weight, **hashes}
     return {key: found[key] for key in KEYS if key in found}
 
 
@@ -170,11 +171,13 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
 
 def _public(table: Mapping[str, Any]) -> PublicFiles:
     with _within("public"):
-        _only(table, ("files", "weight"), optional=("weight",))
-        files = table["files"]
+        _only(table, ("files", "weight", "sha256"), optional=("weight", "sha256"))
+        files, hashes = table["files"], table.get("sha256", [])
         if not isinstance(files, list):
             raise DataError(f"files is {str(files)[:40]!r}; write a list of paths")
-        return PublicFiles(tuple(files), table.get("weight"))
+        if not isinstance(hashes, list) or not all(isinstance(each, str) for each in hashes):
+            raise DataError(f"sha256 is {str(hashes)[:40]!r}; write a list of hashes, one per file, or leave it out")
+        return PublicFiles(tuple(files), table.get("weight"), tuple(hashes))
 
 
 def _groups(table: Mapping[str, Any]) -> Groups:

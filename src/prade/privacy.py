@@ -154,6 +154,8 @@ class Budget:
                 raise PradeError(
                     f"{name} is {readable(amount)}; such a budget promises nothing: give one of at most a few dozen"
                 )
+            if name == "delta" and amount >= 1:
+                raise PradeError(f"delta is {readable(amount)}; from 1 on nothing is promised: give one far below 1")
         object.__setattr__(self, "amounts", amounts)
 
     @classmethod
@@ -169,9 +171,7 @@ class Budget:
     @classmethod
     def approx(cls, epsilon: Number, delta: Number) -> Budget:
         """(epsilon, delta) differential privacy. Before splitting it, see `zcdp_within`: that adds up better."""
-        if (share := exact(delta, "delta")) >= 1:
-            raise PradeError(f"delta is {readable(share)}; from 1 on nothing is promised: give one far below 1")
-        return cls("approx", (exact(epsilon, "epsilon"), share))
+        return cls("approx", (exact(epsilon, "epsilon"), exact(delta, "delta")))
 
     # ---------------------------------------------------------------- what it is
 
@@ -311,7 +311,7 @@ class Budget:
         return Budget.zcdp(rho_within(self.epsilon, self._positive_delta()))
 
     def _positive_delta(self) -> Fraction:
-        if not 0 < self.delta < 1:
+        if self.delta == 0:
             raise PradeError(
                 f"delta is {readable(self.delta)}; Gaussian noise needs one between 0 and 1: give it, or none at all"
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prade.errors import DataError
+from prade.same_file import content_hash, refuse_repeats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 class PublicFiles:
     """Files of public rows, the same columns in each, and the column of their weights, if there is one.
 
+    `sha256` are hashes of the files' contents, where they are known: they tell a file that was moved from another one.
+
     >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
     'PWGTP'
     """
 
     files: tuple[str, ...]
     weight: str | None = None
+    sha256: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
@@ -32,6 +36,10 @@ class PublicFiles:
             raise DataError(f"files is {self.files!r}; give the paths of the public files as texts, at least one")
         if self.weight is not None and not (isinstance(self.weight, str) and self.weight):
             raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or leave it out")
+        if self.sha256 and len(self.sha256) != len(self.files):
+            raise DataError(
+                f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each, or none"
+            )
 
     @classmethod
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
@@ -47,11 +55,31 @@ class PublicFiles:
         here = Path(folder).absolute()
         return replace(self, files=tuple(os.path.normpath(here / file) for file in self.files))
 
-    def source(self) -> Any:
-        """What is read as one table: the file's path, or the rows of all files one below the other."""
+    def hashed(self) -> PublicFiles:
+        """The same files with the hashes of what is in them now."""
+        return replace(self, sha256=tuple(map(content_hash, self._there())))
+
+    def moved_to(self, now: PublicFiles) -> PublicFiles:
+        """The files where they are now; others are refused: of those nobody knows that they were not measured."""
+        found = now.hashed()
+        for file, seen in zip(found.files, found.sha256, strict=True):
+            if self.sha256 and seen not in self.sha256:
+                raise DataError(
+                    f"{file} is not one of the public files that the plan was made with, and could be the private one: "
+                    "say where those are now. To start from another public table, use prade.synthesize in Python"
+                )
+        return replace(found, weight=now.weight or self.weight)
+
+    def _there(self) -> tuple[str, ...]:
         for file in self.files:
             if not Path(file).is_file():
                 raise DataError(f"there is no public file {file}; if it was moved, say where it is with --public")
+        return self.files
+
+    def source(self) -> Any:
+        """What is read as one table: the file's path, or the rows of all files one below the other."""
+        self._there()
+        refuse_repeats(self.files)  # rows that shall weigh more need a column of weights
         return self.files[0] if len(self.files) == 1 else _below_each_other(self.files)
 
 

@@ -29,9 +29,10 @@ from prade.plan import Plan
 from prade.planning import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
 from prade.privacy import Budget, Number, Unit
 from prade.progress import Progress
+from prade.protection import refuse_weak
 from prade.public import Public, group_columns
 from prade.public_files import PublicFiles
-from prade.release import Release
+from prade.release import MANIFEST, Release
 from prade.schema import Schema
 from prade.sizes import resized
 from prade.synthesize import drawn_table, estimates_of, kind_of
@@ -65,7 +66,8 @@ class Synthesizer:
     start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
     public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
     person may have. ledger: file of the account, `prade.ledger` beside the folder when not given; `dataset` is the
-    private table's name in it, `cap` the most epsilon ever to be spent on a data set that it does not know yet. tune:
+    private table's name in it, `cap` the most epsilon ever to be spent on a data set that it does not know yet.
+    weak_protection: whether to spend a budget that hardly protects, such as an epsilon above 20. tune:
     whether to choose the plan by rehearsal on the public table, for about `seconds`. progress(what, done, all) is told
     how far it is.
 
@@ -114,6 +116,7 @@ class Synthesizer:
         tune: bool = True,
         seconds: float = 120,
         progress: Progress | None = None,
+        weak_protection: bool = False,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -130,6 +133,7 @@ class Synthesizer:
         self.tune = tune
         self.seconds = seconds
         self.progress = progress
+        self.weak_protection = weak_protection
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What was given, by name; ``Synthesizer(**params)`` is the same one, not fitted."""
@@ -170,7 +174,8 @@ class Synthesizer:
             made.save(plan_beside(self.folder))
         else:
             advice = str(made.expected or "")
-        return made.with_public(self._files()), advice or NOT_REHEARSED
+        files = self._files()
+        return made.with_public(files and files.hashed()), advice or NOT_REHEARSED
 
     def _schema(self, groups: Groups, unit: Unit) -> Schema:
         if isinstance(self.schema, Schema):
@@ -225,20 +230,20 @@ class Synthesizer:
         the object as it was. `again` pays once more for a plan whose release was lost.
         """
         from prade.measure import measure
+        from prade.measure.identity import refuse_public
 
         for name in refused:
             if name not in _REFUSED:
                 raise TypeError(f"fit() takes the private table and again=, not {name!r}")
             raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
-        if self._is_public(data):
-            raise DataError(
-                "the private table is also given as public=, and what is public is not protected: give a table that "
-                "is public already, such as last year's release or another region's"
-            )
+        if not (Path(self.folder) / MANIFEST).exists():  # what `measure` would refuse, before rehearsals read a file
+            refuse_weak(self._budget(), self.weak_protection)
+            refuse_public(data, self.public)
         plan, advice = self._planned()
         ledger = self._ledger(plan)
         before = _times_paid(ledger, plan)
-        release = measure(plan, data, self.folder, ledger, again=again)
+        terms = {"again": again, "public": self.public, "weak_protection": self.weak_protection}
+        release = measure(plan, data, self.folder, ledger, **terms)
         spent = plan.budget if _times_paid(ledger, plan) > before else None
         estimates = estimates_of(release, self._rows(plan), threads=cores(), progress=self.progress)
         self.plan_, self.advice_ = plan, advice
@@ -254,12 +259,6 @@ class Synthesizer:
     def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **refused: Any) -> Any:
         """`fit`, then `sample`; without `num_rows` as many rows as were estimated, for the true number is private."""
         return self.fit(data, **refused).sample(num_rows, seed)
-
-    def _is_public(self, data: Any) -> bool:
-        files = self._files()
-        if files is None or not isinstance(data, (str, PathLike)):
-            return data is self.public
-        return str(Path(data).resolve()) in {str(Path(file).resolve()) for file in files.files}
 
     def _ledger(self, plan: Plan) -> Ledger:
         if isinstance(self.ledger, Ledger):
@@ -361,7 +360,7 @@ class Synthesizer:
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
-        there = public is not None
+        given = there = public is not None
         if public is None and files is not None:
             public, weight = files.files, files.weight
             there = all(Path(file).is_file() for file in files.files)
@@ -378,6 +377,8 @@ class Synthesizer:
             weight=weight,
             ledger=ledger,
         )
+        if given and files is not None and (now := found._files()) is not None:
+            files.moved_to(now)
         if there or not (release.path / ESTIMATES).exists():
             estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:

@@ -80,7 +80,8 @@ def ledger(tmp_path) -> Ledger:
 
 @pytest.fixture
 def terms(tmp_path, ledger):
-    return {"path": tmp_path / "answers.json", "ledger": ledger, "dataset": "people", "budget": HUGE, "unit": Unit(1)}
+    given = {"path": tmp_path / "answers.json", "ledger": ledger, "dataset": "people", "budget": HUGE, "unit": Unit(1)}
+    return given | {"weak_protection": True}
 
 
 def exact_joint(truth) -> Prior:
@@ -261,7 +262,7 @@ def test_a_person_with_a_thousand_rows_counts_no_further_than_the_unit_says(name
     rows["id"] = np.append(np.arange(40), np.full(1000, 99))
     unit, ledger = Unit(most, person_id="id"), Ledger(tmp_path / "ledger")
     ledger.open_dataset("people", unit, HUGE)
-    terms = {"dataset": "people", "budget": HUGE, "unit": unit}
+    terms = {"dataset": "people", "budget": HUGE, "unit": unit, "weak_protection": True}
     found = run(BASELINES[name], prior, pa.table(rows), tmp_path / "answers.json", ledger, **terms)
     answers = [each for each in json.loads((tmp_path / "answers.json").read_text())["record"] if "counts" in each]
     assert [sum(each["counts"]) for each in answers] == [40 + most] * len(answers)
@@ -274,7 +275,7 @@ def test_the_choice_is_by_bounded_rows_too(truth, tmp_path):
     rows = {"id": [7] * 1000 + list(range(100, 150)), "a": [1] * 1000 + [0] * 50, "town": [0] * 1000 + [1] * 50}
     unit, ledger = Unit(1, person_id="id"), Ledger(tmp_path / "ledger")
     ledger.open_dataset("people", unit, HUGE)
-    terms = {"dataset": "people", "task": "1", "budget": HUGE, "unit": unit}
+    terms = {"dataset": "people", "task": "1", "budget": HUGE, "unit": unit, "weak_protection": True}
     scores = [Misfit(a, [50, 1]), Misfit(town, [20, 30])]
     with adaptive(pa.table(rows), SCHEMA, [a], tmp_path / "answers.json", ledger, **terms) as door:
         assert door.choose(scores, HUGE.epsilon) == 1
@@ -296,7 +297,7 @@ def test_of_parts_that_are_equally_wrong_the_smallest_is_chosen(expected, tmp_pa
     ledger.open_dataset("people", Unit(1), HUGE * 4)
     for attempt in range(4):  # of the seven equals or more the smallest is chosen by chance once in 2,401 times
         path = tmp_path / f"{attempt}.json"
-        terms = {"dataset": "people", "budget": HUGE, "unit": Unit(1), "again": True}
+        terms = {"dataset": "people", "budget": HUGE, "unit": Unit(1), "again": True, "weak_protection": True}
         run(MWEM(workload, rounds=1), Prior.uniform(TIED), pa.table(rows), path, ledger, **terms)
         answers = [each for each in json.loads(path.read_text())["record"] if "counts" in each]
         assert set(answers[1]["columns"]) == expected

@@ -214,7 +214,7 @@ def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path):
 def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path):
     """Otherwise a plan tuned anew could be paid for beside the one that was."""
     missing = complaint_after_plan(files, tmp_path)
-    assert "no file" in missing
+    assert "has no column" in missing
     kept = (tmp_path / "r.plan.toml").read_bytes()
     call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
     assert (tmp_path / "r.plan.toml").read_bytes() == kept
@@ -222,7 +222,8 @@ def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path):
 
 
 def complaint_after_plan(files, tmp_path):
-    done = call("synthesize", tmp_path / "none.parquet", *planning(files), "-o", tmp_path / "r", code=1)
+    (tmp_path / "other.csv").write_text("AGE\n40\n")
+    done = call("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r", code=1)
     assert not (tmp_path / "prade.ledger").exists()
     return done.stderr
 
@@ -394,7 +395,48 @@ def test_a_cap_in_epsilon_is_no_measure_of_a_budget_without_any(files, tmp_path)
     call("plan", *planning(files, "--delta", "1e-3", epsilon="0"), "-o", tmp_path / "p.toml")
     arguments = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
     assert "leave --cap out" in complaint(*arguments, "--cap", 1)
-    call(*arguments)
+    call(*arguments, "--yes-weak-protection")
+
+
+def test_weak_protection_has_to_be_said(files, tmp_path):
+    """`plan` remarks on it; what spends refuses, and leaves nothing behind."""
+    weak = planning(files, epsilon="20.5")
+    done = call("plan", *weak, "-o", tmp_path / "p.toml")
+    assert (
+        "Weak protection: the odds that a given person is in the table may change by a factor of e^20.5" in done.stderr
+    )
+    assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
+    before = sorted(tmp_path.iterdir())
+    measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    synthesizing = ["synthesize", files / "private.parquet", *weak, "-o", tmp_path / "s"]
+    for command in (measuring, synthesizing):
+        said = complaint(*command)
+        assert "weak protection" in said
+        assert "accept it with --yes-weak-protection" in said
+    assert sorted(tmp_path.iterdir()) == before
+    call(*measuring, "--ledger", tmp_path / "l1", "--yes-weak-protection")
+    call(*synthesizing, "--ledger", tmp_path / "l2", "--yes-weak-protection")
+
+
+def test_the_private_file_is_not_a_public_one(files, tmp_path):
+    """By a copy of it: `measure` knows the plan's files, `synthesize` looks before it plans."""
+    shutil.copy(files / "public2.parquet", tmp_path / "private.parquet")
+    private = [tmp_path / "private.parquet", f"{tmp_path}/priv*.parquet"]
+    call("plan", *planning(files), "-o", tmp_path / "p.toml")
+    before = sorted(tmp_path.iterdir())
+    for each in private:
+        said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r")
+        assert "private.parquet is the public file" in said
+        assert "Nothing was spent" in said
+        assert "is the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_public_file_is_given_once(files, tmp_path):
+    shutil.copy(files / "public1.parquet", tmp_path / "copy.parquet")
+    said = complaint("plan", *planning(files, "--public", tmp_path / "copy.parquet"), "-o", tmp_path / "p.toml")
+    assert "are the same file" in said
+    assert not (tmp_path / "p.toml").exists()
 
 
 def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
@@ -572,6 +614,12 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
+    shutil.copy(files / "private.parquet", tmp_path / "p3.parquet")
+    for command in (["estimate"], ["sample"], ["answer", "SEX == 1"]):
+        name, *more = command
+        for given in (["--public", tmp_path / "p3.parquet"], [*again, "--public", files / "private.parquet"]):
+            said = complaint(name, tmp_path / "r", *more, *given)
+            assert "is not one of the public files that the plan was made with, and could be the private one" in said
 
 
 def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
@@ -592,6 +640,8 @@ def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
         ("files = [1]", "public: files is"),
         ('files = ["a.csv"]\nweight = 3', "public: weight is 3"),
         ('file = ["a.csv"]', "public: unknown key 'file'"),
+        ('files = ["a.csv"]\nsha256 = "0f"', "public: sha256 is '0f'; write a list of hashes"),
+        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "public: sha256 has 2 hashes for 1 files"),
     ],
 )
 def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):

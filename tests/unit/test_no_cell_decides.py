@@ -127,3 +127,9 @@ def test_a_source_made_by_hand_is_checked_for_dependent_rows():
     with pytest.raises(DataError, match="has a Limit in it"):
         Source(table.limit(3), connection, "people")
     connection.disconnect()
+
+
+def test_an_ibis_table_in_memory_is_refused_because_its_types_follow_its_rows():
+    ibis = pytest.importorskip("ibis")
+    with pytest.raises(DataError, match="give that table itself"):
+        open_source(ibis.memtable(pd.DataFrame({"X": [1, 2]})))

@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade.errors import PradeError
+from prade.errors import BudgetError, PradeError
+from prade.ledger import Ledger
 from prade.privacy import Budget, Unit
 from prade.schema import Schema
 from prade.workload import Workload
@@ -299,8 +300,44 @@ def test_nothing_pays_for_nothing():
             budget.cost_of(0, 1, 1)
     with pytest.raises(PradeError, match="Gaussian noise needs one between 0 and 1"):
         Budget.approx(1, 0).noise_scale(1, 1)
-    with pytest.raises(PradeError, match="Gaussian noise needs one between 0 and 1"):
-        (Budget.approx(1, 0.6) * 2).noise_scale(1, 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Budget.approx(1, 1),
+        lambda: Budget("approx", (Fraction(1), Fraction(1))),
+        lambda: Budget.from_dict({"kind": "approx", "epsilon": "1", "delta": "2"}),
+        lambda: Budget.approx(1, "0.5") + Budget.approx(1, "0.5"),
+        lambda: sum([Budget.approx(1, "0.4")] * 3),
+        lambda: Budget.approx(1, "0.5") * 4,
+        lambda: 2 * Budget.approx(1, "0.5"),
+        lambda: Budget.approx(1, "0.5") / "1/2",
+        lambda: Budget.zcdp(1).as_approx(1),
+    ],
+)
+def test_no_delta_reaches_one_however_a_budget_is_made(make):
+    with pytest.raises(PradeError, match=r"delta is (1|1.2|2); from 1 on nothing is promised: give one far below 1"):
+        make()
+
+
+def test_a_delta_just_below_one_is_kept_by_all_arithmetic():
+    most = 1 - Fraction(1, 10**30)
+    budget = Budget.approx(1, most)
+    assert sum(budget.split([1, 2, 3])) == budget
+    assert (budget / 2) * 2 == budget - budget * 0 == Budget.from_dict(budget.to_dict()) == budget
+
+
+def test_a_ledger_whose_deltas_would_reach_one_says_what_is_left(tmp_path):
+    """It subtracts from the cap and never adds up past it: the refusal is about the budget, as for any other cost."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("d", Unit(1), Budget.approx(10, "0.9"))
+    ledger.reserve("d", "first", Budget.approx(1, "0.6"))
+    with pytest.raises(BudgetError, match=r"delta = 0.3 .* left of .* nothing was spent"):
+        ledger.reserve("d", "second", Budget.approx(1, "0.6"))
+    ledger.reserve("d", "second", Budget.approx(9, "0.3"))
+    assert ledger.remaining("d") == Budget.approx(0, 0)
+    assert "delta = 0.9" in ledger.account("d")
 
 
 def test_a_scale_that_no_float_holds_is_an_error():

@@ -4,6 +4,7 @@ import gzip
 import io
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -19,6 +20,7 @@ import pytest
 from prade import Column, Schema, encode
 from prade.errors import DataError
 from prade.measure import Source, count, open_source
+from prade.measure.held import spill_folder
 from prade.measure.streams import Stream
 from prade.parts import Marginal
 from prade.privacy import Unit
@@ -160,8 +162,9 @@ def test_a_record_of_many_lines_that_is_too_long_is_left_out(size, name, tmp_pat
 
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = tmp_path / "prade-spill-left"
-    left.mkdir()
+    with spill_folder() as made:
+        left = made.with_name("prade-spill-left")
+        shutil.copytree(made, left)  # with the mark; nobody holds it
     (left / "rows.tmp").write_text("private")
     with open_source(pa.table(ROWS)) as first:
         own = {path.name for path in tmp_path.iterdir()}

@@ -366,7 +366,7 @@ def test_a_frame_comes_back_as_a_frame(kind, tmp_path):
     plan = Plan("x", schema, Budget.pure(50), Unit(4), [level], groups)
     ledger = Ledger(tmp_path / "ledger")
     ledger.open_dataset("x", plan.unit, plan.budget)
-    release = measure(plan, data.private, tmp_path / "release", ledger)
+    release = measure(plan, data.private, tmp_path / "release", ledger, weak_protection=True)
     frame = data.public.to_pandas() if kind == "pandas" else pl.from_arrow(data.public)
     arrow = synthesize(release, data.public, seed=2, passes=1)
     found = synthesize(release, frame, seed=2, passes=1)

@@ -58,12 +58,16 @@ def run(
     budget: Budget,
     unit: Unit,
     again: bool = False,
+    public: Any = None,
+    weak_protection: bool = False,
 ) -> Estimate:
     """The baseline's estimate of the private table, for a pure budget; its noisy answers are kept in the file `path`.
 
     The ledger must know `dataset` with this unit. When the file has the answers of this very run, they are used and
     nothing is spent; a run that was paid for but has no file is refused, unless `again` says to pay once more. Groups
-    are a coded column of the schema like any other. ``estimate.report.total`` is the noisy number of rows.
+    are a coded column of the schema like any other. `public`, the table or file that the prior was made from, must not
+    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measure.measure`).
+    ``estimate.report.total`` is the noisy number of rows.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Prior, Schema, Unit
@@ -72,7 +76,7 @@ def run(
     >>> ledger = Ledger("people.ledger")
     >>> people = ledger.open_dataset("people", Unit(1), cap=Budget.pure(2000))
     >>> rows = pyarrow.table({"a": [0, 0, 1, 1], "b": [0, 0, 1, 0]})
-    >>> terms = {"dataset": "people", "budget": Budget.pure(2000), "unit": Unit(1)}
+    >>> terms = {"dataset": "people", "budget": Budget.pure(2000), "unit": Unit(1), "weak_protection": True}
     >>> run(Histogram(), Prior.uniform(schema), rows, "answers.json", ledger, **terms).weights
     array([0.5 , 0.  , 0.25, 0.25])
     """
@@ -95,6 +99,8 @@ def run(
         unit=unit,
         note=note,
         again=again,
+        public=public,
+        weak_protection=weak_protection,
     ) as door:
         return baseline.ask(prior, door)
 

@@ -29,6 +29,7 @@ import numpy as np
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Entry, Ledger
 from prade.measure.counts import Counts, count
+from prade.measure.identity import refuse_public
 from prade.measure.noise import add_noise
 from prade.measure.scores import MOST_ROWS, Dependence, Misfit, Score
 from prade.measure.selection import select
@@ -37,6 +38,7 @@ from prade.measure.staging import reason, write_sealed
 from prade.measurement import Measurement
 from prade.parts import Marginal, Part
 from prade.privacy import Budget, Number, Unit
+from prade.protection import refuse_weak
 from prade.release import file_hash, read_sealed
 from prade.rounding import exact
 
@@ -166,13 +168,16 @@ def adaptive(
     unit: Unit,
     note: str = "",
     again: bool = False,
+    public: Any = None,
+    weak_protection: bool = False,
 ) -> Iterator[Door]:
     """A `Door` to the private table for one run; the whole `budget` (a pure one) is spent, used or not.
 
     `parts` are counted before anything is spent; others are counted when they are first asked for. `task` is the hash
     of everything that the run depends on but private rows: the ledger refuses a second run of it, unless `again`. At
     the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails
-    before it has used all epsilon, nothing is written and the budget is spent.
+    before it has used all epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as
+    in `prade.measure.measure`.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit, Workload
@@ -182,7 +187,7 @@ def adaptive(
     >>> rows = pyarrow.table({"a": [0, 0, 1] * 30, "b": [2, 2, 0] * 30})
     >>> parts = Workload.all_marginals(schema, 1).parts
     >>> terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(100), "unit": Unit(1)}
-    >>> with adaptive(rows, schema, parts, "answers.json", ledger, **terms) as door:
+    >>> with adaptive(rows, schema, parts, "answers.json", ledger, weak_protection=True, **terms) as door:
     ...     worst = door.choose([Misfit(parts[0], [45, 45]), Misfit(parts[1], [30, 0, 60])], epsilon=40)
     ...     answer = door.answer(parts[worst], epsilon=60)
     >>> worst, answer.counts
@@ -191,10 +196,11 @@ def adaptive(
     1
     """
     ledger, place = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
-    _check(place, ledger, dataset, task, budget, unit, again)
+    _check(place, ledger, dataset, task, budget, unit, again, weak_protection)
     source = open_source(private)
     door = Door(source, schema, unit)
     try:
+        refuse_public(source, public)
         door._need(parts)
         _step("counted")
         entry = ledger.reserve(dataset, task, budget, note, again=again)
@@ -248,10 +254,13 @@ def answered(
     ]
 
 
-def _check(place: Path, ledger: Ledger, dataset: str, task: str, budget: Budget, unit: Unit, again: bool) -> None:
+def _check(
+    place: Path, ledger: Ledger, dataset: str, task: str, budget: Budget, unit: Unit, again: bool, weak: bool
+) -> None:
     """Everything that can be refused without reading a row."""
     if not isinstance(budget, Budget) or budget.kind != "pure":
         raise PradeError(f"an adaptive run is paid for in pure epsilon, got {budget!r}; give Budget.pure(...)")
+    refuse_weak(budget, weak)
     if place.exists():
         raise DataError(f"{place} exists and is kept: read it with `answered`, or give another file")
     if not place.parent.is_dir():

@@ -39,11 +39,13 @@ from prade.errors import DataError, PradeError
 from prade.interrupts import held_back
 from prade.ledger import Entry, Ledger
 from prade.measure.counts import count
+from prade.measure.identity import refuse_public
 from prade.measure.noise import add_noise
 from prade.measure.source import Source, open_source
 from prade.measure.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.plan import Plan
 from prade.progress import Progress
+from prade.protection import refuse_weak
 from prade.release import (
     EXTRACT,
     FORMAT,
@@ -74,6 +76,8 @@ def measure(
     ledger: Ledger | str | PathLike[str],
     *,
     again: bool = False,
+    public: Any = None,
+    weak_protection: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -84,6 +88,10 @@ def measure(
     whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that
     it shall be paid for once more. `progress(what, done, all)` is told of levels counted, questions given their noise
     and files written: what the plan alone says. Errors of its own are passed over: no bar shall cost a budget.
+
+    Refused, besides: a private table that is one of the plan's public files, or the table or files `public` that the
+    estimates will start from, for its rows would be published; and a budget that hardly protects (see
+    `prade.protection`), unless `weak_protection` says that this is known.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload
@@ -103,11 +111,13 @@ def measure(
     found = _existing(plan, place, ledger, again)
     if found is not None:
         return found
+    refuse_weak(plan.budget, weak_protection)
     _check(plan, place, ledger, again)
     _step("checked")
     told = partial(_tell, progress)
     source = open_source(private)
     try:
+        refuse_public(source, plan.public and plan.public.files, public)
         counts = _counted(plan, source, told)
     finally:
         if source is not private:

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.column import closest
 from prade.errors import DataError, PradeError
 from prade.measure.held import spill_folder
+from prade.measure.identity import found_files, paths_of
 from prade.measure.streams import ROWS_PER_BATCH, Stream, csv_stream, cursor_stream, parquet_stream, table_stream
+from prade.same_file import refuse_repeats
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -56,6 +58,7 @@ class Source:
             _refuse_dependent_rows(self.table)
         self.connection = connection
         self.name = name
+        self.origin: Any = rows  # what it was made from: `prade.measure.identity` compares it with public tables
         self._finalizer = weakref.finalize(self, release) if release is not None else None
 
     @property
@@ -147,14 +150,18 @@ def open_source(
     if isinstance(source, Source):
         return source
     settings = {"memory_limit": memory_limit, "temp_directory": temp_directory, "threads": threads}
+    opened = _opened(source, settings)
+    opened.origin = source
+    return opened
+
+
+def _opened(source: Any, settings: dict[str, Any]) -> Source:
     if _is_ibis_table(source):
         return _open_ibis(source, settings)
     if isinstance(source, str) and "://" in source:
         return _open_address(source, settings)
-    paths = _paths(source)
-    if paths is not None:
-        return _open_files(paths, settings)
-    return _open_memory(source, settings)
+    paths = paths_of(source)
+    return _open_memory(source, settings) if paths is None else _open_files(paths, settings)
 
 
 def guarded(doing: str, task: Callable[[], Result]) -> Result:
@@ -180,27 +187,12 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 # ---------------------------------------------------------------------- files and tables in memory
 
 
-def _paths(source: Any) -> list[str] | None:
-    if isinstance(source, (str, PathLike)):
-        return [str(source)]
-    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
-        return [str(each) for each in source]
-    return None
-
-
 def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
-    found: list[str] = []
-    for path in paths:
-        place = Path(path)
-        pattern = any(mark in path for mark in "*?[") and not place.exists()
-        root = Path(place.anchor) if place.is_absolute() else Path()
-        files = sorted(map(str, root.glob(str(place.relative_to(place.anchor))))) if pattern else [path]
-        if not files or not all(Path(each).is_file() for each in files):
-            raise DataError(f"there is no file {path}; check the path")
-        found += files
+    found = found_files(paths)
     kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
     if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
+    refuse_repeats(found)
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     stream = guarded(f"opening {name}", lambda: (parquet_stream if kinds == {".parquet"} else csv_stream)(found))
     return _streamed(stream, name, settings)
@@ -377,12 +369,24 @@ def _refuse_dependent_rows(table: Any) -> None:
     """Refuse an Ibis expression in which one row can change what another counts as, or count more than once."""
     import ibis.expr.operations as ops
 
-    stored = (ops.DatabaseTable, ops.InMemoryTable)
-    row_by_row = (ops.Project, ops.Filter, ops.Sort, ops.DropColumns, ops.DropNull, ops.FillNull, ops.SelfReference)
+    if table.op().find(ops.InMemoryTable):
+        raise DataError(
+            "the Ibis table is made of a table in memory, whose types follow its rows: give that table itself"
+        )
+    row_by_row = (
+        ops.DatabaseTable,
+        ops.Project,
+        ops.Filter,
+        ops.Sort,
+        ops.DropColumns,
+        ops.DropNull,
+        ops.FillNull,
+        ops.SelfReference,
+    )
     across_rows = (ops.Reduction, ops.Analytic, ops.WindowFunction, ops.Subquery, ops.Unnest, ops.RowID)
     unknown = (ops.Impure, ops.ElementWiseVectorizedUDF)  # chance, and functions of which nobody knows what they see
     for node in table.op().find(ops.Node):
-        relation = isinstance(node, ops.Relation) and not isinstance(node, stored + row_by_row)
+        relation = isinstance(node, ops.Relation) and not isinstance(node, row_by_row)
         if relation or isinstance(node, across_rows + unknown):
             raise DataError(
                 f"the Ibis table has a {type(node).__name__} in it, by which a row could change what others count as "

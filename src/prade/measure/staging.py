@@ -7,6 +7,7 @@ folder without a seal is worth nothing once its run is gone, and later runs remo
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from prade.errors import DataError, PradeError
-from prade.measure.held import held, held_folder
-from prade.release import EXTRACT, MANIFEST, sealed_text
+from prade.measure.held import held, held_folder, remove_held
+from prade.release import EXTRACT, HASHED, MANIFEST, sealed_text
 from prade.tables import replace_file
 
 UNFINISHED = ".unfinished"
@@ -35,7 +36,7 @@ def staging_folder(place: Path) -> Iterator[Path]:
         return staging
 
     with ExitStack() as holding:
-        staging = held_folder(holding, make)
+        staging, _ = held_folder(holding, make)
         try:
             yield staging
         finally:
@@ -44,18 +45,18 @@ def staging_folder(place: Path) -> Iterator[Path]:
 
 
 def unfinished(place: Path) -> list[Path]:
-    """The folders that runs for this place have beside it."""
+    """The folders that runs for this place have beside it: real ones, no links and no pipes of such a name."""
     if not place.parent.is_dir():
         return []
-    start = f".{place.name}."
-    return sorted(
-        path for path in place.parent.iterdir() if path.name.startswith(start) and path.name.endswith(UNFINISHED)
-    )
+    name = re.compile(re.escape(f".{place.name}.") + "[0-9a-f]{16}" + re.escape(UNFINISHED))
+    with os.scandir(place.parent) as beside:
+        found = [each.name for each in beside if name.fullmatch(each.name) and each.is_dir(follow_symlinks=False)]
+    return [place.with_name(each) for each in sorted(found)]
 
 
 def is_sealed(staging: Path) -> bool:
     """Whether everything that was paid for is in the folder."""
-    return (staging / MANIFEST).exists()
+    return (staging / MANIFEST).is_file()
 
 
 def sweep(place: Path) -> None:
@@ -64,9 +65,16 @@ def sweep(place: Path) -> None:
         for stray in place.glob(f".{EXTRACT}.*"):
             stray.unlink(missing_ok=True)
         for staging in unfinished(place):
-            with held(staging) as mine:
-                if mine and not is_sealed(staging):
-                    shutil.rmtree(staging, ignore_errors=True)
+            with suppress(OSError), held(staging) as handle:
+                if handle is not None and _is_abandoned(handle):
+                    remove_held(staging, handle)
+
+
+def _is_abandoned(handle: int) -> bool:
+    """Whether a held folder is this user's and has nothing in it but what a run writes before it seals."""
+    starts = tuple(f".{name}." for name in (*HASHED, MANIFEST))  # of files that are being written
+    known = all(name in HASHED or name.startswith(starts) for name in os.listdir(handle))
+    return known and os.fstat(handle).st_uid == os.geteuid()
 
 
 def unwritable(staging: Path, error: OSError) -> DataError:
