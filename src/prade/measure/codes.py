@@ -5,10 +5,10 @@ codes, decided by the column's declaration and the type of the table's column, n
 expression here can make an engine fail on a cell: text is cast only where it was seen to be a number, and nothing
 is added to or subtracted from a raw number.
 
-Four things are read differently than in memory: only spaces, tabs and line ends around text are trimmed; a number
-written with an exponent of 300 or more, or with over a hundred digits, is no number; text lists meet times of a
-zone in UTC, where engines keep them; and in a short list text is found by the column's own collation. A list that no
-cell of the column's type can be in is refused: everything counted by it would be empty.
+Three things are read differently than in memory: only spaces, tabs and line ends around text are trimmed; text with an
+exponent of 300 or more, or with over a hundred digits, is not read as a number; and in a short list text is found by
+the column's own collation. A database's types are declared, and rows cannot change them, so that types may be refused
+here: one that cannot fit the schema, and a list that no cell of the type can be in.
 """
 
 from __future__ import annotations

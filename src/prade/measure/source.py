@@ -118,7 +118,7 @@ def open_source(
     temp_directory: str | PathLike[str] | None = None,
     threads: int | None = None,
 ) -> Source:
-    """Private rows as a `Source`: nothing is read but names and types of columns.
+    """Private rows as a `Source`: nothing is read but names of columns, and types where a database declares them.
 
     `source` is a path or glob (or a list of paths) of parquet or CSV files, ``"duckdb://file.db/table"``, any address
     that Ibis connects to with the table's name at its end (``schema.table`` for one that is not in the default schema),
@@ -130,6 +130,10 @@ def open_source(
     folder ``prade-spill-...`` in the system's temporary one, which only this user can read and which is removed at the
     end; what a killed run left is removed by the user's next run on this machine (on Windows it stays). Where you name
     a `temp_directory`, the engine removes its files at the end, and what a killed run leaves is yours to remove.
+
+    Each file is read with its own types, and each cell is coded by its own value: neither another file nor another row
+    has a say. Types of files and tables in memory follow their rows, so that no type is refused there; a cell that does
+    not fit counts as a value outside its column's domain. SQLite's types bind no cell, and are treated likewise.
 
     A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
     change how all others are read. It is read from end to end, not in pieces side by side: where a piece begins within
