@@ -1,22 +1,17 @@
-"""Puts this folder on the path for `blocks`, and borrows the integration tests' PostgreSQL."""
+"""Puts this folder on the path for `blocks`, and says whether there is a PostgreSQL."""
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+from postgres_server import programs
 
-spec = importlib.util.spec_from_file_location("postgres_server", HERE.parent / "integration" / "conftest.py")
-postgres_server = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(postgres_server)
-postgres_url = postgres_server.postgres_url
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
 def start_postgres(request: pytest.FixtureRequest) -> Callable[[], str | None]:
     """What starts a server and gives its address, or None where there is no PostgreSQL."""
-    return lambda: request.getfixturevalue("postgres_url") if postgres_server.programs() else None
+    return lambda: request.getfixturevalue("postgres_url") if programs() else None

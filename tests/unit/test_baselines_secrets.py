@@ -38,7 +38,8 @@ def attempts():
         yield f"no rows {kind}", {"private": pandas.read_parquet("rows.parquet")[:0], "kind": kind}
     yield "malformed.csv", {"private": "malformed.csv", "kind": "PrivBayes"}
     yield "pandas", {"private": pandas.read_parquet("rows.parquet").astype(object), "kind": "MWEM"}
-    yield "wrong type", {"private": "lists.parquet", "names": ("AGE", "LIST")}
+    lists = ibis.duckdb.connect().read_parquet("lists.parquet")
+    yield "wrong type", {"private": lists, "names": ("AGE", "LIST")}
     yield "no person", {"private": "rows.parquet", "person": "IDS"}
     yield "no column", {"private": "malformed.csv", "names": ("AGE", "HEIGHT"), "kind": "MWEM"}
     yield "no folder", {"private": "rows.parquet", "folder": "nowhere"}

@@ -132,4 +132,4 @@ def test_a_source_made_by_hand_is_checked_for_dependent_rows():
 def test_an_ibis_table_in_memory_is_refused_because_its_types_follow_its_rows():
     ibis = pytest.importorskip("ibis")
     with pytest.raises(DataError, match="give that table itself"):
-        open_source(ibis.memtable(pd.DataFrame({"X": [1, 2]})))
+        open_source(ibis.memtable(pa.table({"X": [1, 2]})))

@@ -119,7 +119,8 @@ def test_group_columns_that_the_public_table_does_not_hold():
         ([6, 36], ["17", "39"], ["6", "36"]),
         ([6, 36], [" 6", "x"], [" 6", "36"]),
         (["6", "36"], [6, 17], [6, 36]),
-        (["06", "36"], [6, 17], ["06", "36"]),  # as numbers they would be other groups when measuring
+        (["06", "36"], [6, 17], [6, 36]),  # which find their codes, all of one width, when measuring
+        (["6", "036"], [6, 17], ["6", "036"]),  # as numbers they would be other groups when measuring
         ([6, 36], [6.5, 17.0], [6.0, 36.0]),
         ([1.5, 2.0], [1, 2], [1.5, 2.0]),
     ],
