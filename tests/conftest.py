@@ -1,6 +1,8 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
 import signal
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,25 @@ settings.load_profile("prade")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a shell's background ignores Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test comes near the ledger of whoever runs it: here, and in the processes that tests start."""
+    folder = tmp_path_factory.mktemp("ledgers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRADE_LEDGER", str(folder / "session.sqlite"))  # for fixtures that several tests share
+        patch.setenv("XDG_DATA_HOME", str(folder / "home"))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def custodian(ledgers: Path) -> Iterator[Path]:
+    """The custodian's ledger of one test, which nothing has been written to."""
+    place = ledgers / f"{uuid.uuid4().hex}.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRADE_LEDGER", str(place))
+        yield place
 
 
 @pytest.fixture(scope="session")
