@@ -23,7 +23,7 @@ _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
 
 def need_on_record(plan: Plan, place: Path, ledger: Ledger) -> None:
-    """Refuse to spend where a release of the plan's data set, at `place` or beside it, is not on the ledger's record."""
+    """Refuse to spend where a release of the data set, at `place` or beside it, is not on the ledger's record."""
     dataset = plan.dataset
     known, own = ledger.knows(dataset), ledger.head()
     missing = [each for each in _releases(dataset, place) if not (known and _recorded(dataset, each, ledger))]
@@ -45,6 +45,15 @@ def need_on_record(plan: Plan, place: Path, ledger: Ledger) -> None:
     command = shlex.join(["prade", "ledger", "import", *folders, "--ledger", str(ledger.path)])
     cap = "" if known else " (with a cap that covers what was spent)"
     raise DataError(f"{trouble}; or, if it is lost, put what was spent on record{cap}: {first}{command}")
+
+
+def not_entered(plan: Plan, ledger: Ledger, other: str = "") -> DataError:
+    """The error for a data set that the ledger does not know; `other` is a way to enter it besides the command."""
+    return DataError(
+        f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured. Enter it with the most that "
+        f"may ever be spent on these people: {other}{open_command(plan, ledger.path)} (the number there is what this "
+        "plan costs; the cap is yours to decide)"
+    )
 
 
 def open_command(plan: Plan, ledger: Path) -> str:
@@ -75,7 +84,7 @@ class _Found:
 
 def _releases(dataset: str, place: Path) -> Iterator[_Found]:
     """The releases of a data set at a place and beside it, also those that a run left sealed and unfinished."""
-    for folder in sorted(place.parent.iterdir()):
+    for folder in sorted(place.parent.iterdir()) if place.parent.is_dir() else ():
         found = _release(folder)
         if found is not None and found.dataset == dataset:
             yield found

@@ -12,7 +12,6 @@ import click
 from prade.cli import Command, examples, prade, remark, result
 from prade.commands import as_json, budget_of, ledger_option
 from prade.console import FILE, need_folder, text_table
-from prade.errors import DataError
 
 if TYPE_CHECKING:
     from prade.ledger import Ledger
@@ -33,7 +32,7 @@ class Paying:
 
 def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Paying:
     """The ledger for a plan's run; the cap of a data set that it does not know is asked for, or refused elsewhere."""
-    from prade.beside import need_on_record, open_command
+    from prade.beside import need_on_record, not_entered
 
     if not Path(output).exists():
         need_folder(output)
@@ -43,11 +42,7 @@ def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) 
     need_on_record(plan, Path(output).resolve(), ledger)
     if not as_json and sys.stdin.isatty() and sys.stderr.isatty():
         return Paying(ledger, _asked_cap(plan, ledger))
-    raise DataError(
-        f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured. Enter it with the most that "
-        f"may ever be spent on these people (below it is {plan.budget}, which is what this plan costs): "
-        f"{open_command(plan, ledger.path)}"
-    )
+    raise not_entered(plan, ledger)
 
 
 def _asked_cap(plan: Plan, ledger: Ledger) -> Budget:

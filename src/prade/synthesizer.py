@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.beside import open_command
+from prade.beside import need_on_record, not_entered
 from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
@@ -240,10 +240,8 @@ class Synthesizer:
         plan, advice = self._planned()
         ledger, cap = self._ledger(), self._cap(plan)
         if cap is None and not ledger.knows(plan.dataset):
-            raise DataError(
-                f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured: give cap=, the most "
-                f"ever to be spent on these people, or run {open_command(plan, ledger.path)}"
-            )
+            need_on_record(plan, Path(self.folder).resolve(), ledger)
+            raise not_entered(plan, ledger, "cap=, or ")
         before = ledger.times_paid(plan.dataset, plan.hash)
         release = measure(plan, data, self.folder, ledger, cap=cap, again=again)
         spent = plan.budget if ledger.times_paid(plan.dataset, plan.hash) > before else None
