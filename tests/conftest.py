@@ -1,12 +1,15 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
 import signal
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `format_1`
 
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)

@@ -17,7 +17,7 @@ from prade.ledger import Ledger
 from prade.ledger_books import Claim
 from prade.ledger_chain import Head
 from prade.plan import Plan
-from prade.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, claim_of, head_of, read_manifest, read_sealed
+from prade.release import MANIFEST, MEASUREMENTS, PLAN, claim_of, head_after, read_manifest
 
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
@@ -102,8 +102,7 @@ def _release(folder: Path) -> _Found | None:
             return None
         manifest = read_manifest(folder)
         dataset = unicodedata.normalize("NFKC", str(manifest["dataset"]))  # version 0.1 kept names as they were typed
-        after = head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).exists() else None
-        return _Found(folder, dataset, claim_of(manifest), after)
+        return _Found(folder, dataset, claim_of(manifest), head_after(folder))
     except OSError:
         return None
     except DataError as error:

@@ -151,14 +151,18 @@ class Ledger:
 
         Its cost counts from now on. One that is on record already changes nothing, and its entry is returned.
         """
-        from prade.release import Release, claim_of, note_of, read_manifest
+        from prade.release import Release, claim_of, head_after, note_of, read_manifest
 
-        plan, claim = Release.load(folder).plan, claim_of(read_manifest(Path(folder)))
+        place = Path(folder)
+        plan, claim, after = Release.load(place).plan, claim_of(read_manifest(place)), head_after(place)
         with self._file.transaction("import_release") as chain:
             books = self._books_of(chain)
             home = self._home(books, plan.dataset)
             if (known := _payer(books, home, claim)) is not None:
-                return known
+                if known.origin is None and after is not None and not books.has(after):
+                    event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
+                    self._record(chain, books, {**event, "head": after.to_dict()})
+                return books.entries[known.id - 1]
             self._need_unit(home, plan.unit)
             self._need_kind(home, plan.budget, "cost")
             if not plan.budget <= books.left[home.name]:

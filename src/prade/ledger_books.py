@@ -164,6 +164,7 @@ class Books:
     entries: list[Entry] = field(default_factory=list)
     left: dict[str, Budget] = field(default_factory=dict)  # of each data set: cap minus all of its entries
     heads: list[Head] = field(default_factory=list)
+    lost: set[Head] = field(default_factory=set)  # heads of releases that were put on record again
 
     @classmethod
     def of(cls, chain: Chain) -> Books:
@@ -190,8 +191,8 @@ class Books:
         return [entry for entry in self.entries if entry.dataset == dataset]
 
     def has(self, head: Head) -> bool:
-        """Whether the chain goes through this head."""
-        return 0 < head.number <= len(self.heads) and self.heads[head.number - 1] == head
+        """Whether the chain goes through this head, or it is on record as lost."""
+        return head in self.heads or head in self.lost
 
     # ------------------------------------------------------------------ events
 
@@ -223,15 +224,17 @@ class Books:
         self.left[entry.dataset] -= entry.cost
 
     def _committed(self, event: Event, head: Head | None) -> None:
-        place = event["entry"] - 1
-        if place < 0 or self.entries[place].state != "reserved" or not isinstance(event["measurements"], str):
+        place, made = event["entry"] - 1, event["measurements"]
+        if place < 0 or self.entries[place].state != "reserved" or not isinstance(made, str):
             raise Broken
         self.entries[place] = replace(
-            self.entries[place],
-            state="committed",
-            measurements_hash=event["measurements"],
-            committed=event["time"],
+            self.entries[place], state="committed", measurements_hash=made, committed=event["time"]
         )
+
+    def _found(self, event: Event, head: Head | None) -> None:
+        if self.entries[event["entry"] - 1].state == "reserved":
+            self._committed(event, head)
+        self.lost.add(Head.from_dict(event["head"]))
 
     def _raised(self, event: Event, head: Head | None) -> None:
         home, cap = self.datasets[event["dataset"]], Budget.from_dict(event["cap"])
@@ -248,5 +251,6 @@ _EVENTS: Mapping[str, Callable[[Books, Event, Head | None], None]] = {
     "reserved": Books._spent,
     "imported": Books._spent,
     "committed": Books._committed,
+    "found": Books._found,
     "raised": Books._raised,
 }

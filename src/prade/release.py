@@ -237,6 +237,11 @@ def head_of(content: Mapping[str, Any]) -> Head | None:
     return None if content.get("head") is None else Head.from_dict(content["head"])
 
 
+def head_after(folder: Path) -> Head | None:
+    """The ledger's head after a release was committed, where it is finished."""
+    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).exists() else None
+
+
 def note_of(plan: Plan) -> str:
     """For the account: what is asked, at which scale."""
     return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)

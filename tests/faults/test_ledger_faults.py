@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from format_1 import old_dataset, old_entry, write_format_1
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Ledger
 from prade.ledger_chain import Chain
@@ -124,6 +125,77 @@ print(kills)
         tmp_path,
     )
     assert kills >= 100
+
+
+def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converted(tmp_path: Path) -> None:
+    """Each is one step, also where it enters a data set or converts a file of version 0.1: all of it, or nothing."""
+    write_format_1(
+        tmp_path / "old", [old_dataset("d", UNIT, Budget.pure(1))], [old_entry(1, "d", "p", Budget.pure("1/3"), "h")]
+    )
+    (kills,) = drive(
+        """
+import shutil
+from prade import Level, Plan, Schema, Workload
+from prade.measure import measure
+
+def killed_at(step, act):
+    def listen(event, values):
+        if event == "prade.step" and values[0] == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def run():
+        sys.addaudithook(listen)
+        act()
+    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
+
+schema = Schema.from_mbi({"age": 4})
+plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])
+other = Ledger(here / "other")
+other.open_dataset("d", UNIT, Budget.pure(1))
+measure(plan, {"age": [0, 1]}, here / "release", other)
+kills = 0
+for step in ("opened", "begun", "recorded", "durable"):
+    done = step == "durable"
+    ledger = Ledger(here / f"{step}-new")
+    spend = lambda: ledger.reserve("d", "p", Budget.pure("1/3"), unit=UNIT, cap=Budget.pure(1))
+    killed_at(f"ledger.reserve.{step}", spend)
+    try:
+        found = ledger.knows("d"), len(ledger.entries("d"))
+    except PradeError:  # no file, an empty one, or no data set in it
+        found = False, 0
+    assert found == (done, int(done)), (step, found)
+    if not done:
+        spend()
+    assert ledger.remaining("d") == Budget.pure("2/3")
+
+    ledger = Ledger(shutil.copy(here / "old", here / f"{step}-old"))
+    before, rows = ledger.path.read_bytes(), ledger.entries("d")
+    spend = lambda: ledger.reserve("d", "q", Budget.pure("1/3"))
+    killed_at(f"ledger.reserve.{step}", spend)
+    assert (ledger.path.read_bytes() == before) == (not done) or (here / f"{step}-old-journal").exists(), step
+    assert ledger.entries("d")[:1] == rows
+    assert (ledger.head() is not None) == done
+    if not done:
+        spend()
+    assert ledger.remaining("d") == Budget.pure("1/3")
+
+    grow = lambda: ledger.raise_cap("d", Budget.pure(2), "why")
+    killed_at(f"ledger.raise_cap.{step}", grow)
+    assert ledger.dataset("d").cap == Budget.pure(2 if done else 1), step
+    if not done:
+        grow()
+
+    add = lambda: ledger.import_release(here / "release")
+    killed_at(f"ledger.import_release.{step}", add)
+    assert ledger.remaining("d") == Budget.pure("5/6" if done else "4/3"), step
+    add()
+    add()
+    assert ledger.remaining("d") == Budget.pure("5/6")
+    kills += 4
+print(kills)
+""",
+        tmp_path,
+    )
+    assert kills == 16
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
