@@ -59,7 +59,8 @@ def _asked_cap(plan: Plan, ledger: Ledger) -> Budget:
 
 
 def _ledger(file: str | None) -> Ledger:
-    from prade.ledger import Ledger, custodian_ledger
+    from prade.ledger import Ledger
+    from prade.ledger_place import custodian_ledger
 
     return Ledger(file or custodian_ledger())
 

@@ -17,7 +17,6 @@ writes holds SQLite's write lock, the others wait.
 
 from __future__ import annotations
 
-import os
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,27 +27,8 @@ from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger_books import Books, Claim, Dataset, Entry, Statement
 from prade.ledger_chain import Broken, Chain, Head
 from prade.ledger_file import LedgerFile, now
+from prade.ledger_place import users_own
 from prade.privacy import Budget, Unit
-
-PLACE = "PRADE_LEDGER"  # the environment variable that names the custodian's ledger
-FILE = "ledger.sqlite"
-
-
-def custodian_ledger() -> Path:
-    """The one ledger of whoever keeps the data: PRADE_LEDGER, else a file in the user's data folder."""
-    if not (named := os.environ.get(PLACE)):
-        return _users_own()
-    if not Path(named).is_absolute():
-        raise PradeError(
-            f"{PLACE} is {named!r}, which would be another ledger in every folder: give the whole path, from the root"
-        )
-    return Path(named)
-
-
-def _users_own() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("prade", appauthor=False) / FILE
 
 
 class Ledger:
@@ -79,7 +59,7 @@ class Ledger:
 
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
         """Enter a data set with its unit and cap; a second time they must be the same, for a promise is kept."""
-        self._make_home()
+        self._make_home(name, unit, cap)
         with self._file.transaction("open_dataset", create=True) as chain:
             return self._enter(chain, self._books_of(chain), name, unit, cap)
 
@@ -119,7 +99,7 @@ class Ledger:
         set that the ledger does not know is entered in the same step, as `open_dataset` would.
         """
         if cap is not None:
-            self._make_home()
+            self._make_home(dataset, unit, cap)
         with self._file.transaction("reserve", create=cap is not None) as chain:
             books = self._books_of(chain)
             home = self._admit(chain, books, dataset, plan_hash, cost, unit, cap, again)
@@ -196,7 +176,7 @@ class Ledger:
     ) -> None:
         """Raise what `reserve` would raise now, and spend nothing."""
         new = cap is not None and not self.path.exists()
-        if new and self.path != _users_own() and not self.path.absolute().parent.is_dir():
+        if new and self.path != users_own() and not self.path.absolute().parent.is_dir():
             raise DataError(f"there is no folder for the ledger {self.path}; make it first")
         self._admit(None, Books() if new else self._books(), dataset, plan_hash, cost, unit, cap, again)
 
@@ -256,10 +236,7 @@ class Ledger:
 
     def _enter(self, chain: Chain | None, books: Books, name: str, unit: Unit | None, cap: Budget) -> Dataset:
         """Record a new data set, or see that a known one is the same."""
-        name = dataset_name(name)
-        _need_budget(cap, "cap")
-        if not isinstance(unit, Unit):
-            raise PradeError(f"a data set is entered with what is protected, got {unit!r}: give its Unit")
+        name, unit = _need_dataset(name, unit, cap)
         recorded = books.datasets.get(name)
         if recorded is None:
             for known in books.datasets:
@@ -367,9 +344,13 @@ class Ledger:
             chain.add(event)
         books.go_on(event, books.head)
 
-    def _make_home(self) -> None:
-        """The folder of the user's own ledger; anywhere else a missing folder may be a mistyped path."""
-        if self.path == _users_own():
+    def _make_home(self, name: str, unit: Unit | None, cap: Budget) -> None:
+        """Before the file is made: what would go into it is sound, and the user's own ledger has its folder.
+
+        Anywhere else a missing folder may be a mistyped path.
+        """
+        _need_dataset(name, unit, cap)
+        if self.path == users_own():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -386,6 +367,13 @@ def _payer(books: Books, home: Dataset, claim: Claim) -> Entry | None:
 
 def _spending(books: Books, home: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:
     return {"entry": len(books.entries) + 1, "dataset": home.name, "plan": plan_hash, "cost": cost.to_dict()}
+
+
+def _need_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
+    _need_budget(cap, "cap")
+    if not isinstance(unit, Unit):
+        raise PradeError(f"a data set is entered with what is protected, got {unit!r}: give its Unit")
+    return dataset_name(name), unit
 
 
 def _need_text(value: object, what: str) -> None:

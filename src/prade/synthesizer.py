@@ -23,7 +23,8 @@ from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
 from prade.estimates import ESTIMATES, Estimates
 from prade.groups import Groups
-from prade.ledger import Ledger, custodian_ledger
+from prade.ledger import Ledger
+from prade.ledger_place import custodian_ledger
 from prade.names import SYNTHETIC
 from prade.plan import Plan
 from prade.planning import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
@@ -65,7 +66,7 @@ class Synthesizer:
     `delta`, Gaussian noise), or a `Budget`. public: the public table or file (or several files) that the estimates
     start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
     public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
-    person may have. ledger: file of the account, the custodian's one when not given (`prade.ledger.custodian_ledger`);
+    person may have. ledger: file of the account, the custodian's one when not given (`prade.ledger_place`);
     `dataset` is the private table's name in it. cap: for a data set that the ledger does not know yet, the most that
     may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too. tune: whether to choose the plan
     by rehearsal on the public table, for about `seconds`. progress(what, done, all) is told how far it is.

@@ -14,9 +14,9 @@ import pytest
 from format_1 import THEN, old_dataset, old_entry, write_format_1
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger import custodian_ledger
 from prade.ledger_books import Claim, Origin
 from prade.ledger_chain import Head
+from prade.ledger_place import custodian_ledger
 from prade.measure import measure
 from prade.plan import Level, Plan
 from prade.release import claim_of, read_manifest, read_sealed
