@@ -16,9 +16,7 @@ def custodian_ledger() -> Path:
     if not (named := os.environ.get(VARIABLE)):
         return users_own()
     if not Path(named).is_absolute():
-        raise PradeError(
-            f"{VARIABLE} is {named!r}, which would be another ledger in every folder: give the whole path, from the root"
-        )
+        raise PradeError(f"{VARIABLE} is {named!r}, which would be another ledger in every folder: give the whole path")
     return Path(named)
 
 
