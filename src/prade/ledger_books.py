@@ -38,10 +38,14 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an imported entry was paid: the other ledger's identity (None: it had none yet), and its entry there."""
+    """Where an imported entry was paid: the other ledger's identity, its entry there, and the hash of that event.
+
+    A ledger of version 0.1 has neither identity nor hashes: None.
+    """
 
     ledger: str | None
     entry: int
+    hash: str | None
 
     def __str__(self) -> str:
         return f"entry {self.entry} of " + (f"ledger {self.ledger}" if self.ledger else "a ledger of version 0.1")
@@ -85,14 +89,15 @@ class Claim:
     @property
     def origin(self) -> Origin:
         """The entry, as other ledgers name it."""
-        return Origin(self.head.ledger if self.head else None, self.entry)
+        ledger, digest = (None, None) if self.head is None else (self.head.ledger, self.head.hash)
+        return Origin(ledger, self.entry, digest)
 
     def paid_by(self, entry: Entry) -> bool:
         """Whether it was this entry. One without measurements yet pays for those of its own run, and for no others."""
         if entry.plan_hash != self.plan_hash or entry.measurements_hash not in (None, self.measurements_hash):
             return False
         if entry.origin is not None:
-            return True
+            return entry.origin == self.origin
         return (entry.id, entry.head) == (self.entry, self.head)
 
 
@@ -217,11 +222,10 @@ class Books:
             origin=origin and Origin(**origin),
             head=None if "version" in event else head,
         )
-        # The numbers have no gaps, and nothing is beyond the cap: `reserve` lets nothing else through.
-        if entry.id != len(self.entries) + 1 or not entry.cost <= self.left[entry.dataset]:
-            raise Broken
+        if entry.id != len(self.entries) + 1:
+            raise Broken  # the numbers have no gaps
+        self.left[entry.dataset] -= entry.cost  # an error where it is beyond the cap, or of another kind
         self.entries.append(entry)
-        self.left[entry.dataset] -= entry.cost
 
     def _committed(self, event: Event, head: Head | None) -> None:
         place, made = event["entry"] - 1, event["measurements"]

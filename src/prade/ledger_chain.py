@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +75,9 @@ class Chain:
         return chain
 
     def add(self, event: Event) -> None:
-        """Write one more event at the end."""
+        """Write one more event at the end. It gets a random text, so that no two copies of a ledger go on alike."""
         number, before = len(self.events) + 1, self.heads[-1].hash if self.heads else ""
-        content = json.dumps(event, sort_keys=True, separators=(",", ":"))
+        content = json.dumps({**event, "random": secrets.token_hex(8)}, sort_keys=True, separators=(",", ":"))
         digest = _hash(number, before, content)
         self._write(number, before, content, digest)
         self._append(json.loads(content), digest)

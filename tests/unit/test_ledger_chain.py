@@ -84,6 +84,12 @@ def test_two_ledgers_have_two_identities(tmp_path: Path) -> None:
     assert len(one.ledger) == 32
 
 
+def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger: Ledger, tmp_path: Path) -> None:
+    copies = [Ledger(shutil.copy(ledger.path, tmp_path / f"copy {number}")) for number in range(2)]
+    one, other = (copy.reserve("people", "p", Budget.pure(1)).head for copy in copies)
+    assert one != other
+
+
 def test_an_old_copy_and_a_fork_lack_the_head(ledger: Ledger, tmp_path: Path) -> None:
     copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
     head = ledger.reserve("people", "p", Budget.pure(1)).head
@@ -208,7 +214,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert paid.head is not None
     assert (entry.state, entry.cost, entry.plan_hash) == ("imported", Budget.pure(1), paid.plan_hash)
     assert entry.measurements_hash == paid.measurements_hash
-    assert entry.origin == Origin(paid.head.ledger, 2)
+    assert entry.origin == Origin(paid.head.ledger, 2, paid.head.hash)
     assert entry.note == paid.note
     assert ledger.remaining("people") == Budget.pure(3)
     head = ledger.head()
@@ -219,6 +225,9 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
         ledger.reserve("people", paid.plan_hash, Budget.pure(1))
     assert measure(plan_of(), ROWS, tmp_path / "r", ledger).plan == plan_of()  # the release is read, nothing is spent
     assert ledger.head() == head
+    assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, paid.head)) == entry
+    for other in (Head(paid.head.ledger, paid.head.number, "of a fork"), Head("elsewhere", 4, paid.head.hash), None):
+        assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, other)) is None
 
 
 def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The `fit / sample` class: the same release as step by step, paid once, types restored, clear refusals."""
 
 import pickle
+import re
 import shlex
 import warnings
 from datetime import date
@@ -320,6 +321,16 @@ def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, 
     assert CliRunner().invoke(cli.every_command(), command).exit_code == 0
     found = Ledger(custodian).dataset("our people")
     assert (found.unit, found.cap) == (unit, Budget.pure(5))
+
+
+@pytest.mark.parametrize("cap", [None, 5])
+def test_a_lost_ledger_is_no_new_budget(tmp_path, custodian, cap):
+    synthesizer(tmp_path).fit(PRIVATE)
+    custodian.unlink()
+    lost = f"{tmp_path / 'release'} is a release of data set 'private' that {custodian} does not have on record"
+    with pytest.raises(DataError, match=re.escape(lost)):
+        synthesizer(tmp_path, cap=cap, folder=tmp_path / "second").fit(PRIVATE)
+    assert not custodian.exists()
 
 
 @pytest.mark.parametrize(
