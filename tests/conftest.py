@@ -2,10 +2,14 @@
 
 import signal
 import sys
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one
 
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
@@ -15,8 +19,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["postgres_server"]  # the fixture postgres_url: a server of our own, started when a test asks for it
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test comes near the ledger of whoever runs it: here, and in the processes that tests start."""
+    folder = tmp_path_factory.mktemp("ledgers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRADE_LEDGER", str(folder / "session.sqlite"))  # for fixtures that several tests share
+        patch.setenv("XDG_DATA_HOME", str(folder / "home"))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def custodian(ledgers: Path) -> Iterator[Path]:
+    """The custodian's ledger of one test, which nothing has been written to."""
+    place = ledgers / f"{uuid.uuid4().hex}.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRADE_LEDGER", str(place))
+        yield place
 
 
 @pytest.fixture(scope="session")

@@ -41,8 +41,8 @@ OPTIONS = {
     "groups=": "--groups",
     "max_values": "--max-values",
     "max_rows is": "--max-rows-per-person is",
-    "enter it with open_dataset": "`prade measure` enters it",
-    ", or enter a data set with open_dataset": "; `prade measure` makes one",
+    "with open_dataset": "with `prade ledger open`",
+    "with raise_cap": "with `prade ledger raise-cap`",
 }
 
 
@@ -126,7 +126,7 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """The command line with all its commands: each enters itself when its module is imported."""
-    for module in ("commands", "commands_release", "commands_report", "demo"):
+    for module in ("commands", "commands_ledger", "commands_release", "commands_report", "demo"):
         importlib.import_module(f"prade.{module}")
     return prade
 

@@ -15,7 +15,6 @@ import click
 from prade.cli import Command, examples, prade, remark, result
 from prade.console import FILE, need_file
 from prade.errors import DataError
-from prade.names import LEDGER
 
 if TYPE_CHECKING:
     from prade.groups import Groups
@@ -214,13 +213,15 @@ def planning(command: Command) -> Command:
     return command
 
 
+ledger_option = click.option(
+    "--ledger", "ledger_file", type=FILE, help="Ledger file; else PRADE_LEDGER, else the one in your data folder."
+)
+
+
 def spending(command: Command) -> Command:
     """The options of whatever spends."""
     options = [
-        click.option(
-            "--ledger", "ledger_file", type=FILE, help=f"Ledger file; {LEDGER} beside the release when not given."
-        ),
-        click.option("--cap", help="Most epsilon ever to be spent on a data set that the ledger does not know yet."),
+        ledger_option,
         click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
         click.option(
             "--yes-weak-protection",
@@ -234,14 +235,14 @@ def spending(command: Command) -> Command:
     return command
 
 
-def budget_of(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
+def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilon_option: str = "--epsilon") -> Budget:
     """The budget as it was typed: epsilon, epsilon with delta, or rho."""
     from prade.privacy import Budget
 
     if rho is not None and epsilon is None and delta is None:
         return Budget.zcdp(rho)
     if epsilon is None or rho is not None:
-        raise click.UsageError("give the budget as --epsilon, as --epsilon with --delta, or as --rho")
+        raise click.UsageError(f"give the budget as {epsilon_option}, as {epsilon_option} with --delta, or as --rho")
     return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
 
 

@@ -1,4 +1,4 @@
-"""The commands that measure, and those that work on a release: estimate, sample, answer, score, ledger, synthesize."""
+"""The commands that measure, and those that work on a release: estimate, sample, answer, score, synthesize."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import click
 
 from prade.cli import examples, prade, remark, result
 from prade.commands import Wanted, as_json, columns_of, facts_of, planning, public_again, public_files, spending
+from prade.commands_ledger import Paying, paying_for
 from prade.console import FILE, need_file, need_folder, text_table
 from prade.cores import cores
 from prade.errors import DataError
-from prade.names import LEDGER, SYNTHETIC
+from prade.names import SYNTHETIC
 
 if TYPE_CHECKING:
     from prade.estimates import Estimates
-    from prade.ledger import Ledger
     from prade.plan import Plan
     from prade.public_files import PublicFiles
     from prade.release import Release
@@ -37,55 +37,48 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to make.")
 @spending
 @as_json
-@examples("  prade measure plan.toml private.parquet -o release --ledger agency.ledger --cap 4")
-def measure(plan_file: str, private: str, output: str, as_json: bool, **options: Any) -> None:
+@examples("  prade measure plan.toml private.parquet -o release")
+def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: bool) -> None:
     """Ask the PRIVATE table, once: this spends.
 
-    Counts what the PLAN says, adds noise, writes the RELEASE folder, and enters the cost in the ledger. Run again, it
-    finds the release and spends nothing. PRIVATE is a file, a pattern of files in quotes, duckdb://file.db/table, or
-    an Ibis address with /table at its end.
+    Counts what the PLAN says, adds noise, writes the RELEASE folder, and enters the cost in the ledger, which must know
+    the data set and its cap (`prade ledger open`). Run again, it finds the release and spends nothing. PRIVATE is a
+    file, a pattern of files in quotes, duckdb://file.db/table, or an Ibis address with /table at its end.
     """
     from prade.plan import Plan
 
-    found, words = _measured(Plan.load(plan_file), private, output, **options)
-    result(found, words, as_json)
+    plan = Plan.load(plan_file)
+    paying = paying_for(plan, output, ledger_file, as_json)
+    result(*_measured(plan, private, output, paying, **terms), as_json)
 
 
-def _measured(
-    plan: Plan, private: str, output: str, ledger_file: str | None, cap: str | None, **terms: bool
-) -> tuple[dict[str, Any], str]:
+def _measured(plan: Plan, private: str, output: str, paying: Paying, **terms: bool) -> tuple[dict[str, Any], str]:
     """Measure; the outcome for a script and for a person."""
-    from prade.ledger_entering import EnteringLedger
     from prade.measure import measure as ask
     from prade.progress import progress_bar
 
-    if not Path(output).exists():
-        need_folder(output)
-    place = Path(ledger_file) if ledger_file else Path(output).absolute().parent / LEDGER
-    ledger = EnteringLedger.of(place, plan, cap)
-    before = len(ledger.entries(plan.dataset))
+    ledger = paying.ledger
+    before = ledger.times_paid(plan.dataset, plan.hash)
     with progress_bar() as progress:
-        release = ask(plan, private, output, ledger, progress=progress, **terms)
-    if ledger.entered:
-        remark(
-            f"Data set {plan.dataset!r} is new in {place}: entered with the cap {ledger.cap}"
-            + ("" if cap else ", the plan's own budget (--cap sets another, once)")
-        )
+        release = ask(plan, private, output, ledger, cap=paying.cap, progress=progress, **terms)
+    if paying.cap is not None:
+        remark(f"Data set {plan.dataset!r} is new in {ledger.path}: entered with the cap {paying.cap}")
     if _looks_empty(release):
         remark("All groups look empty: their numbers of people are within the noise of 0. Was this the right table?")
-    spent = len(ledger.entries(plan.dataset)) > before
-    left = ledger.remaining(plan.dataset)
+    spent, statement = ledger.times_paid(plan.dataset, plan.hash) > before, ledger.statement(plan.dataset)
+    left = statement.remaining
     found = {
         "release": output,
         "dataset": plan.dataset,
         "plan": release.plan.hash,
         "spent": plan.budget.to_dict() if spent else None,
         "remaining": left.to_dict(),
-        "ledger": str(place),
+        "ledger": str(ledger.path),
+        "head": statement.head and statement.head.to_dict(),
         "promise": plan.unit.promise(),
     }
     price = f"spent {plan.budget}" if spent else "nothing was spent, for this was measured before"
-    return found, f"{output}: {price}\n{left} left for {plan.dataset!r} in {place}\n{plan.unit.promise()}"
+    return found, f"{output}: {price}\n{left} left for {plan.dataset!r} in {ledger.path}\n{plan.unit.promise()}"
 
 
 def _looks_empty(release: Release) -> bool:
@@ -277,69 +270,6 @@ def score(
     result(found.to_dict(), str(found), as_json)
 
 
-# ---------------------------------------------------------------------- ledger
-
-
-@prade.group()
-@examples("  prade ledger show agency.ledger")
-def ledger() -> None:
-    """What was spent, on which data set, and what is left."""
-
-
-@ledger.command("list")
-@click.argument("file", default=LEDGER, type=FILE)
-@as_json
-@examples("  prade ledger list agency.ledger --json")
-def list_(file: str, as_json: bool) -> None:
-    """The data sets of a ledger FILE: cap, spent, left."""
-    rows = [_account(_ledger(file), name) for name in _names(file)]
-    shown = [{key: row[key] for key in ("dataset", "entries", "cap", "spent", "remaining")} for row in rows]
-    words = [{**row, **{key: _amounts(row[key]) for key in ("cap", "spent", "remaining")}} for row in shown]
-    result(shown, text_table(words), as_json)
-
-
-@ledger.command()
-@click.argument("file", default=LEDGER, type=FILE)
-@click.option("--dataset", help="One data set only.")
-@as_json
-@examples("  prade ledger show agency.ledger --dataset private")
-def show(file: str, dataset: str | None, as_json: bool) -> None:
-    """The account of a ledger FILE: under which promise, what was asked, what it cost, what remains."""
-    names = [dataset] if dataset else _names(file)
-    found = []
-    for name in names:
-        account = _account(_ledger(file), name)
-        entries = [{**vars(entry), "cost": entry.cost.to_dict()} for entry in _ledger(file).entries(name)]
-        found.append({**account, "entries": entries})
-    result(found, "\n\n".join(_ledger(file).account(name) for name in names), as_json)
-
-
-def _ledger(file: str) -> Ledger:
-    from prade.ledger import Ledger
-
-    return Ledger(file)
-
-
-def _names(file: str) -> list[str]:
-    return [dataset.name for dataset in _ledger(file).datasets()]
-
-
-def _account(ledger: Ledger, name: str) -> dict[str, Any]:
-    home, left = ledger.dataset(name), ledger.remaining(name)
-    return {
-        "dataset": name,
-        "promise": home.unit.promise(),
-        "cap": home.cap.to_dict(),
-        "spent": (home.cap - left).to_dict(),
-        "remaining": left.to_dict(),
-        "entries": len(ledger.entries(name)),
-    }
-
-
-def _amounts(budget: dict[str, str]) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in budget.items() if name != "kind")
-
-
 # ---------------------------------------------------------------------- all in one
 
 
@@ -359,7 +289,6 @@ def synthesize(
     private: str,
     output: str,
     ledger_file: str | None,
-    cap: str | None,
     again: bool,
     weak_protection: bool,
     seed: int,
@@ -380,9 +309,12 @@ def synthesize(
     need_folder(output)
     say = remark if as_json else click.echo
     wanted = Wanted.of(**options)
-    made = kept_plan(output, wanted.simplest)
+    simplest = wanted.simplest
+    made = kept_plan(output, simplest)
     if made is None:
         wanted.refuse(private, weak_protection)
+    paying = paying_for(simplest, output, ledger_file, as_json)
+    if made is None:
         made, _ = wanted.plan(tune, seconds)
         made.save(plan_beside(output))
     say(made.describe())
@@ -392,7 +324,7 @@ def synthesize(
             f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
             "for -o, or --against-advice"
         )
-    measured, words = _measured(made, private, output, ledger_file, cap, again=again, weak_protection=weak_protection)
+    measured, words = _measured(made, private, output, paying, again=again, weak_protection=weak_protection)
     say(words)
     drawn, words = _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
     say(words)

@@ -21,9 +21,10 @@ from prade.cli import examples, prade
 from prade.console import FILE
 from prade.names import SYNTHETIC
 
-EPSILON, MOST_EVER = "4", "8"
+EPSILON, MOST_EVER = "4", "8"  # for the release, and as much again for the one to compare with
 TUNING = 40  # seconds
 BY = ("STATE", "PLACE")
+LEDGER = "prade.ledger"  # of its own: invented people are nobody's account
 DATABASE = "private.duckdb"
 
 
@@ -43,7 +44,7 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: str(folder / name) for name in ("schema.toml", "public.parquet", "places.csv", "plan.toml")}
-    release, truth = str(folder / "release"), str(folder / "private.parquet")
+    release, truth, account = (str(folder / name) for name in ("release", "private.parquet", LEDGER))
     if (folder / DATABASE).exists():
         click.echo(f"Using the tables in {folder}; for other people give another folder, or remove this one")
     else:
@@ -56,9 +57,12 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
             "--max-rows-per-person", str(most_rows), "--person-id", "PERSON", "--dataset", "census",
             "--seconds", f"{seconds:g}", "-o", files["plan.toml"],
         ]),
+        ("The most that may ever be spent on these people, by whoever keeps the data:", [
+            "ledger", "open", "census", "--cap", MOST_EVER, "--max-rows-per-person", str(most_rows),
+            "--person-id", "PERSON", "--ledger", account,
+        ]),
         ("The private table, in a database, is asked once; only this spends:", [
-            "measure", files["plan.toml"], f"duckdb://{folder / DATABASE}/people", "-o", release,
-            "--cap", MOST_EVER,
+            "measure", files["plan.toml"], f"duckdb://{folder / DATABASE}/people", "-o", release, "--ledger", account,
         ]),
         ("A distribution for every place:", ["estimate", release]),
         ("Rows drawn from them:", ["sample", release]),
@@ -108,7 +112,6 @@ def invent(folder: Path, persons: int) -> int:
 def outcome(folder: Path, release: str, truth: str) -> list[str]:
     """Three lines: the mean error of two-way tables of the public table as it is, as published, and of the release."""
     from prade.evaluate import public_errors, score
-    from prade.ledger_entering import EnteringLedger
     from prade.measure import measure
     from prade.public import Public
     from prade.published import published_plan, published_rows
@@ -118,8 +121,7 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
     theirs = published_plan(plan.dataset, plan.schema, plan.budget, plan.unit, BY, plan.groups, public)
-    ledger = EnteringLedger.of(folder / "published.ledger", theirs, None)
-    published = measure(theirs, str(folder / "private.parquet"), folder / "published", ledger)
+    published = measure(theirs, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
     true_rows = coded_rows(plan, truth)
     prior = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())
 

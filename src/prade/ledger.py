@@ -10,57 +10,25 @@ An entry counts from the moment it is *reserved*, and it is reserved, durably, b
 
 So a run that breaks off has spent its budget, which is a pity; noisy answers that nobody recorded would be a breach.
 
-Every operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a
-ledger: whoever writes holds SQLite's write lock, the others wait.
+What happened is kept as a chain of events (`prade.ledger_chain`), and all else is worked out from it. Every operation
+opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a ledger: whoever
+writes holds SQLite's write lock, the others wait.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from prade.column import closest
-from prade.errors import BudgetError, PradeError
-from prade.ledger_file import LedgerFile
+from prade.dataset_names import dataset_name, same_to_a_reader
+from prade.errors import BudgetError, DataError, PradeError
+from prade.ledger_books import Books, Claim, Dataset, Entry, Statement
+from prade.ledger_chain import Broken, Chain, Head
+from prade.ledger_file import LedgerFile, now
+from prade.ledger_place import users_own
 from prade.privacy import Budget, Unit
-
-State = Literal["reserved", "committed"]
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A data set in the ledger: its name, what is protected, and the most that may ever be spent on it."""
-
-    name: str
-    unit: Unit
-    cap: Budget
-    created: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release: the plan it followed, what it cost, and whether its measurements are known to be written.
-
-    `state` is "reserved" (spent; the run is under way or broke off) or "committed" (spent; the measurements with the
-    hash `measurements_hash` were written). Times are UTC.
-    """
-
-    id: int
-    dataset: str
-    plan_hash: str
-    cost: Budget
-    note: str
-    created: str
-    state: State = "reserved"
-    measurements_hash: str | None = None
-    committed: str | None = None
 
 
 class Ledger:
@@ -91,210 +59,321 @@ class Ledger:
 
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
         """Enter a data set with its unit and cap; a second time they must be the same, for a promise is kept."""
-        _need_text(name, "the name of a data set")
-        _need_budget(cap, "cap")
-        with self._file.transaction("open_dataset", create=True) as connection:
-            recorded = self._datasets(connection).get(name)
-            for known in self._datasets(connection):
-                if known != name and _alike(known) == _alike(name):
-                    raise PradeError(
-                        f"{self.path} has a data set {known!r}, and {name!r} would have a budget of its own: use the "
-                        "recorded name, or one that differs by more than case and blanks"
-                    )
-            if recorded is None:
-                recorded = Dataset(name, unit, cap, _now())
-                self._file.put(connection, "dataset", {**vars(recorded), "unit": _json(unit), "cap": _json(cap)})
-            if recorded.cap != cap:
-                raise PradeError(
-                    f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}: a cap is set once; "
-                    "open it with the recorded one"
-                )
-            if recorded.unit != unit:
-                raise PradeError(
-                    f"data set {name!r} has {recorded.unit} in {self.path}, not {unit}: what was spent was spent under "
-                    "that promise; open it with the recorded unit"
-                )
-            return recorded
+        self._make_home(name, unit, cap)
+        with self._file.transaction("open_dataset", create=True) as chain:
+            return self._enter(chain, self._books_of(chain), name, unit, cap)
 
-    def reserve(self, dataset: str, plan_hash: str, cost: Budget, note: str = "", *, again: bool = False) -> Entry:
+    def raise_cap(self, dataset: str, cap: Budget, reason: str) -> Dataset:
+        """Allow more to be spent on a data set: only upwards, in the same kind of budget, and the reason is kept."""
+        _need_budget(cap, "cap")
+        _need_text(reason, "the reason for raising a cap")
+        with self._file.transaction("raise_cap") as chain:
+            books = self._books_of(chain)
+            home = self._home(books, dataset)
+            self._need_kind(home, cap, "cap")
+            if not home.cap < cap:
+                raise PradeError(
+                    f"data set {home.name!r} has the cap {home.cap} in {self.path}, and {cap} is not above it: a cap "
+                    "is only raised, for what was allowed may have been spent"
+                )
+            event = {"event": "raised", "dataset": home.name, "cap": cap.to_dict(), "reason": reason.strip()}
+            self._record(chain, books, event)
+            return books.datasets[home.name]
+
+    def reserve(
+        self,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        note: str = "",
+        *,
+        unit: Unit | None = None,
+        cap: Budget | None = None,
+        again: bool = False,
+    ) -> Entry:
         """Spend `cost` on a plan, durable before this returns; BudgetError, and nothing spent, if it exceeds the cap.
 
         A plan that has an entry already is refused unless `again` is true, so that two runs of one plan do not pay
-        twice by mistake. `note` goes into the account as it is: what was asked, at which scale, nothing private.
+        twice by mistake. `note` goes into the account as it is: what was asked, at which scale, nothing private. `unit`
+        is what the noise was made for: another one than the data set's is refused. With a `cap` (and the unit), a data
+        set that the ledger does not know is entered in the same step, as `open_dataset` would.
         """
-        with self._file.transaction("reserve") as connection:
-            everything = self._entries(connection)
-            self._admit(self._dataset(connection, dataset), everything, plan_hash, cost, again)
-            entry = Entry(len(everything) + 1, dataset, plan_hash, cost, str(note), _now())
-            self._put(connection, entry)
-            return entry
+        if cap is not None:
+            self._make_home(dataset, unit, cap)
+        with self._file.transaction("reserve", create=cap is not None) as chain:
+            books = self._books_of(chain)
+            home = self._admit(chain, books, dataset, plan_hash, cost, unit, cap, again)
+            event = {"event": "reserved", "note": str(note), **_spending(books, home, plan_hash, cost)}
+            self._record(chain, books, event)
+            return books.entries[-1]
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
         """Record that the measurements of a reserved entry are written; the same hash again changes nothing."""
         _need_text(measurements_hash, "the measurements' hash")
-        with self._file.transaction("commit") as connection:
-            entry = next((entry for entry in self._entries(connection) if entry.id == entry_id), None)
+        with self._file.transaction("commit") as chain:
+            books = self._books_of(chain)
+            entry = next((entry for entry in books.entries if entry.id == entry_id), None)
             if entry is None:
                 raise PradeError(f"{self.path} has no entry {entry_id!r}: commit with the id that reserve gave")
             if entry.state == "reserved":
-                entry = replace(entry, state="committed", measurements_hash=measurements_hash, committed=_now())
-                self._put(connection, entry)
-            if entry.measurements_hash != measurements_hash:
+                event = {"event": "committed", "entry": entry.id, "measurements": measurements_hash}
+                self._record(chain, books, event)
+            elif entry.measurements_hash != measurements_hash:
                 raise PradeError(
-                    f"entry {entry_id} is committed with the measurements {entry.measurements_hash}, not "
-                    f"{measurements_hash}: an entry pays for one set of measurements; reserve another for new ones"
+                    f"entry {entry_id} of {self.path} is {entry.state} with the measurements "
+                    f"{entry.measurements_hash}, not {measurements_hash}: an entry pays for one set of measurements; "
+                    "reserve another for new ones"
                 )
-            return entry
+            return books.entries[entry.id - 1]
+
+    def import_release(self, folder: str | PathLike[str]) -> Entry:
+        """Put a release on record that another ledger paid for, or this one before it lost its end.
+
+        Its cost counts from now on. One that is on record already changes nothing, and its entry is returned.
+        """
+        from prade.release import Release, claim_of, head_after, note_of, read_manifest
+
+        place = Path(folder)
+        plan, claim, after = Release.load(place).plan, claim_of(read_manifest(place)), head_after(place)
+        with self._file.transaction("import_release") as chain:
+            books = self._books_of(chain)
+            home = self._home(books, plan.dataset)
+            if (known := _payer(books, home, claim)) is not None:
+                if known.origin is None and after is not None and not books.has(after):
+                    event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
+                    self._record(chain, books, {**event, "head": after.to_dict()})
+                return books.entries[known.id - 1]
+            self._need_unit(home, plan.unit)
+            self._need_kind(home, plan.budget, "cost")
+            if not plan.budget <= books.left[home.name]:
+                raise BudgetError(
+                    f"{folder} cost {plan.budget}, and data set {home.name!r} has {books.left[home.name]} left of "
+                    f"{home.cap} in {self.path}: raise the cap to what was spent with raise_cap, then import it",
+                    books.left[home.name],
+                    plan.budget,
+                )
+            event = {
+                "event": "imported",
+                "note": note_of(plan),
+                "measurements": claim.measurements_hash,
+                "origin": vars(claim.origin),
+                **_spending(books, home, claim.plan_hash, plan.budget),
+            }
+            self._record(chain, books, event)
+            return books.entries[-1]
 
     # ------------------------------------------------------------------ reading
 
-    def check(self, dataset: str, plan_hash: str, cost: Budget, *, again: bool = False) -> None:
+    def check(
+        self,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        *,
+        unit: Unit | None = None,
+        cap: Budget | None = None,
+        again: bool = False,
+    ) -> None:
         """Raise what `reserve` would raise now, and spend nothing."""
-        with self._file.transaction(None) as connection:
-            self._admit(self._dataset(connection, dataset), self._entries(connection), plan_hash, cost, again)
+        new = cap is not None and not self.path.exists()
+        if new and self.path != users_own() and not self.path.absolute().parent.is_dir():
+            raise DataError(f"there is no folder for the ledger {self.path}; make it first")
+        self._admit(None, Books() if new else self._books(), dataset, plan_hash, cost, unit, cap, again)
+
+    def knows(self, dataset: str) -> bool:
+        """Whether the data set has been entered; False also where there is no ledger yet."""
+        return self.path.exists() and _recorded_name(self._books(), dataset) is not None
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
-        with self._file.transaction(None) as connection:
-            return list(self._datasets(connection).values())
+        return sorted(self._books().datasets.values(), key=lambda dataset: dataset.name)
 
     def dataset(self, name: str) -> Dataset:
         """One data set: its unit and cap."""
-        with self._file.transaction(None) as connection:
-            return self._dataset(connection, name)
+        return self._home(self._books(), name)
 
     def entries(self, dataset: str) -> list[Entry]:
         """All entries of a data set, oldest first."""
-        return self._read(dataset)[1]
+        return list(self.statement(dataset).entries)
 
     def find(self, dataset: str, plan_hash: str) -> Entry | None:
         """The latest entry of a plan, if it has one: what a new run of the plan looks up first."""
         return next((entry for entry in reversed(self.entries(dataset)) if entry.plan_hash == plan_hash), None)
 
+    def times_paid(self, dataset: str, plan_hash: str) -> int:
+        """How many entries a plan has; 0 also where the ledger does not know the data set."""
+        entries = self.entries(dataset) if self.knows(dataset) else []
+        return sum(entry.plan_hash == plan_hash for entry in entries)
+
     def remaining(self, dataset: str) -> Budget:
-        """Cap minus everything reserved or committed."""
-        return self._left(*self._read(dataset))
+        """Cap minus everything reserved, committed or imported."""
+        return self.statement(dataset).remaining
+
+    def statement(self, dataset: str) -> Statement:
+        """All that the ledger says of a data set, as of one moment."""
+        books = self._books()
+        home = self._home(books, dataset)
+        return Statement(home, tuple(books.of_dataset(home.name)), books.left[home.name], books.head)
 
     def account(self, dataset: str) -> str:
         """The account in words: under which promise, what was asked, what it cost, what remains."""
-        home, entries = self._read(dataset)
-        left = self._left(home, entries)
-        lines = [
-            f"Data set {home.name}",
-            f"  promise    {home.unit.promise()}",
-            f"  cap        {home.cap}",
-            f"  spent      {home.cap - left}",
-            f"  remaining  {left}",
-        ]
-        for entry in entries:
-            lines += [
-                f"Entry {entry.id}, {entry.created}",
-                f"  asked      {entry.note or '(no note)'}",
-                f"  plan       {entry.plan_hash}",
-                f"  cost       {entry.cost}",
-            ]
-            if entry.state == "committed":
-                lines.append(f"  committed  {entry.committed}, measurements {entry.measurements_hash}")
-            else:
-                lines.append("  reserved   spent, but no measurements are recorded: under way, or broken off")
-        if not entries:
-            lines.append("No entries: nothing has been asked.")
-        return "\n".join(lines)
+        return self.statement(dataset).words(str(self.path))
 
-    # ------------------------------------------------------------------ rows as values
+    def head(self) -> Head | None:
+        """The end of the chain: which ledger it is, and its last event; None where there is no ledger yet."""
+        return self._books().head if self.path.exists() else None
 
-    def _read(self, dataset: str) -> tuple[Dataset, list[Entry]]:
-        with self._file.transaction(None) as connection:
-            home = self._dataset(connection, dataset)
-            return home, [entry for entry in self._entries(connection) if entry.dataset == dataset]
+    def paid(self, dataset: str, claim: Claim) -> Entry | None:
+        """The entry that paid for noisy answers, or by which they were imported."""
+        books = self._books()
+        return _payer(books, self._home(books, dataset), claim)
 
-    def _datasets(self, connection: sqlite3.Connection) -> dict[str, Dataset]:
-        rows = self._file.rows(connection, "dataset")
-        try:
-            return {
-                row["name"]: Dataset(
-                    row["name"],
-                    Unit.from_dict(json.loads(row["unit"])),
-                    Budget.from_dict(json.loads(row["cap"])),
-                    row["created"],
-                )
-                for row in rows
-            }
-        except ValueError as damage:
-            raise self._file.damaged() from damage
+    def has(self, head: Head) -> bool:
+        """Whether the ledger's chain goes through this head: False in an old copy, and where its end was cut off."""
+        return self._books().has(head)
 
-    def _dataset(self, connection: sqlite3.Connection, name: str) -> Dataset:
-        known = self._datasets(connection)
-        if name not in known:
+    # ------------------------------------------------------------------ what is allowed
+
+    def _enter(self, chain: Chain | None, books: Books, name: str, unit: Unit | None, cap: Budget) -> Dataset:
+        """Record a new data set, or see that a known one is the same."""
+        name, unit = _need_dataset(name, unit, cap)
+        recorded = books.datasets.get(name)
+        if recorded is None:
+            for known in books.datasets:
+                if same_to_a_reader(known, name):
+                    raise PradeError(
+                        f"{self.path} has a data set {known!r}, and {name!r} would have a budget of its own: use the "
+                        "recorded name, or one that differs by more than case, blanks and letters that look alike"
+                    )
+            event = {"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()}
+            self._record(chain, books, event)
+            return books.datasets[name]
+        if recorded.cap != cap:
             raise PradeError(
-                f"{self.path} has no data set {name!r}{closest(str(name), list(known))}; enter it with open_dataset"
+                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}: a cap is set once; open it "
+                "with the recorded one, or raise that on the record with raise_cap"
             )
-        return known[name]
+        self._need_unit(recorded, unit)
+        return recorded
 
-    def _entries(self, connection: sqlite3.Connection) -> list[Entry]:
-        """The entries of all data sets, oldest first."""
-        rows = self._file.rows(connection, "entry")
-        if [row["id"] for row in rows] != list(range(1, len(rows) + 1)):
-            raise self._file.damaged()  # entries are numbered without gaps: one is lost
-        try:
-            return [Entry(**{**row, "cost": Budget.from_dict(json.loads(row["cost"]))}) for row in rows]
-        except ValueError as damage:
-            raise self._file.damaged() from damage
-
-    def _admit(self, home: Dataset, everything: list[Entry], plan_hash: str, cost: Budget, again: bool) -> None:
-        """Refuse what may not be spent: too much, the same twice by mistake, or in another kind of budget."""
+    def _admit(
+        self,
+        chain: Chain | None,
+        books: Books,
+        dataset: str,
+        plan_hash: str,
+        cost: Budget,
+        unit: Unit | None,
+        cap: Budget | None,
+        again: bool,
+    ) -> Dataset:
+        """Refuse what may not be spent: too much, the same twice by mistake, in another kind, under another promise."""
         _need_text(plan_hash, "a plan's hash")
         _need_budget(cost, "cost")
-        own = [entry for entry in everything if entry.dataset == home.name]
-        left = self._left(home, own)
-        if cost.kind != left.kind:
-            raise PradeError(
-                f"data set {home.name!r} is accounted in {left.kind} budget, but the cost is {cost.kind}: "
-                f"give the cost as {left.kind}"
-            )
+        home = self._home(books, dataset) if cap is None else self._enter(chain, books, dataset, unit, cap)
+        if unit is not None:
+            self._need_unit(home, unit)
+        self._need_kind(home, cost, "cost")
         if cost == cost * 0:
             raise PradeError("the cost is zero, but every measurement costs something: give what it costs")
-        earlier = [entry for entry in own if entry.plan_hash == plan_hash]
+        left = books.left[home.name]
+        earlier = [entry for entry in books.of_dataset(home.name) if entry.plan_hash == plan_hash]
         if earlier and not again:
-            wrote = (
-                f"its measurements {earlier[-1].measurements_hash} were written: find and use them, which is free"
-                if earlier[-1].state == "committed"
-                else "no measurements are recorded: its run is under way, or broke off (if it had saved them, "
-                "measuring into the same folder finds them)"
-            )
-            raise BudgetError(
-                f"plan {plan_hash} is paid for already on data set {home.name!r} (entry {earlier[-1].id}, "
-                f"{earlier[-1].state}); {wrote}. To spend {cost} once more, say again=True",
-                left,
-                cost,
-            )
+            raise self._paid_already(earlier[-1], cost, left)
         if not cost <= left:
             raise BudgetError(
-                f"data set {home.name!r} has {left} left of {home.cap}, but {cost} was asked for: nothing was spent; "
-                "ask for less, or make do with what has been measured",
+                f"data set {home.name!r} has {left} left of {home.cap} in {self.path}, but {cost} was asked for: "
+                "nothing was spent; ask for less, or make do with what has been measured",
                 left,
                 cost,
             )
+        return home
 
-    def _put(self, connection: sqlite3.Connection, entry: Entry) -> None:
-        self._file.put(connection, "entry", {**vars(entry), "cost": _json(entry.cost)})
+    def _paid_already(self, entry: Entry, cost: Budget, left: Budget) -> BudgetError:
+        wrote = (
+            "no measurements are recorded: its run is under way, or broke off (if it had saved them, measuring into "
+            "the same folder finds them)"
+            if entry.measurements_hash is None
+            else f"its measurements {entry.measurements_hash} were written: find and use them, which is free"
+        )
+        return BudgetError(
+            f"plan {entry.plan_hash} is paid for already on data set {entry.dataset!r} in {self.path} "
+            f"(entry {entry.id}, {entry.state}); {wrote}. To spend {cost} once more, say again=True",
+            left,
+            cost,
+        )
 
-    def _left(self, home: Dataset, entries: Iterable[Entry]) -> Budget:
-        left = home.cap
-        for entry in entries:
-            if entry.cost.kind != left.kind or not entry.cost <= left:
-                raise self._file.damaged()  # more than reserve would ever let through
-            left -= entry.cost
-        return left
+    def _need_unit(self, home: Dataset, unit: Unit) -> None:
+        if home.unit != unit:
+            raise PradeError(
+                f"data set {home.name!r} is protected as {home.unit} in {self.path}, not as {unit}: costs add up under "
+                "one promise only; use the recorded unit"
+            )
+
+    def _need_kind(self, home: Dataset, given: Budget, what: str) -> None:
+        if given.kind != home.cap.kind:
+            raise PradeError(
+                f"data set {home.name!r} is accounted in {home.cap.kind} budget in {self.path}, but the {what} is "
+                f"{given.kind}: give the {what} as {home.cap.kind}"
+            )
+
+    # ------------------------------------------------------------------ events as values
+
+    def _books(self) -> Books:
+        with self._file.transaction(None) as chain:
+            return self._books_of(chain)
+
+    def _books_of(self, chain: Chain) -> Books:
+        try:
+            return Books.of(chain)
+        except Broken as damage:
+            raise self._file.damaged() from damage
+
+    def _home(self, books: Books, name: str) -> Dataset:
+        if (recorded := _recorded_name(books, name)) is None:
+            raise PradeError(
+                f"{self.path} has no data set {name!r}{closest(str(name), list(books.datasets))}; enter it with "
+                "open_dataset"
+            )
+        return books.datasets[recorded]
+
+    def _record(self, chain: Chain | None, books: Books, event: dict[str, Any]) -> None:
+        """Write an event to the chain, and take it into the books; without a chain it is only tried."""
+        event = {"time": now(), **event}
+        if chain is not None:
+            chain.add(event)
+        books.go_on(event, books.head)
+
+    def _make_home(self, name: str, unit: Unit | None, cap: Budget) -> None:
+        """Before the file is made: what would go into it is sound, and the user's own ledger has its folder.
+
+        Anywhere else a missing folder may be a mistyped path.
+        """
+        _need_dataset(name, unit, cap)
+        if self.path == users_own():
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _alike(name: str) -> str:
-    """What is left of a name when one overlooks what people overlook."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+def _recorded_name(books: Books, name: str) -> str | None:
+    """The name by which the books know a data set, None if they do not."""
+    # the name as it is first: version 0.1 knew some that are refused now
+    names = list(books.datasets)
+    return name if name in names else next((known for known in names if known == dataset_name(name)), None)
 
 
-def _json(value: Unit | Budget) -> str:
-    return json.dumps(value.to_dict(), sort_keys=True)
+def _payer(books: Books, home: Dataset, claim: Claim) -> Entry | None:
+    return next((entry for entry in books.of_dataset(home.name) if claim.paid_by(entry)), None)
+
+
+def _spending(books: Books, home: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:
+    return {"entry": len(books.entries) + 1, "dataset": home.name, "plan": plan_hash, "cost": cost.to_dict()}
+
+
+def _need_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
+    _need_budget(cap, "cap")
+    if not isinstance(unit, Unit):
+        raise PradeError(f"a data set is entered with what is protected, got {unit!r}: give its Unit")
+    return dataset_name(name), unit
 
 
 def _need_text(value: object, what: str) -> None:
@@ -305,7 +384,3 @@ def _need_text(value: object, what: str) -> None:
 def _need_budget(value: object, what: str) -> None:
     if not isinstance(value, Budget):
         raise PradeError(f"{what} must be a Budget, got {value!r}: write Budget.pure(...), .zcdp(...) or .approx(...)")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -6,49 +6,34 @@ power cut leaves the state before or the state after, and the next one to open t
 
 from __future__ import annotations
 
-import hashlib
-import json
+import secrets
 import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from prade import ledger_format1
 from prade.errors import DataError, PradeError
+from prade.ledger_chain import FIRST, Broken, Chain
 
-FILE_FORMAT = 1
+FILE_FORMAT = 2
 # In the header of the SQLite file: "prad". It tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x70726164
 
-FIELDS = {
-    "dataset": ("name", "unit", "cap", "created"),
-    "entry": ("id", "dataset", "plan_hash", "cost", "note", "created", "state", "measurements_hash", "committed"),
-}
-
-# The triggers hold for every program that opens the file, not only for this one.
+# The triggers hold for every program that opens the file, not only for this one. The last one is also against REPLACE,
+# which removes the row in its way past the trigger for DELETE.
 TABLES = """
-CREATE TABLE dataset (
-    name TEXT PRIMARY KEY NOT NULL, unit TEXT NOT NULL, cap TEXT NOT NULL, created TEXT NOT NULL, seal TEXT NOT NULL
-);
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset (name), plan_hash TEXT NOT NULL,
-    cost TEXT NOT NULL, note TEXT NOT NULL, created TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')),
-    measurements_hash TEXT, committed TEXT, seal TEXT NOT NULL,
-    CHECK ((state = 'committed') = (measurements_hash IS NOT NULL)),
-    CHECK ((state = 'committed') = (committed IS NOT NULL))
-);
-CREATE TRIGGER dataset_is_kept BEFORE DELETE ON dataset BEGIN SELECT RAISE (ABORT, 'a data set is never removed'); END;
-CREATE TRIGGER dataset_is_fixed BEFORE UPDATE ON dataset BEGIN SELECT RAISE (ABORT, 'a cap is never changed'); END;
-CREATE TRIGGER entry_is_kept BEFORE DELETE ON entry BEGIN SELECT RAISE (ABORT, 'an entry is never given back'); END;
-CREATE TRIGGER entry_is_fixed BEFORE UPDATE ON entry
-    WHEN OLD.state <> 'reserved' OR NEW.state <> 'committed' OR OLD.id <> NEW.id OR OLD.dataset <> NEW.dataset
-        OR OLD.plan_hash <> NEW.plan_hash OR OLD.cost <> NEW.cost OR OLD.note <> NEW.note OR OLD.created <> NEW.created
-    BEGIN SELECT RAISE (ABORT, 'an entry only goes from reserved to committed'); END;
+CREATE TABLE event (number INTEGER PRIMARY KEY, before TEXT NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'an event is never removed'); END;
+CREATE TRIGGER event_is_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'an event is never changed'); END;
+CREATE TRIGGER event_is_last BEFORE INSERT ON event
+    WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM event)
+        OR NEW.before IS NOT coalesce((SELECT hash FROM event ORDER BY number DESC LIMIT 1), '')
+    BEGIN SELECT RAISE (ABORT, 'an event goes to the end of the chain'); END;
 """
-
-Row = dict[str, Any]
 
 
 class LedgerFile:
@@ -59,8 +44,12 @@ class LedgerFile:
         self.patience = patience
 
     @contextmanager
-    def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction; `writes` names the operation that writes, None is for reading."""
+    def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[Chain]:
+        """One transaction on the chain of events; `writes` names the operation that writes, None is for reading.
+
+        All events are checked every time, because a changed name would hide one from its data set. SQLite does not
+        notice a changed byte inside a value: the hashes do.
+        """
         address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
         try:
             if not create and not self.path.is_file():
@@ -74,13 +63,11 @@ class LedgerFile:
             # EXTRA is FULL and, besides, a synced folder after the journal is gone: without it a power cut could
             # bring the journal back, and the journal would undo a reservation whose noise is already drawn.
             connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             _reached(writes, "opened")
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _reached(writes, "begun")
-            self._check(connection, create)
-            yield connection
+            yield self._chain(connection, writes, create)
             _reached(writes, "recorded")
             connection.execute("COMMIT")
             _reached(writes, "durable")
@@ -91,64 +78,59 @@ class LedgerFile:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def rows(self, connection: sqlite3.Connection, table: str) -> list[Row]:
-        """All rows of a table, in the order of their first field, each with its seal unbroken.
-
-        SQLite does not notice a changed byte inside a value, hence the seals. All rows are looked at every time,
-        because a changed name would hide an entry from its data set. Seals are against failing disks, not against
-        people who may write to the file.
-        """
-        fields = FIELDS[table]
-        rows = []
-        for *values, seal in connection.execute(f"SELECT {', '.join(fields)}, seal FROM {table} ORDER BY {fields[0]}"):
-            row = dict(zip(fields, values, strict=True))
-            if seal != _seal(table, row):
-                raise self.damaged()
-            rows.append(row)
-        return rows
-
-    def put(self, connection: sqlite3.Connection, table: str, row: Row) -> None:
-        """Write a new row with its seal, or the new state of the entry with that id."""
-        fields = FIELDS[table]
-        marks = ", ".join(f":{field}" for field in fields)
-        # An upsert, because REPLACE would delete first, past the trigger that keeps entries.
-        changes = ", ".join(f"{field} = excluded.{field}" for field in (*fields, "seal"))
-        connection.execute(
-            f"INSERT INTO {table} ({', '.join(fields)}, seal) VALUES ({marks}, :seal) "
-            f"ON CONFLICT ({fields[0]}) DO UPDATE SET {changes}",
-            {**row, "seal": _seal(table, row)},
-        )
-
     def damaged(self) -> DataError:
         """The error for a file that cannot be trusted."""
         return DataError(
-            f"{self.path} is damaged, or no ledger: what was spent can no longer be told from it, so nothing more may "
-            "be. Bring it back from a copy that has all entries"
+            f"{self.path} is damaged, or not a ledger: what was spent can no longer be told from it, so nothing more "
+            "may be. Bring it back from a copy that has all entries"
         )
 
-    def _check(self, connection: sqlite3.Connection, create: bool) -> None:
-        """Refuse what is no ledger, a newer one, and a file with broken pages; make the tables in an empty one."""
+    def _chain(self, connection: sqlite3.Connection, writes: str | None, create: bool) -> Chain:
+        """The events, checked. A new file gets its first one; one of format 1 is converted when somebody writes."""
+
+        def write(number: int, before: str, content: str, digest: str) -> None:
+            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (number, before, content, digest))
+
+        version = self._format(connection, create)
+        try:
+            if version == FILE_FORMAT:
+                return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
+            chain, earlier = Chain(write), ledger_format1.events(connection) if version else []
+            if not writes:
+                chain.events = earlier
+                return chain
+        except (Broken, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
+            raise self.damaged() from damage
+        for statement in (*(ledger_format1.DROPPED if version else ()), *_statements(TABLES)):
+            connection.execute(statement)  # not executescript, which would commit first: all of it is one step
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
+        chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
+        for event in earlier:
+            chain.add(event)
+        return chain
+
+    def _format(self, connection: sqlite3.Connection, create: bool) -> int:
+        """The file's format, 0 for an empty file. Refuses what is not a ledger, a newer one, and broken pages."""
         # On disk, because in the transaction an empty file has its first page already.
         if self.path.stat().st_size == 0:
             if not create:
                 raise DataError(
                     f"{self.path} is empty: bring it back from a copy, or enter a data set with open_dataset"
                 )
-            # Not executescript, which would commit first: the tables and the first data set come in one step.
-            for statement in _statements(TABLES):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
-            return
+            return 0
         if _pragma(connection, "application_id") != APPLICATION_ID:
-            raise DataError(f"{self.path} is a SQLite file but no ledger: give the path of a ledger, or of a new file")
-        version = _pragma(connection, "user_version")
+            raise DataError(
+                f"{self.path} is a SQLite file but not a ledger: give the path of a ledger, or of a new file"
+            )
+        version = int(_pragma(connection, "user_version"))
         if version > FILE_FORMAT:
             raise DataError(
                 f"{self.path} has ledger format {version}, this version reads up to {FILE_FORMAT}: update prade"
             )
         if version < 1 or _pragma(connection, "integrity_check(1)") != "ok":
             raise self.damaged()
+        return version
 
     def _explained(self, failure: Exception) -> PradeError:
         """What an error of SQLite or the system means for the reader, and what to do."""
@@ -176,6 +158,11 @@ class LedgerFile:
         return self.damaged()
 
 
+def now() -> str:
+    """The time of an event: UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def _reached(operation: str | None, step: str) -> None:
     # An audit event is how Python lets an observer follow a program without a second path through it: without a
     # listener it does nothing. The fault tests listen, and kill the process at the step that they name.
@@ -194,10 +181,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _seal(table: str, row: Row) -> str:
-    """SHA-256 of the table's name and the row as canonical JSON."""
-    # repr is for what damage may turn a text into: bytes, which JSON does not know
-    text = json.dumps([table, row], sort_keys=True, separators=(",", ":"), default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()

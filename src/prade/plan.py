@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.dataset_names import dataset_name
 from prade.errors import PradeError, WorkloadError
 from prade.groups import Grouping, Groups
 from prade.parts import Cells, Part, RowCells
@@ -209,7 +210,7 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
     ) -> None:
-        self.dataset = dataset
+        self.dataset = dataset_name(dataset)
         self.schema = schema
         self.budget = budget
         self.unit = unit
@@ -219,8 +220,6 @@ class Plan:
         self.public = public
         if not isinstance(schema, Schema) or not schema.coded:
             raise PradeError(f"a plan needs a Schema with a column that is no group column, got {schema!r}")
-        if not isinstance(dataset, str) or not dataset.strip():
-            raise PradeError(f"dataset is {dataset!r}; give the name under which the ledger knows the private table")
         if not isinstance(budget, Budget) or not isinstance(unit, Unit):
             raise PradeError(f"a plan needs a Budget and a Unit, got {budget!r} and {unit!r}")
         if budget == budget * 0:

@@ -2,8 +2,8 @@
 
     plan.toml               what was asked
     measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
-    release.json            versions, and hashes of the two files above
-    ledger.json             what it cost, what remains, under which promise
+    release.json            versions, hashes of the two files above, and the ledger's head when it was paid for
+    ledger.json             what it cost, what remains, under which promise, and the ledger's head after that
 
 The last two end with a seal, the hash of all that they say. Nothing in the folder is private. It is written beside its
 place and renamed when it is whole.
@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.errors import DataError
+from prade.ledger_books import Claim
+from prade.ledger_chain import Head
 from prade.measurement import Measurement
 from prade.plan import Plan, Question
 
@@ -223,6 +225,26 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     if found["format"] > FORMAT:
         raise DataError(f"{path} has release format {found['format']}, this version reads {FORMAT}: update prade")
     return found
+
+
+def claim_of(manifest: Mapping[str, Any]) -> Claim:
+    """Which entry of which ledger paid for a release, as its `release.json` says."""
+    return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
+
+
+def head_of(content: Mapping[str, Any]) -> Head | None:
+    """The head of the ledger that paid, as a sealed file names it; version 0.1 named none."""
+    return None if content.get("head") is None else Head.from_dict(content["head"])
+
+
+def head_after(folder: Path) -> Head | None:
+    """The ledger's head after a release was committed, where it is finished."""
+    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).exists() else None
+
+
+def note_of(plan: Plan) -> str:
+    """For the account: what is asked, at which scale."""
+    return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)
 
 
 def sealed_text(content: Mapping[str, Any]) -> str:

@@ -17,14 +17,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.beside import need_on_record, not_entered
 from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
 from prade.estimates import ESTIMATES, Estimates
 from prade.groups import Groups
 from prade.ledger import Ledger
-from prade.ledger_entering import EnteringLedger
-from prade.names import LEDGER, SYNTHETIC
+from prade.ledger_place import custodian_ledger
+from prade.names import SYNTHETIC
 from prade.plan import Plan
 from prade.planning import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
 from prade.privacy import Budget, Number, Unit
@@ -33,6 +34,7 @@ from prade.protection import refuse_weak
 from prade.public import Public, group_columns
 from prade.public_files import PublicFiles
 from prade.release import MANIFEST, Release
+from prade.rounding import exact
 from prade.schema import Schema
 from prade.sizes import resized
 from prade.synthesize import drawn_table, estimates_of, kind_of
@@ -65,11 +67,11 @@ class Synthesizer:
     `delta`, Gaussian noise), or a `Budget`. public: the public table or file (or several files) that the estimates
     start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
     public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
-    person may have. ledger: file of the account, `prade.ledger` beside the folder when not given; `dataset` is the
-    private table's name in it, `cap` the most epsilon ever to be spent on a data set that it does not know yet.
-    weak_protection: whether to spend a budget that hardly protects, such as an epsilon above 20. tune:
-    whether to choose the plan by rehearsal on the public table, for about `seconds`. progress(what, done, all) is told
-    how far it is.
+    person may have. ledger: file of the account, the custodian's one when not given (`prade.ledger_place`);
+    `dataset` is the private table's name in it. cap: for a data set that the ledger does not know yet, the most that
+    may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too. weak_protection: whether to
+    spend a budget that hardly protects, such as an epsilon above 20. tune: whether to choose the plan by rehearsal on
+    the public table, for about `seconds`. progress(what, done, all) is told how far it is.
 
     What is different from other tools, because it would break the promise:
 
@@ -84,7 +86,8 @@ class Synthesizer:
     >>> from prade.datasets import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
     >>> synthesizer = Synthesizer(data.schema, 4, public=data.public.to_pandas(), folder="release",
-    ...     groups=data.groups, levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False)
+    ...     groups=data.groups, levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False,
+    ...     cap=8)
     >>> rows = synthesizer.fit(data.private).sample(100, seed=1)
     >>> type(rows).__name__, len(rows), str(synthesizer.spent_)
     ('DataFrame', 100, 'epsilon = 4 (pure differential privacy)')
@@ -112,7 +115,7 @@ class Synthesizer:
         dataset: str = "private",
         weight: str | None = None,
         ledger: Ledger | str | PathLike[str] | None = None,
-        cap: Number | None = None,
+        cap: Number | Budget | None = None,
         tune: bool = True,
         seconds: float = 120,
         progress: Progress | None = None,
@@ -240,11 +243,14 @@ class Synthesizer:
             refuse_weak(self._budget(), self.weak_protection)
             refuse_public(data, self.public)
         plan, advice = self._planned()
-        ledger = self._ledger(plan)
-        before = _times_paid(ledger, plan)
+        ledger, cap = self._ledger(), self._cap(plan)
+        if cap is None and not ledger.knows(plan.dataset):
+            need_on_record(plan, Path(self.folder).resolve(), ledger)
+            raise not_entered(plan, ledger, "cap=, or ")
+        before = ledger.times_paid(plan.dataset, plan.hash)
         terms = {"again": again, "public": self.public, "weak_protection": self.weak_protection}
-        release = measure(plan, data, self.folder, ledger, **terms)
-        spent = plan.budget if _times_paid(ledger, plan) > before else None
+        release = measure(plan, data, self.folder, ledger, cap=cap, **terms)
+        spent = plan.budget if ledger.times_paid(plan.dataset, plan.hash) > before else None
         estimates = estimates_of(release, self._rows(plan), threads=cores(), progress=self.progress)
         self.plan_, self.advice_ = plan, advice
         self.release_, self.estimates_, self.spent_ = release, estimates, spent
@@ -260,15 +266,21 @@ class Synthesizer:
         """`fit`, then `sample`; without `num_rows` as many rows as were estimated, for the true number is private."""
         return self.fit(data, **refused).sample(num_rows, seed)
 
-    def _ledger(self, plan: Plan) -> Ledger:
+    def _ledger(self) -> Ledger:
         if isinstance(self.ledger, Ledger):
-            if self.cap is not None:
-                raise PradeError("cap is for a ledger's file; set that of a Ledger with its open_dataset")
             return self.ledger
         if self.ledger is not None and not isinstance(self.ledger, (str, PathLike)):
             raise PradeError(f"ledger is {self.ledger!r}; give a Ledger or the path of its file: none is no choice")
-        place = Path(self.ledger) if self.ledger is not None else Path(self.folder).absolute().parent / LEDGER
-        return EnteringLedger.of(place, plan, None if self.cap is None else str(self.cap))
+        return Ledger(custodian_ledger() if self.ledger is None else self.ledger)
+
+    def _cap(self, plan: Plan) -> Budget | None:
+        if self.cap is None or isinstance(self.cap, Budget):
+            return self.cap
+        if plan.budget.kind == "approx":
+            raise PradeError(
+                f"cap is {self.cap!r}, but the plan has a delta too: give cap=Budget.approx(epsilon, delta)"
+            )
+        return Budget(plan.budget.kind, (exact(self.cap, "the cap"),))
 
     # ---------------------------------------------------------------- what comes of it: free, as often as wanted
 
@@ -386,7 +398,3 @@ class Synthesizer:
         found.plan_, found.release_, found.estimates_, found.spent_ = plan, release, estimates, None
         found.advice_ = str(plan.expected or NOT_REHEARSED)
         return found
-
-
-def _times_paid(ledger: Ledger, plan: Plan) -> int:
-    return sum(entry.plan_hash == plan.hash for entry in ledger.entries(plan.dataset))

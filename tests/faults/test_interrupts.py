@@ -260,7 +260,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = [str(folder / each) if "." in each else each for each in given]
     plan = ["plan", *given, "--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "-o", str(folder / "plan.toml")]
     measure = ["measure", str(folder / "plan.toml"), str(folder / "private.parquet"), "-o", str(folder / "release")]
-    for command in (plan, measure):
+    enter = ["ledger", "open", "private", "--cap", "2", "--ledger", str(folder / "ledger")]
+    for command in (plan, enter, [*measure, "--ledger", str(folder / "ledger")]):
         done = CliRunner().invoke(cli.prade, command)
         assert done.exit_code == 0, done.output
     return folder / "release"

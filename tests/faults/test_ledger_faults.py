@@ -6,6 +6,8 @@ runs in an interpreter of its own, forks them and looks at what they left; its a
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sqlite3
@@ -19,8 +21,10 @@ from pathlib import Path
 
 import pytest
 
+from format_1 import old_dataset, old_entry, write_format_1
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Ledger
+from prade.ledger_chain import Chain
 from prade.privacy import Budget, Unit
 
 UNIT = Unit(max_rows=2)
@@ -123,6 +127,77 @@ print(kills)
     assert kills >= 100
 
 
+def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converted(tmp_path: Path) -> None:
+    """Each is one step, also where it enters a data set or converts a file of version 0.1: all of it, or nothing."""
+    write_format_1(
+        tmp_path / "old", [old_dataset("d", UNIT, Budget.pure(1))], [old_entry(1, "d", "p", Budget.pure("1/3"), "h")]
+    )
+    (kills,) = drive(
+        """
+import shutil
+from prade import Level, Plan, Schema, Workload
+from prade.measure import measure
+
+def killed_at(step, act):
+    def listen(event, values):
+        if event == "prade.step" and values[0] == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def run():
+        sys.addaudithook(listen)
+        act()
+    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
+
+schema = Schema.from_mbi({"age": 4})
+plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])
+other = Ledger(here / "other")
+other.open_dataset("d", UNIT, Budget.pure(1))
+measure(plan, {"age": [0, 1]}, here / "release", other)
+kills = 0
+for step in ("opened", "begun", "recorded", "durable"):
+    done = step == "durable"
+    ledger = Ledger(here / f"{step}-new")
+    spend = lambda: ledger.reserve("d", "p", Budget.pure("1/3"), unit=UNIT, cap=Budget.pure(1))
+    killed_at(f"ledger.reserve.{step}", spend)
+    try:
+        found = ledger.knows("d"), len(ledger.entries("d"))
+    except PradeError:  # no file, an empty one, or no data set in it
+        found = False, 0
+    assert found == (done, int(done)), (step, found)
+    if not done:
+        spend()
+    assert ledger.remaining("d") == Budget.pure("2/3")
+
+    ledger = Ledger(shutil.copy(here / "old", here / f"{step}-old"))
+    before, rows = ledger.path.read_bytes(), ledger.entries("d")
+    spend = lambda: ledger.reserve("d", "q", Budget.pure("1/3"))
+    killed_at(f"ledger.reserve.{step}", spend)
+    assert (ledger.path.read_bytes() == before) == (not done) or (here / f"{step}-old-journal").exists(), step
+    assert ledger.entries("d")[:1] == rows
+    assert (ledger.head() is not None) == done
+    if not done:
+        spend()
+    assert ledger.remaining("d") == Budget.pure("1/3")
+
+    grow = lambda: ledger.raise_cap("d", Budget.pure(2), "why")
+    killed_at(f"ledger.raise_cap.{step}", grow)
+    assert ledger.dataset("d").cap == Budget.pure(2 if done else 1), step
+    if not done:
+        grow()
+
+    add = lambda: ledger.import_release(here / "release")
+    killed_at(f"ledger.import_release.{step}", add)
+    assert ledger.remaining("d") == Budget.pure("5/6" if done else "4/3"), step
+    add()
+    add()
+    assert ledger.remaining("d") == Budget.pure("5/6")
+    kills += 4
+print(kills)
+""",
+        tmp_path,
+    )
+    assert kills == 16
+
+
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """SIGKILL at moments that nobody chose, mostly in the middle of COMMIT: what was acknowledged is there."""
     kills, in_the_middle = drive(
@@ -166,10 +241,10 @@ print(kills, in_the_middle)
 
 def test_a_transaction_cut_off_in_mid_write_is_undone(ledger: Ledger, tmp_path: Path) -> None:
     """The file and its journal as a kill during COMMIT leaves them: some pages new, some old."""
-    before = ledger.account("d")
+    before = ledger.statement("d")
     with half_written(ledger) as copy:
         assert copy.path.read_bytes() != ledger.path.read_bytes()
-        assert copy.account("d") == before
+        assert copy.statement("d") == before
         copy.reserve("d", "p3", Budget.pure("1/12"))
         assert copy.remaining("d") == Budget.pure("1/3")
 
@@ -181,11 +256,9 @@ def half_written(ledger: Ledger) -> Iterator[Ledger]:
         writer = sqlite3.connect(ledger.path, isolation_level=None)
         writer.execute("PRAGMA cache_size = 1")  # so small that pages are written before the end
         writer.execute("BEGIN IMMEDIATE")
-        for number in range(3, 60):
+        for number in range(6, 60):
             writer.execute(
-                "INSERT INTO entry SELECT ?, dataset, plan_hash, cost, note || ?, created, state, measurements_hash, "
-                "committed, seal FROM entry WHERE id = 1",
-                (number, "n" * 999),
+                "INSERT INTO event SELECT ?, hash, content || ?, hash FROM event WHERE number = 5", (number, "n" * 999)
             )
         for end in ("", "-journal"):
             shutil.copy(f"{ledger.path}{end}", folder / f"copy{end}")
@@ -303,7 +376,7 @@ def limited(size, act):
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 failed = succeeded = 0
-for size in range(0, 64 * 1024, 2048):
+for size in range(0, 48 * 1024, 1024):
     ledger = Ledger(here / str(size))
     enter = lambda: ledger.open_dataset("d", UNIT, Budget.pure(1))
     if limited(size, enter) is None:
@@ -401,9 +474,9 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_read_only_ledger_can_be_read(ledger: Ledger, open_folder: Path) -> None:
     copy = Ledger(shutil.copy(ledger.path, open_folder))
-    content, account = copy.path.read_bytes(), ledger.account("d")
+    content, statement = copy.path.read_bytes(), ledger.statement("d")
     with not_writable(copy.path, open_folder):
-        assert copy.account("d") == account
+        assert copy.statement("d") == statement
         for write in (
             lambda: copy.reserve("d", "p3", Budget.pure("0.1")),
             lambda: copy.commit(2, "h2"),
@@ -424,12 +497,12 @@ def test_a_folder_that_takes_no_journal(ledger: Ledger, open_folder: Path) -> No
 
 
 def test_a_half_written_ledger_that_cannot_be_mended_is_not_believed(ledger: Ledger) -> None:
-    before = ledger.account("d")
+    before = ledger.statement("d")
     with half_written(ledger) as copy:
         copy.path.parent.chmod(0o755)
         with not_writable(copy.path, copy.path.parent), pytest.raises(PradeError, match="write"):
             copy.account("d")
-        assert copy.account("d") == before
+        assert copy.statement("d") == before
 
 
 def test_a_ledger_that_may_not_even_be_looked_at(ledger: Ledger, open_folder: Path) -> None:
@@ -469,7 +542,7 @@ def refused_everywhere(ledger: Ledger, message: str) -> None:
 def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("The budget is in the other file.\n" * 50)
-    refused_everywhere(Ledger(text), "is damaged, or no ledger")
+    refused_everywhere(Ledger(text), "is damaged, or not a ledger")
 
 
 def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
@@ -477,14 +550,14 @@ def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY)")
     connection.close()
-    refused_everywhere(Ledger(path), "is a SQLite file but no ledger")
+    refused_everywhere(Ledger(path), "is a SQLite file but not a ledger")
 
 
 def test_a_newer_format(ledger: Ledger) -> None:
     connection = sqlite3.connect(ledger.path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-    refused_everywhere(ledger, "ledger format 2, this version reads up to 1: update prade")
+    refused_everywhere(ledger, "ledger format 3, this version reads up to 2: update prade")
 
 
 def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
@@ -495,17 +568,39 @@ def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
         ledger.reserve("d", "p3", Budget.pure("0.1"))
 
 
-def test_a_ledger_that_was_overspent_by_other_means(ledger: Ledger) -> None:
-    """An entry with an unbroken seal that reserve would never have let through: two ledgers' rows in one file."""
-    other = Ledger(ledger.path.with_name("other"))
-    other.open_dataset("d", UNIT, Budget.pure(10))
-    for number in range(3):
-        other.reserve("d", f"q{number}", Budget.pure(3))
-    connection = sqlite3.connect(ledger.path)
-    connection.execute("ATTACH ? AS other", (str(other.path),))
-    connection.execute("INSERT INTO entry SELECT * FROM other.entry WHERE id = 3")
+def append(path: Path, **event: object) -> None:
+    """An event at the end of the chain, hash and all, that no operation of the ledger would have written."""
+    connection = sqlite3.connect(path)
+
+    def write(*row: object) -> None:
+        connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", row)
+
+    Chain.read(connection.execute("SELECT * FROM event ORDER BY number").fetchall(), write).add(event)
     connection.commit()
     connection.close()
+
+
+SPENT = {"time": "now", "dataset": "d", "plan": "q", "note": "", "cost": Budget.pure(3).to_dict()}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "reserved", "entry": 3, **SPENT},
+        {"event": "reserved", "entry": 4, **SPENT, "cost": Budget.pure("1/12").to_dict()},
+        {"event": "reserved", "entry": 3, **SPENT, "cost": Budget.zcdp("1/12").to_dict()},
+        {"event": "reserved", "entry": 3, **SPENT, "dataset": "e", "cost": Budget.pure("1/12").to_dict()},
+        {"event": "committed", "entry": 1, "time": "now", "measurements": "other"},
+        {"event": "committed", "entry": 0, "time": "now", "measurements": "other"},
+        {"event": "raised", "dataset": "d", "time": "now", "cap": Budget.pure("1/2").to_dict(), "reason": "less"},
+        {"event": "opened", "dataset": "d", "time": "now", "cap": Budget.pure(9).to_dict(), "unit": UNIT.to_dict()},
+        {"event": "made", "ledger": "another", "time": "now"},
+        {"event": "given back", "entry": 1},
+    ],
+)
+def test_events_that_no_operation_writes(ledger: Ledger, event: dict[str, object]) -> None:
+    """A sound chain with an event in it that cannot be, such as a cost beyond the cap."""
+    append(ledger.path, **event)
     for attempt in (
         lambda: ledger.remaining("d"),
         lambda: ledger.account("d"),
@@ -515,10 +610,27 @@ def test_a_ledger_that_was_overspent_by_other_means(ledger: Ledger) -> None:
             attempt()
 
 
-def test_a_lost_entry_is_noticed(ledger: Ledger) -> None:
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_lost_event_is_noticed(ledger: Ledger, number: int) -> None:
     connection = sqlite3.connect(ledger.path)
-    connection.execute("DROP TRIGGER entry_is_kept")
-    connection.execute("DELETE FROM entry WHERE id = 1")
+    connection.execute("DROP TRIGGER event_is_kept")
+    connection.execute("DELETE FROM event WHERE number = ?", (number,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(DataError, match="is damaged"):
+        ledger.remaining("d")
+
+
+def test_a_changed_event_with_a_hash_that_fits_breaks_the_chain(ledger: Ledger) -> None:
+    """Whoever works the hash out anew must do so for every later event, and then no release knows the new head."""
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("DROP TRIGGER event_is_fixed")
+    number, before, content, _ = connection.execute("SELECT * FROM event WHERE number = 3").fetchone()
+    assert "1/3" in content
+    content = content.replace("1/3", "1/9")
+    text = json.dumps([number, before, content], separators=(",", ":"))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    connection.execute("UPDATE event SET content = ?, hash = ? WHERE number = 3", (content, digest))
     connection.commit()
     connection.close()
     with pytest.raises(DataError, match="is damaged"):
@@ -528,7 +640,7 @@ def test_a_lost_entry_is_noticed(ledger: Ledger) -> None:
 def test_no_changed_byte_changes_the_account(ledger: Ledger, tmp_path: Path) -> None:
     """One byte of the file is changed, at a thousand places: the account is refused, or is the same as ever."""
     sound = ledger.path.read_bytes()
-    account = ledger.account("d")
+    statement = ledger.statement("d")
     places = [place for place, byte in enumerate(sound) if byte][::2]
     folder = tmp_path / "changed"
     refused = 0
@@ -539,7 +651,7 @@ def test_no_changed_byte_changes_the_account(ledger: Ledger, tmp_path: Path) -> 
         copy = Ledger(folder / "copy", patience=0.1)
         copy.path.write_bytes(changed)
         try:
-            assert copy.account("d") == account, f"byte {place}"
+            assert copy.statement("d") == statement, f"byte {place}"
         except PradeError:
             refused += 1
         shutil.rmtree(folder)
@@ -551,7 +663,7 @@ def test_no_changed_byte_changes_the_account(ledger: Ledger, tmp_path: Path) -> 
 def test_a_truncated_file_is_refused(ledger: Ledger, share: float) -> None:
     sound = ledger.path.read_bytes()
     ledger.path.write_bytes(sound[: int(len(sound) * share)])
-    refused_everywhere(ledger, "is damaged, or no ledger")
+    refused_everywhere(ledger, "is damaged, or not a ledger")
 
 
 def test_the_file_is_gone_between_two_steps(ledger: Ledger) -> None:

@@ -246,7 +246,7 @@ def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: 
     before = other.entries("people")
     place = tmp_path / "release"
     for _ in ("beside its place", "in its place"):
-        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*give the ledger"):
+        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Give the ledger"):
             measure(PLAN, ROWS, place, other)
         assert other.entries("people") == before
         measure(PLAN, ROWS, place, ledger)
@@ -257,14 +257,18 @@ def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: 
 def test_an_older_copy_of_the_ledger_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
     copy = Path(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
     measure(PLAN, ROWS, tmp_path / "release", ledger)
-    with pytest.raises(DataError, match=r"copy\.ledger did not pay.*of a newer copy"):
+    with pytest.raises(DataError, match=r"copy\.ledger did not pay.*this is an old copy of it"):
         measure(PLAN, ROWS, tmp_path / "release", copy)
 
 
 def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path: Path) -> None:
     """Both ledgers call it entry 1; the second run must not touch what the first one paid for."""
     kept = Release.load(sealed)
-    measure(plan_of("a"), ROWS, tmp_path / "release", new_ledger(tmp_path / "other.ledger"))
+    other = new_ledger(tmp_path / "other.ledger")
+    with pytest.raises(DataError, match=r"other\.ledger does not have on record"):
+        measure(plan_of("a"), ROWS, tmp_path / "release", other)
+    other.import_release(sealed)
+    measure(plan_of("a"), ROWS, tmp_path / "release", other)
     assert same(Release.load(sealed), kept)
 
 

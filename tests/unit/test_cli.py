@@ -65,6 +65,11 @@ def complaint(*arguments, code=1):
     return done.stderr
 
 
+def enter(cap, *more):
+    """Enter the private table in a ledger."""
+    return call("ledger", "open", "private", "--cap", cap, "--max-rows-per-person", 2, "--person-id", "PERSON", *more)
+
+
 @pytest.fixture(scope="module")
 def plan_file(files, tmp_path_factory):
     place = tmp_path_factory.mktemp("plan") / "plan.toml"
@@ -75,9 +80,11 @@ def plan_file(files, tmp_path_factory):
 @pytest.fixture(scope="module")
 def release(files, plan_file, tmp_path_factory):
     place = tmp_path_factory.mktemp("measured") / "release"
-    done = call("measure", plan_file, files / "private.parquet", "-o", place, "--cap", 3)
+    ledger = place.parent / "agency.ledger"
+    assert f"{ledger}: data set 'private' with the cap epsilon = 3" in enter(3, "--ledger", ledger).stdout
+    done = call("measure", plan_file, files / "private.parquet", "-o", place, "--ledger", ledger)
     assert SPENT in done.stdout
-    assert "entered with the cap epsilon = 3" in done.stderr
+    assert f"left for 'private' in {ledger}" in done.stdout
     call("estimate", place)
     return place
 
@@ -96,6 +103,7 @@ def test_from_two_files_to_synthetic_rows(release):
 
 def test_estimates_by_the_papers_estimators_are_those_that_are_drawn_from(files, plan_file, tmp_path):
     place = tmp_path / "release"
+    enter(2)
     call("measure", plan_file, files / "private.parquet", "-o", place)
     found = {}
     for name in ("map", "ide", "two-stage"):
@@ -135,6 +143,7 @@ def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_p
     given = ["--schema", tmp_path / "schema.toml", "--public", tmp_path / "public.parquet", "--groups", files / "g.csv"]
     given += ["--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "--max-rows-per-person", 2]
     call("plan", *given, "-o", tmp_path / "p.toml")
+    call("ledger", "open", "private", "--cap", 2, "--max-rows-per-person", 2)
     call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
     call("estimate", tmp_path / "release")
     kept = (tmp_path / "release" / "estimates.parquet").read_bytes()
@@ -151,6 +160,7 @@ def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(
     for name in ("public1.parquet", "public2.parquet", "private.parquet", "g.csv", "schema.toml"):
         shutil.copy(files / name, here / name)
     call("plan", *planning(here), "-o", here / "plan.toml")
+    enter(2)
     call("measure", here / "plan.toml", here / "private.parquet", "-o", here / "release")
     for file in [here / "plan.toml", *(here / "release").iterdir()]:
         assert str(tmp_path).encode() not in file.read_bytes(), file.name
@@ -174,33 +184,37 @@ def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
     assert "--rho" in complaint("plan", *options, "--rho", "1", "-o", place, code=2)
 
 
-def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path):
+def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path, custodian):
+    enter(2)
     options = [each for each in planning(files, "--seconds", 0, epsilon="1/1000") if each != "--no-tune"]
     given = ["synthesize", files / "private.parquet", *options, "-o", tmp_path / "release"]
     done = call(*given, code=1)
     assert "nothing was measured" in done.stderr
     assert not (tmp_path / "release").exists()
-    assert not (tmp_path / "prade.ledger").exists()
+    assert Ledger(custodian).entries("private") == []
     assert "spent epsilon = 0.001" in call(*given, "--against-advice").stdout
     assert (tmp_path / "release" / "report.html").exists()
 
 
 def test_measuring_again_spends_nothing(release, plan_file, files):
-    before = Ledger(release.parent / "prade.ledger").entries("private")
-    done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json")
+    ledger = Ledger(release.parent / "agency.ledger")
+    before = ledger.entries("private")
+    done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json", "--ledger", ledger.path)
     found = json.loads(done.stdout)
     assert found["spent"] is None
     assert found["remaining"] == Budget.pure(1).to_dict()
-    assert Ledger(release.parent / "prade.ledger").entries("private") == before
+    assert (found["ledger"], found["head"]) == (str(ledger.path), ledger.head().to_dict())
+    assert ledger.entries("private") == before
     assert len(before) == 1
 
 
-def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path):
+def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, custodian):
     place = tmp_path / "all"
+    enter(2)
     arguments = ["synthesize", files / "private.parquet", *planning(files), "-o", place]
     first = call(*arguments)
     assert SPENT in first.stdout
-    assert "the plan's own budget" in first.stderr
+    assert f"left for 'private' in {custodian}" in first.stdout
     rows = (place / "synthetic.parquet").read_bytes()
     (place / "synthetic.parquet").unlink()
     second = call(*arguments)
@@ -208,13 +222,15 @@ def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path):
     assert (place / "synthetic.parquet").read_bytes() == rows
     other = complaint("synthesize", files / "private.parquet", *planning(files, epsilon="1"), "-o", place)
     assert "another epsilon or delta" in other
-    assert len(Ledger(tmp_path / "prade.ledger").entries("private")) == 1
+    assert len(Ledger(custodian).entries("private")) == 1
 
 
-def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path):
+def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custodian):
     """Otherwise a plan tuned anew could be paid for beside the one that was."""
+    enter(2)
     missing = complaint_after_plan(files, tmp_path)
     assert "has no column" in missing
+    assert Ledger(custodian).entries("private") == []
     kept = (tmp_path / "r.plan.toml").read_bytes()
     call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
     assert (tmp_path / "r.plan.toml").read_bytes() == kept
@@ -223,9 +239,7 @@ def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path):
 
 def complaint_after_plan(files, tmp_path):
     (tmp_path / "other.csv").write_text("AGE\n40\n")
-    done = call("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r", code=1)
-    assert not (tmp_path / "prade.ledger").exists()
-    return done.stderr
+    return call("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r", code=1).stderr
 
 
 def test_tuning_says_what_to_expect(files, tmp_path):
@@ -237,11 +251,15 @@ def test_tuning_says_what_to_expect(files, tmp_path):
     assert len(plan.public.files) == 2
 
 
-def test_a_delta_buys_gaussian_noise(files, tmp_path):
+def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
     assert "Gaussian scale" in done.stdout
-    call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", "--cap", 4)
-    assert Ledger(tmp_path / "prade.ledger").dataset("private").cap == Budget.approx(4, "2e-9")
+    measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    command = complaint(*measure).partition("prade ledger open private ")[2]
+    assert "--cap 2 --delta 1/1000000000 " in command
+    enter(4, "--delta", "2e-9")
+    call(*measure)
+    assert Ledger(custodian).remaining("private") == Budget.approx(2, "1e-9")
 
 
 # ---------------------------------------------------------------- what it says
@@ -282,6 +300,8 @@ def test_every_stage_speaks_json(files, tmp_path):
     assert 0 < plan["expected"]["error"] < 2
     assert f"{plan['expected']['error']:.3f}" in plan["advice"]
     place = tmp_path / "release"
+    entered = said("ledger", "open", "private", "--cap", 2, "--max-rows-per-person", 2, "--person-id", "PERSON")
+    assert (entered["cap"], entered["ledger"]) == (Budget.pure(2).to_dict(), os.environ["PRADE_LEDGER"])
     whole = said("synthesize", files / "private.parquet", *planning(files), "-o", place)
     assert whole["spent"] == whole["cost"] == Budget.pure(2).to_dict()
     assert whole["report"] == str(place / "report.html")
@@ -309,15 +329,23 @@ def test_scores_are_words_or_json(release, files):
 
 
 def test_the_ledger_is_words_or_json(release):
-    file = release.parent / "prade.ledger"
-    assert "spent      epsilon = 2" in call("ledger", "show", file).stdout
-    shown = json.loads(call("ledger", "show", file, "--dataset", "private", "--json").stdout)
+    file = release.parent / "agency.ledger"
+    head = Ledger(file).head()
+    account = call("ledger", "show", "--ledger", file).stdout
+    for words in ("spent      epsilon = 2", f"ledger     {file}", f"head       {head}"):
+        assert words in account
+    shown = json.loads(call("ledger", "show", "private", "--json", "--ledger", file).stdout)
     assert shown[0]["entries"][0]["cost"] == Budget.pure(2).to_dict()
-    assert "epsilon 3" in call("ledger", "list", file).stdout
-    listed = json.loads(call("ledger", "list", file, "--json").stdout)
+    assert (shown[0]["head"], shown[0]["ledger"]) == (head.to_dict(), str(file))
+    listed = call("ledger", "list", "--ledger", file).stdout
+    assert "epsilon 3" in listed
+    assert str(file) in listed
+    listed = json.loads(call("ledger", "list", "--ledger", file, "--json").stdout)
     assert listed[0]["remaining"] == Budget.pure(1).to_dict()
-    assert "no data set 'privat'" in complaint("ledger", "show", file, "--dataset", "privat")
-    assert "open_dataset" not in complaint("ledger", "show", release / "none.ledger")
+    said = complaint("ledger", "show", "privat", "--ledger", file)
+    assert f"{file} has no data set 'privat'" in said
+    assert "enter it with `prade ledger open`" in said
+    assert "with `prade ledger open`" in complaint("ledger", "show", "--ledger", release / "none.ledger")
 
 
 def test_a_check_names_what_does_not_fit(files, tmp_path):
@@ -377,7 +405,7 @@ def test_help_loads_nothing_heavy():
 def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
     """Another plan for the same people, in the same ledger: 1 is left of 3."""
     call("plan", *planning(files, epsilon="1.5"), "-o", tmp_path / "more.toml")
-    ledger = release.parent / "prade.ledger"
+    ledger = release.parent / "agency.ledger"
     arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r"]
     said = complaint(*arguments, "--ledger", ledger, code=cli.TOO_MUCH)
     assert "has epsilon = 1 (pure differential privacy) left" in said
@@ -385,21 +413,9 @@ def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
     assert Ledger(ledger).remaining("private") == Budget.pure(1)
 
 
-def test_a_cap_below_the_plans_budget_is_exit_code_3_and_makes_no_ledger(files, plan_file, tmp_path):
-    arguments = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "r", "--cap", 1]
-    assert "nothing was spent" in complaint(*arguments, code=cli.TOO_MUCH)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_cap_in_epsilon_is_no_measure_of_a_budget_without_any(files, tmp_path):
-    call("plan", *planning(files, "--delta", "1e-3", epsilon="0"), "-o", tmp_path / "p.toml")
-    arguments = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
-    assert "leave --cap out" in complaint(*arguments, "--cap", 1)
-    call(*arguments, "--yes-weak-protection")
-
-
 def test_weak_protection_has_to_be_said(files, tmp_path):
     """`plan` remarks on it; what spends refuses, and leaves nothing behind."""
+    enter(100)
     weak = planning(files, epsilon="20.5")
     done = call("plan", *weak, "-o", tmp_path / "p.toml")
     assert (
@@ -414,12 +430,13 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
         assert "weak protection" in said
         assert "accept it with --yes-weak-protection" in said
     assert sorted(tmp_path.iterdir()) == before
-    call(*measuring, "--ledger", tmp_path / "l1", "--yes-weak-protection")
-    call(*synthesizing, "--ledger", tmp_path / "l2", "--yes-weak-protection")
+    call(*measuring, "--yes-weak-protection")
+    call(*synthesizing, "--yes-weak-protection", "--again")
 
 
 def test_the_private_file_is_not_a_public_one(files, tmp_path):
     """By a copy of it: `measure` knows the plan's files, `synthesize` looks before it plans."""
+    enter(2)
     shutil.copy(files / "public2.parquet", tmp_path / "private.parquet")
     private = [tmp_path / "private.parquet", f"{tmp_path}/priv*.parquet"]
     call("plan", *planning(files), "-o", tmp_path / "p.toml")
@@ -441,16 +458,17 @@ def test_a_public_file_is_given_once(files, tmp_path):
 
 def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
     arguments = ["measure", plan_file, files / "private.parquet", "--ledger", tmp_path / "l", "-o"]
-    call(*arguments, tmp_path / "one", "--cap", 4)
+    enter(4, "--ledger", tmp_path / "l")
+    call(*arguments, tmp_path / "one")
     said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
     assert "say --again" in said
     call(*arguments, tmp_path / "two", "--again")
     assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
-    assert "a cap is set once" in complaint(*arguments, tmp_path / "three", "--cap", 9)
 
 
 def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_path):
-    """Neither a folder nor a ledger, in which a data set would have its cap for good."""
+    """There is no folder, and nothing is spent."""
+    enter(2)
     write_table(read_table(files / "private.parquet").drop_columns(["SEX"]), tmp_path / "short.parquet")
     before = sorted(tmp_path.iterdir())
     said = complaint("measure", plan_file, tmp_path / "short.parquet", "-o", tmp_path / "r")
@@ -573,15 +591,16 @@ def test_names_that_recur_are_pointed_out(files, tmp_path):
 
 def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
     write_table(read_table(files / "private.parquet").slice(0, 0), tmp_path / "empty.parquet")
+    enter(4)
     said = call("measure", plan_file, tmp_path / "empty.parquet", "-o", tmp_path / "r").stderr
     assert "All groups look empty" in said  # noise is beyond its four standard deviations once in 20,000 runs
-    given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--ledger", tmp_path / "l"]
+    given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--again"]
     assert "look empty" not in call(*given).stderr
 
 
 def test_files_are_completed_by_the_shell():
     """Every argument or option that takes a file or folder, by click's own way."""
-    given = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "file", "output"}
+    given = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "releases", "output"}
     given |= {"schema_file", "groups_file", "ledger_file"}
     found = []
     for names in commands_of(cli.prade):
@@ -607,6 +626,7 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     for number, file in enumerate(moved, start=1):
         arguments[arguments.index(str(files / f"public{number}.parquet"))] = str(file)
     call("plan", *arguments, "-o", tmp_path / "plan.toml")
+    enter(2)
     call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
     for file in moved:
         file.unlink()

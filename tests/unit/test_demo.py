@@ -1,7 +1,9 @@
 """The demonstration: it does what it says, with the commands that it shows, and can be run again."""
 
+import os
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -52,8 +54,9 @@ def test_the_synthetic_table_has_the_private_ones_columns(finished):
 def test_the_private_table_was_asked_in_its_database_and_paid_for_once(finished):
     folder, said = finished
     assert f"duckdb://{folder / 'private.duckdb'}/people" in said
-    (entry,) = Ledger(folder / "prade.ledger").entries("census")
-    assert entry.cost == Release.load(folder / "release").plan.budget
+    entry, comparison = Ledger(folder / "prade.ledger").entries("census")
+    assert entry.cost == comparison.cost == Release.load(folder / "release").plan.budget
+    assert entry.plan_hash == Release.load(folder / "release").plan.hash
     assert str(entry.cost).startswith(f"epsilon = {EPSILON}")
 
 
@@ -61,7 +64,7 @@ def test_what_it_shows_are_commands_that_work(finished):
     _, said = finished
     lines = [line[2:] for line in said.splitlines() if line.startswith("$ ")]
     assert [shlex.split(line)[1] for line in lines] == [
-        "plan", "measure", "estimate", "sample", "answer", "report", "score", "report",
+        "plan", "ledger", "measure", "estimate", "sample", "answer", "report", "score", "report",
     ]  # fmt: skip
     answer = next(line for line in lines if " answer " in line)
     assert CliRunner().invoke(cli.prade, shlex.split(answer)[1:]).exit_code == 0
@@ -74,7 +77,8 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
     assert again.startswith(f"Using the tables in {folder};")
     assert "nothing was spent" in again
     assert errors(again) == errors(said)
-    assert len(Ledger(folder / "prade.ledger").entries("census")) == 1
+    assert len(Ledger(folder / "prade.ledger").entries("census")) == 2
+    assert not Path(os.environ["PRADE_LEDGER"]).exists()  # the user's own ledger is left alone
 
 
 def test_it_stops_where_a_command_fails(tmp_path):

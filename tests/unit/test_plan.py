@@ -430,7 +430,7 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
     [
         ({"dataset": ""}, PradeError, "the name under which the ledger knows"),
         ({"dataset": "  "}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": None}, PradeError, "dataset is None"),
+        ({"dataset": None}, PradeError, "must be text that is not blank, got None"),
         ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
         ({"unit": 1}, PradeError, "needs a Budget and a Unit"),
         ({"budget": Budget.pure(0)}, PradeError, "the budget is zero"),
@@ -475,8 +475,9 @@ def test_plans_refuse(changes, error, message):
 
 
 def test_a_name_that_no_file_can_hold_is_noticed_by_the_hash_which_is_needed_before_anything_is_spent():
+    unit = Unit(1, person_id="\ud800")
     with pytest.raises(PradeError, match=r"half a character \('\\ud800'\)"):
-        make(Level((), marginals("age")), dataset="\ud800").hash
+        make(Level((), marginals("age")), unit=unit).hash
 
 
 def test_two_standard_errors_make_a_plan_worthwhile_and_one_makes_it_harmful():

@@ -1,6 +1,8 @@
 """The `fit / sample` class: the same release as step by step, paid once, types restored, clear refusals."""
 
 import pickle
+import re
+import shlex
 import warnings
 from datetime import date
 from pathlib import Path
@@ -11,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
-from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit
-from prade.names import LEDGER
+from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit, cli
 from prade.release import PLAN
 from prade.sizes import shared_out
 from prade.synthesize import synthesize
@@ -64,13 +66,15 @@ def synthesizer(place: Path, **changes) -> Synthesizer:
         "groups": GROUPS,
         "levels": ["STATE", "PLACE"],
         "tune": False,
+        "cap": 5,
     }
     return Synthesizer(**{**given, **changes})
 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> Synthesizer:
-    return synthesizer(tmp_path_factory.mktemp("fitted"), dataset="people").fit(PRIVATE)
+    folder = tmp_path_factory.mktemp("fitted")
+    return synthesizer(folder, dataset="people", ledger=folder / "ledger").fit(PRIVATE)
 
 
 def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
@@ -98,7 +102,7 @@ def test_answers_are_those_of_the_release(fitted):
 
 def test_the_estimates_follow_the_private_table(tmp_path):
     """With a budget that hides nothing, the answer is the truth: private rows were measured, not public ones."""
-    found = synthesizer(tmp_path, epsilon=10_000, weak_protection=True).fit(PRIVATE)
+    found = synthesizer(tmp_path, epsilon=10_000, cap=10_000, weak_protection=True).fit(PRIVATE)
     rows = found.answer("AGE >= 65", by=["STATE", "PLACE"]).set_index(["STATE", "PLACE"])
     for state, place in zip(*GROUPS.values(), strict=True):
         inside = (PRIVATE["STATE"] == state) & (PRIVATE["PLACE"] == place) & (PRIVATE["AGE"] >= 65)
@@ -227,11 +231,11 @@ def test_a_seed_draws_the_same_rows_and_none_draws_others(fitted):
 # ---------------------------------------------------------------- paid once
 
 
-def test_fit_spends_once(tmp_path):
+def test_fit_spends_once(tmp_path, custodian):
     found = synthesizer(tmp_path, cap=12)
     assert found.fit(PRIVATE) is found
     assert found.spent_ == Budget.pure(5)
-    ledger = Ledger(tmp_path / LEDGER)
+    ledger = Ledger(custodian)
     assert ledger.remaining("private") == Budget.pure(7)
     rows = found.sample(50, seed=2)
     refit(found, data=frame(seed=5))
@@ -241,12 +245,12 @@ def test_fit_spends_once(tmp_path):
     assert ledger.remaining("private") == Budget.pure(7)
 
 
-def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, monkeypatch):
+def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monkeypatch):
     found = synthesizer(tmp_path, tune=True, seconds=0)
     plan = found.plan()
     assert plan.expected is not None
     assert str(plan.expected.error)[:4] in found.advice_
-    assert not (tmp_path / LEDGER).exists()
+    assert not custodian.exists()
 
     def no_second_rehearsal(*arguments, **settings):
         raise AssertionError("tuned again")
@@ -258,13 +262,13 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, monkeypatch):
     refit(fresh)
 
 
-def test_a_lost_release_is_paid_again_only_on_request(tmp_path):
+def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):
     found = synthesizer(tmp_path, cap=10).fit(PRIVATE)
     Path(found.folder).rename(tmp_path / "lost")
     with pytest.raises(BudgetError, match="is paid for already"):
-        synthesizer(tmp_path).fit(PRIVATE)
-    assert synthesizer(tmp_path).fit(PRIVATE, again=True).spent_ == Budget.pure(5)
-    assert Ledger(tmp_path / LEDGER).remaining("private") == Budget.pure(0)
+        synthesizer(tmp_path, cap=None).fit(PRIVATE)
+    assert synthesizer(tmp_path, cap=None).fit(PRIVATE, again=True).spent_ == Budget.pure(5)
+    assert Ledger(custodian).remaining("private") == Budget.pure(0)
 
 
 @pytest.mark.parametrize(
@@ -288,22 +292,64 @@ def test_other_parameters_need_another_folder(fitted, change, named):
     assert not hasattr(changed, "plan_")
 
 
-def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path):
+def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
     with pytest.raises(BudgetError, match="nothing was spent"):
         synthesizer(tmp_path, cap=4).fit(PRIVATE)
-    assert not (tmp_path / LEDGER).exists()
+    assert not custodian.exists()
     assert not (tmp_path / "release").exists()
 
 
 def test_a_ledger_may_be_shared(tmp_path):
     ledger = Ledger(tmp_path / "agency.ledger")
-    with pytest.raises(PradeError, match="set that of a Ledger with its open_dataset"):
-        synthesizer(tmp_path, ledger=ledger, cap=9).fit(PRIVATE)
     ledger.open_dataset("private", Unit(), Budget.pure(9))
-    synthesizer(tmp_path, ledger=ledger).fit(PRIVATE)
+    with pytest.raises(PradeError, match="a cap is set once"):
+        synthesizer(tmp_path, ledger=ledger, cap=8).fit(PRIVATE)
+    synthesizer(tmp_path, ledger=ledger, cap=None).fit(PRIVATE)
     assert ledger.remaining("private") == Budget.pure(4)
+    second = {"folder": tmp_path / "second", "epsilon": 4.5, "cap": None}
     with pytest.raises(BudgetError):
-        synthesizer(tmp_path, ledger=ledger.path, folder=tmp_path / "second", epsilon=4.5).fit(PRIVATE)
+        synthesizer(tmp_path, ledger=ledger.path, **second).fit(PRIVATE)
+
+
+def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, custodian):
+    unit = Unit(3, person_id="ID", per_group=2, neighbours="replace")
+    with pytest.raises(DataError, match=r"does not know data set .*: cap=, or prade ledger open") as refused:
+        synthesizer(tmp_path, cap=None, unit=unit, dataset="our people").fit(PRIVATE.assign(ID=range(len(PRIVATE))))
+    assert not custodian.exists()
+    assert not (tmp_path / "release").exists()
+    command = shlex.split(str(refused.value).partition("or prade ")[2].partition(" (")[0])
+    assert CliRunner().invoke(cli.every_command(), command).exit_code == 0
+    found = Ledger(custodian).dataset("our people")
+    assert (found.unit, found.cap) == (unit, Budget.pure(5))
+
+
+@pytest.mark.parametrize("cap", [None, 5])
+def test_a_lost_ledger_is_no_new_budget(tmp_path, custodian, cap):
+    synthesizer(tmp_path).fit(PRIVATE)
+    custodian.unlink()
+    lost = f"{tmp_path / 'release'} is a release of data set 'private' that {custodian} does not have on record"
+    with pytest.raises(DataError, match=re.escape(lost)):
+        synthesizer(tmp_path, cap=cap, folder=tmp_path / "second").fit(PRIVATE)
+    assert not custodian.exists()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "cap", "recorded"),
+    [
+        (Budget.zcdp("1/2"), "3/2", Budget.zcdp("3/2")),
+        (Budget.approx(1, "1e-9"), Budget.approx(2, "1e-8"), Budget.approx(2, "1e-8")),
+        (2, Budget.pure(3), Budget.pure(3)),
+    ],
+)
+def test_a_cap_is_of_the_plans_kind(tmp_path, custodian, epsilon, cap, recorded):
+    synthesizer(tmp_path, epsilon=epsilon, cap=cap).fit(PRIVATE)
+    assert Ledger(custodian).dataset("private").cap == recorded
+
+
+def test_a_cap_without_a_delta_is_refused_where_the_plan_has_one(tmp_path, custodian):
+    with pytest.raises(PradeError, match=r"give cap=Budget\.approx\(epsilon, delta\)"):
+        synthesizer(tmp_path, epsilon=1, delta=1e-9, cap=2).fit(PRIVATE)
+    assert not custodian.exists()
 
 
 @pytest.mark.parametrize(
@@ -375,21 +421,21 @@ def test_the_private_table_is_not_the_public_one(tmp_path):
         ({"unit": 3}, "a plan needs a Budget and a Unit"),
     ],
 )
-def test_wrong_parameters_cost_nothing(tmp_path, change, message):
+def test_wrong_parameters_cost_nothing(tmp_path, custodian, change, message):
     found = synthesizer(tmp_path, **change)
     with pytest.raises(PradeError, match=message):
         found.fit(PRIVATE)
-    assert not (tmp_path / LEDGER).exists()
+    assert not custodian.exists()
     assert not (tmp_path / "release").exists()
 
 
-def test_a_fit_that_fails_leaves_the_object_as_it_was(tmp_path):
+def test_a_fit_that_fails_leaves_the_object_as_it_was(tmp_path, custodian):
     found = synthesizer(tmp_path)
     with pytest.raises(DataError, match="has no column 'AGE'"):
         found.fit(PRIVATE.drop(columns="AGE"))
     assert not [name for name in vars(found) if name.endswith("_")]
     assert "not fitted" in repr(found)
-    assert not (tmp_path / LEDGER).exists()
+    assert not custodian.exists()
     rows = found.fit(PRIVATE).sample(30, seed=1)
     state = dict(vars(found))
     found.folder = tmp_path / "second"
@@ -399,13 +445,13 @@ def test_a_fit_that_fails_leaves_the_object_as_it_was(tmp_path):
     assert found.sample(30, seed=1).equals(rows)
 
 
-def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, monkeypatch):
+def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, custodian, monkeypatch):
     found = synthesizer(tmp_path)
     with monkeypatch.context() as broken:
         broken.setattr("prade.synthesizer.estimates_of", lambda *arguments, **settings: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             found.fit(PRIVATE)
-    assert Ledger(tmp_path / LEDGER).remaining("private") == Budget.pure(0)
+    assert Ledger(custodian).remaining("private") == Budget.pure(0)
     with pytest.raises(NotFittedError):
         found.sample()
     assert len(refit(found).sample(10)) == 10
@@ -439,7 +485,7 @@ def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
     assert found.answer("AGE < 18", by="STATE").to_pandas().equals(fitted.answer("AGE < 18", by="STATE"))
     with pytest.raises(DataError, match="load it with public="):
         found.sample(10)
-    again = Synthesizer.load(fitted.folder, public=PUBLIC)
+    again = Synthesizer.load(fitted.folder, public=PUBLIC, ledger=fitted.ledger)
     assert again.sample(10, seed=1).equals(fitted.sample(10, seed=1))
     assert again.spent_ is None
     refit(again)

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger import Entry, Ledger
+from prade.ledger import Ledger
+from prade.ledger_books import Claim, Entry
 from prade.measure.counts import Counts, count
 from prade.measure.identity import refuse_public
 from prade.measure.noise import add_noise
@@ -39,7 +40,7 @@ from prade.measurement import Measurement
 from prade.parts import Marginal, Part
 from prade.privacy import Budget, Number, Unit
 from prade.protection import refuse_weak
-from prade.release import file_hash, read_sealed
+from prade.release import file_hash, head_of, read_sealed
 from prade.rounding import exact
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def adaptive(
         refuse_public(source, public)
         door._need(parts)
         _step("counted")
-        entry = ledger.reserve(dataset, task, budget, note, again=again)
+        entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again)
         door._left = budget.epsilon
         _step("reserved")
         try:
@@ -238,8 +239,8 @@ def answered(
     content = read_sealed(place)
     if content.get("task") != task:
         raise DataError(f"{place} holds the answers of another run; give a file of its own to this one")
-    paid = next((each for each in ledger.entries(dataset) if each.id == content["entry"]), None)
-    if paid is None or paid.plan_hash != task or paid.measurements_hash not in (None, file_hash(place)):
+    paid = ledger.paid(dataset, Claim(task, content["entry"], file_hash(place), head_of(content)))
+    if paid is None:
         raise DataError(f"{ledger.path} did not pay for the answers in {place}; give the ledger that did")
     ledger.commit(paid.id, file_hash(place))  # a run that broke off after writing is completed here
     known = {part.name: part for part in parts}
@@ -265,18 +266,13 @@ def _check(
         raise DataError(f"{place} exists and is kept: read it with `answered`, or give another file")
     if not place.parent.is_dir():
         raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
-    known = ledger.dataset(dataset)
-    if known.unit != unit:
-        raise PradeError(
-            f"data set {dataset!r} is protected as {known.unit} in {ledger.path}, but the run has {unit}; costs add up "
-            "under one promise only: use the ledger's unit"
-        )
-    ledger.check(dataset, task, budget, again=again)
+    ledger.check(dataset, task, budget, unit=unit, again=again)
     _step("checked")
 
 
 def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
     content = {"format": FORMAT, "dataset": entry.dataset, "task": entry.plan_hash, "entry": entry.id}
+    content["head"] = entry.head and entry.head.to_dict()
     if place.exists():
         raise DataError(
             f"another run has written its answers to {place} in the meantime; they are kept, and those of entry "

@@ -25,7 +25,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -35,15 +35,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.beside import need_on_record
 from prade.errors import DataError, PradeError
 from prade.interrupts import held_back
-from prade.ledger import Entry, Ledger
+from prade.ledger import Ledger
+from prade.ledger_books import Entry
 from prade.measure.counts import count
 from prade.measure.identity import refuse_public
 from prade.measure.noise import add_noise
 from prade.measure.source import Source, open_source
 from prade.measure.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.plan import Plan
+from prade.privacy import Budget
 from prade.progress import Progress
 from prade.protection import refuse_weak
 from prade.release import (
@@ -55,8 +58,10 @@ from prade.release import (
     PLAN,
     Noisy,
     Release,
+    claim_of,
     file_hash,
     measurement_table,
+    note_of,
     read_manifest,
 )
 from prade.tables import write_table
@@ -75,6 +80,7 @@ def measure(
     folder: str | PathLike[str],
     ledger: Ledger | str | PathLike[str],
     *,
+    cap: Budget | None = None,
     again: bool = False,
     public: Any = None,
     weak_protection: bool = False,
@@ -84,9 +90,11 @@ def measure(
     """Ask the private table what the plan says, once, and keep the noisy answers in the folder.
 
     `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
-    plan's unit. A folder that has this plan's release already is read and nothing is spent (nor is `private` looked at,
-    whatever has changed in it); a plan that was paid for but has no release here is refused, unless `again` says that
-    it shall be paid for once more. `progress(what, done, all)` is told of levels counted, questions given their noise
+    plan's unit; or `cap`, the most that may ever be spent on it, enters it together with this expense. Other releases
+    of the data set that lie beside the folder must be on the ledger's record. A folder that has this plan's release
+    already is read and nothing is spent (nor is `private` looked at, whatever has changed in it); a plan that was paid
+    for but has no release here is refused, unless `again` says that it shall be paid for once more. `progress(what,
+    done, all)` is told of levels counted, questions given their noise
     and files written: what the plan alone says. Errors of its own are passed over: no bar shall cost a budget.
 
     Refused, besides: a private table that is one of the plan's public files, or the table or files `public` that the
@@ -112,7 +120,7 @@ def measure(
     if found is not None:
         return found
     refuse_weak(plan.budget, weak_protection)
-    _check(plan, place, ledger, again)
+    _check(plan, place, ledger, cap, again)
     _step("checked")
     told = partial(_tell, progress)
     source = open_source(private)
@@ -127,7 +135,8 @@ def measure(
         makers = _try_out(plan, staging, source, threads)
         _step("prepared")
         with held_back():
-            entry = ledger.reserve(plan.dataset, plan.hash, plan.budget, _note(plan), again=again)
+            terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
+            entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
             _step("reserved")
             failure: DataError | KeyboardInterrupt | None = None
             try:
@@ -180,27 +189,22 @@ def _released(plan: Plan, place: Path, ledger: Ledger) -> Release:
 
 def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) -> Entry:
     """The entry that paid for a folder's noisy counts; another ledger's would be credited with what it has not."""
-    for entry in ledger.entries(plan.dataset):
-        known = (entry.id, entry.plan_hash) == (manifest["entry"], plan.hash)
-        if known and entry.measurements_hash in (None, manifest["files"][MEASUREMENTS]):
-            return entry
-    raise DataError(
-        f"{ledger.path} did not pay for the noisy counts in {where}, which are entry {manifest['entry']} of another "
-        "ledger, or of a newer copy: give the ledger that has it, or a new folder"
-    )
+    claim = claim_of(manifest)
+    entry = ledger.paid(plan.dataset, claim)
+    if entry is None or entry.plan_hash != plan.hash:
+        raise DataError(
+            f"{ledger.path} did not pay for the noisy counts in {where}: {claim.origin} did, and if that is this "
+            "ledger, then this is an old copy of it. Give the ledger that has the entry, or a new folder"
+        )
+    return entry
 
 
-def _check(plan: Plan, place: Path, ledger: Ledger, again: bool) -> None:
+def _check(plan: Plan, place: Path, ledger: Ledger, cap: Budget | None, again: bool) -> None:
     """Everything that can be refused without reading a row."""
     if not place.parent.is_dir() or not os.access(place.parent, os.W_OK):
         raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
-    dataset = ledger.dataset(plan.dataset)
-    if dataset.unit != plan.unit:
-        raise PradeError(
-            f"data set {plan.dataset!r} is protected as {dataset.unit} in {ledger.path}, but the plan has {plan.unit}; "
-            "costs add up under one promise only: make the plan with the ledger's unit"
-        )
-    ledger.check(plan.dataset, plan.hash, plan.budget, again=again)
+    need_on_record(plan, place, ledger)
+    ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again)
 
 
 def _try_out(plan: Plan, staging: Path, source: Source, threads: int | None) -> dict[str, Any]:
@@ -253,11 +257,6 @@ def _count(plan: Plan, source: Source) -> Iterator[list[list[Counts]]]:
         yield [[next(counted) for _ in question.parts] for question in questions]
 
 
-def _note(plan: Plan) -> str:
-    """For the account: what is asked, at which scale."""
-    return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)
-
-
 # ---------------------------------------------------------------------- after the reservation
 
 
@@ -280,6 +279,7 @@ def _write(
         "plan": plan.hash,
         "dataset": plan.dataset,
         "entry": entry.id,
+        "head": entry.head and entry.head.to_dict(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": {name: file_hash(staging / name) for name in HASHED},
         **makers,
@@ -339,16 +339,8 @@ def _stuck(staging: Path, place: Path, plan: Plan, error: Exception) -> DataErro
 
 def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     """What the ledger says of this release's data set, for those who do not have the ledger."""
-    dataset = ledger.dataset(entry.dataset)
-    return {
-        "dataset": dataset.name,
-        "unit": dataset.unit.to_dict(),
-        "promise": dataset.unit.promise(),
-        "cap": dataset.cap.to_dict(),
-        "entry": {**asdict(entry), "cost": entry.cost.to_dict()},
-        "remaining": ledger.remaining(entry.dataset).to_dict(),
-        "account": ledger.account(entry.dataset).splitlines(),
-    }
+    statement = ledger.statement(entry.dataset)
+    return {**statement.to_dict(), "entry": entry.to_dict(), "account": statement.words().splitlines()}
 
 
 def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:

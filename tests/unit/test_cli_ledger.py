@@ -1,0 +1,194 @@
+"""The ledger on the command line: one per custodian, with a cap that the custodian gave, whatever folder is written."""
+
+import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload, cli
+from prade.tables import write_table
+
+cli.every_command()
+
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
+ASKED = [Level((), Workload.all_marginals(SCHEMA, 1))]
+UNIT = Unit(2, person_id="PERSON")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A plan, another one, and a private table."""
+    write_table(pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]}), tmp_path / "private.parquet")
+    for epsilon in (1, 2):
+        Plan("people", SCHEMA, Budget.pure(epsilon), UNIT, ASKED).save(tmp_path / f"plan{epsilon}.toml")
+    return tmp_path
+
+
+def call(*arguments, code=0):
+    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def enter(*more):
+    unit = ["--max-rows-per-person", 2, "--person-id", "PERSON"]
+    return call("ledger", "open", "people", *(unit if "--max-rows-per-person" not in more else []), *more)
+
+
+def measuring(files, folder, number=1):
+    (files / folder).mkdir(exist_ok=True)
+    return ["measure", files / f"plan{number}.toml", files / "private.parquet", "-o", files / folder / "release"]
+
+
+def test_one_ledger_whatever_folder_is_written(files, custodian):
+    """The issue's own case: the same plan and table into a/release and b/release; the second used to be free."""
+    enter("--cap", 1)
+    assert f"left for 'people' in {custodian}" in call(*measuring(files, "a")).stdout
+    said = call(*measuring(files, "b"), code=cli.TOO_MUCH).stderr
+    assert f"is paid for already on data set 'people' in {custodian}" in said
+    said = call(*measuring(files, "b"), "--again", code=cli.TOO_MUCH).stderr
+    assert (
+        f"has epsilon = 0 (pure differential privacy) left of epsilon = 1 (pure differential privacy) in {custodian}"
+        in said
+    )
+    assert sorted(path.name for path in files.rglob("*ledger*")) == ["ledger.json"]
+
+
+def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, custodian):
+    said = call(*measuring(files, "a"), code=1).stderr
+    assert f"{custodian} does not know data set 'people', so nothing was measured" in said
+    assert not custodian.exists()
+    assert list((files / "a").iterdir()) == []
+    command = said.partition("people: prade ")[2].partition(" (")[0]
+    assert str(custodian) in command
+    call(*shlex.split(command))
+    assert Ledger(custodian).dataset("people").unit == UNIT
+    call(*measuring(files, "a"))
+    assert "No such option" in call(*measuring(files, "a"), "--cap", 4, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "cap", "unit"),
+    [
+        (["--cap", "1/3"], Budget.pure("1/3"), UNIT),
+        (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), UNIT),
+        (["--rho", "0.5"], Budget.zcdp("1/2"), UNIT),
+        (
+            shlex.split("--cap 4 --max-rows-per-person 7 --person-id ID --max-rows-per-group 2 --neighbours replace"),
+            Budget.pure(4),
+            Unit(7, "ID", 2, "replace"),
+        ),
+    ],
+)
+def test_a_data_set_is_entered_completely(custodian, given, cap, unit):
+    said = enter(*given).stdout
+    assert str(custodian) in said
+    assert unit.promise() in said
+    home = Ledger(custodian).dataset("people")
+    assert (home.cap, home.unit) == (cap, unit)
+    found = json.loads(enter(*given, "--json").stdout)
+    assert (found["cap"], found["unit"]) == (cap.to_dict(), unit.to_dict())
+    assert Ledger(custodian).head().number == 2  # entering it again has changed nothing
+
+
+def test_a_cap_must_be_said_in_one_way(custodian):
+    for given in ([], ["--delta", "1e-9"], ["--cap", 1, "--rho", 1]):
+        assert "give the budget as --cap, as --cap with --delta, or as --rho" in enter_fails(*given, code=2)
+    assert "the name of a data set must be text" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
+    assert not custodian.exists()
+
+
+def enter_fails(*given, code=1):
+    return call("ledger", "open", "people", *given, code=code).stderr
+
+
+def test_a_cap_is_raised_with_a_reason(custodian):
+    enter("--cap", 4)
+    assert "Missing option '--reason'" in call("ledger", "raise-cap", "people", "--cap", 6, code=2).stderr
+    raised = ["ledger", "raise-cap", "people", "--reason", "a second wave", "--cap"]
+    assert f"{custodian}, and epsilon = 3" in call(*raised, 3, code=1).stderr
+    assert f"{custodian}: data set 'people' now has the cap epsilon = 6" in call(*raised, 6).stdout
+    assert "to epsilon = 6 (pure differential privacy): a second wave" in call("ledger", "show", "people").stdout
+    (found,) = json.loads(call("ledger", "show", "--json").stdout)
+    assert found["raises"][0]["reason"] == "a second wave"
+    assert found["remaining"] == Budget.pure(6).to_dict()
+    assert "raise that on the record with `prade ledger raise-cap`" in enter_fails("--cap", 4)
+
+
+def test_releases_of_a_lost_ledger_are_imported(files, custodian):
+    enter("--cap", 4)
+    call(*measuring(files, "a"))
+    custodian.unlink()
+    said = call(*measuring(files, "a", 2)[:-1], files / "a" / "second", code=1).stderr
+    assert "put what was spent on record (with a cap that covers what was spent): prade ledger open people" in said
+    enter("--cap", 2)
+    release = files / "a" / "release"
+    assert f"entry 1 (imported) of 'people' in {custodian}" in call("ledger", "import", release).stdout
+    (found,) = json.loads(call("ledger", "import", release, "--json").stdout)
+    assert (found["state"], found["cost"], found["ledger"]) == ("imported", Budget.pure(1).to_dict(), str(custodian))
+    said = call(*measuring(files, "a", 2)[:-1], files / "a" / "second", code=cli.TOO_MUCH).stderr
+    assert (
+        f"has epsilon = 1 (pure differential privacy) left of epsilon = 2 (pure differential privacy) in {custodian}"
+        in said
+    )
+    call("ledger", "raise-cap", "people", "--cap", 3, "--reason", "the second plan")
+    call(*measuring(files, "a", 2)[:-1], files / "a" / "second")
+    assert Ledger(custodian).remaining("people") == Budget.pure(0)
+
+
+def test_an_import_beyond_the_cap_names_the_way_out(files, custodian, tmp_path):
+    enter("--cap", 4, "--ledger", tmp_path / "theirs")
+    call(*measuring(files, "a"), "--ledger", tmp_path / "theirs")
+    enter("--cap", "1/2")
+    said = call("ledger", "import", files / "a" / "release", code=cli.TOO_MUCH).stderr
+    assert "raise the cap to what was spent with `prade ledger raise-cap`, then import it" in said
+
+
+def at_a_terminal(arguments, typed):
+    """Run a command with a terminal for its standard input and error; its exit code and what was shown there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "prade", *map(str, arguments)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, typed)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:  # the other side is closed
+        pass
+    process.communicate(timeout=60)
+    os.close(ours)
+    return process.returncode, shown.decode()
+
+
+def test_at_a_terminal_the_cap_is_asked_for(files, custodian):
+    code, shown = at_a_terminal(measuring(files, "a"), b"1/2\n")
+    assert code == cli.TOO_MUCH
+    assert f"Data set 'people' is not in the ledger {custodian} yet." in shown
+    assert UNIT.promise() in shown
+    assert "This plan costs epsilon = 1 (pure differential privacy)" in shown
+    assert "most epsilon ever:" in shown
+    assert not custodian.exists()
+    code, shown = at_a_terminal(measuring(files, "a"), b"3\n")
+    assert code == 0, shown
+    assert f"is new in {custodian}: entered with the cap epsilon = 3" in shown
+    assert Ledger(custodian).remaining("people") == Budget.pure(2)
+
+
+def test_a_script_is_not_asked(files, custodian):
+    code, shown = at_a_terminal([*measuring(files, "a"), "--json"], b"3\n")
+    assert code == 1
+    assert "does not know data set 'people'" in shown
+    assert not custodian.exists()

@@ -1,0 +1,100 @@
+"""Names of data sets: one spelling each, nothing invisible, nothing that a reader takes for another name."""
+
+# ruff: noqa: RUF001 - letters that look alike are the subject
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
+from prade.dataset_names import LOOK_ALIKES, dataset_name, same_to_a_reader
+from prade.errors import PradeError
+
+SCHEMA = Schema.from_mbi({"age": 4})
+
+
+def plan_for(name: str) -> Plan:
+    return Plan(name, SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "l")
+    ledger.open_dataset("copco 1", Unit(1), Budget.pure(1))
+    return ledger
+
+
+@pytest.mark.parametrize("name", ["ｃopco 1", "copco ①", "copco\u00a01", "copco\u20031"])
+def test_plans_and_ledgers_use_one_normal_form(ledger: Ledger, name: str) -> None:
+    assert plan_for(name).dataset == "copco 1"
+    assert plan_for(name).hash == plan_for("copco 1").hash
+    assert ledger.dataset(name) == ledger.open_dataset(name, Unit(1), Budget.pure(1)) == ledger.dataset("copco 1")
+    ledger.reserve(name, "p", Budget.pure("1/2"))
+    assert ledger.remaining("copco 1") == Budget.pure("1/2")
+    assert [dataset.name for dataset in ledger.datasets()] == ["copco 1"]
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    ["\u200b", "\u200d", "\ufeff", "\u00ad", "\u202e", "\u2060", "\x07", "\n", "\t", "\u2028", "\u115f", "\u3164",
+     "\ufe0f", "\u034f", "\u180e", "\U000e0101", "\U000e0041", "\ue000", "\ud800", "\u1680"],
+)  # fmt: skip
+def test_what_cannot_be_seen_is_refused(ledger: Ledger, unseen: str) -> None:
+    for name in (f"copco{unseen} 1", f"copco 1{unseen}", f"{unseen}a"):
+        with pytest.raises(PradeError, match="which cannot be seen"):
+            ledger.open_dataset(name, Unit(1), Budget.pure(1))
+        with pytest.raises(PradeError, match="which cannot be seen"):
+            plan_for(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0441opco 1", "\u03bfpco 1", "copc\u043e 1", "census \u0410pril", "\u0561\u0440\u0430"]
+)
+def test_words_of_mixed_alphabets_are_refused(ledger: Ledger, name: str) -> None:
+    """Cyrillic es, Greek omicron, Cyrillic o, a Cyrillic A before Latin letters, Armenian with Cyrillic."""
+    with pytest.raises(PradeError, match="with letters of several alphabets"):
+        ledger.open_dataset(name, Unit(1), Budget.pure(1))
+    with pytest.raises(PradeError, match="write each word in one alphabet"):
+        plan_for(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["перепись 2020", "census перепись", "Etat civil été", "Hawaiʻi", "国勢調査2020年", "2020年PUMS",
+     "Απογραφή", "α-survey", "x_y-z 3", "الإحصاء"],
+)  # fmt: skip
+def test_names_in_any_language_are_fine(name: str) -> None:
+    assert dataset_name(name) == name == plan_for(name).dataset
+
+
+@pytest.mark.parametrize("name", ["сорсо 1", "COPCO 1", " copco 1", "copco  1", "СОРСО 1"])
+def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger: Ledger, name: str) -> None:
+    """Cyrillic letters throughout, in either case; another case; other blanks."""
+    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* would have a budget of its own"):
+        ledger.open_dataset(name, Unit(1), Budget.pure(1))
+    assert len(ledger.datasets()) == 1
+
+
+def test_accents_make_another_name() -> None:
+    assert not same_to_a_reader("resume", "resumé")
+    assert not same_to_a_reader("census 1", "census l2")
+
+
+def test_the_table_of_shapes_is_of_letters_that_normalising_keeps() -> None:
+    for other, latin in LOOK_ALIKES.items():
+        assert dataset_name(chr(other)) == chr(other)
+        assert chr(latin).isascii()
+
+
+@given(st.text(min_size=1))
+def test_a_normal_form_is_its_own(text: str) -> None:
+    try:
+        name = dataset_name(text)
+    except PradeError:
+        return
+    assert dataset_name(name) == name
+    assert same_to_a_reader(name, text)
