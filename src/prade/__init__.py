@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from prade.ledger import Ledger as Ledger
     from prade.measurement import Measurement as Measurement
     from prade.plan import Ask as Ask
-    from prade.plan import Expected as Expected
+    from prade.expected import Expected as Expected
     from prade.plan import Level as Level
     from prade.plan import Plan as Plan
     from prade.prior import Prior as Prior
@@ -63,7 +63,7 @@ _HOME = {
     "Estimate": "estimate",
     "Estimates": "estimates",
     "EstimationError": "errors",
-    "Expected": "plan",
+    "Expected": "expected",
     "Groups": "groups",
     "IDE": "estimators.ide",
     "Layout": "layout",

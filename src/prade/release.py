@@ -14,15 +14,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.documents import Malformed, Versioned, json_value, structured
 from prade.errors import DataError
 from prade.measurement import Measurement
 from prade.plan import Plan, Question
@@ -38,6 +41,21 @@ HASHED = (PLAN, MEASUREMENTS)
 SEAL = "seal"
 
 Noisy = NDArray[np.int64]
+
+
+class Manifest(msgspec.Struct):
+    """What `release.json` must say at least; the rest is for people."""
+
+    plan: str
+    entry: int
+    made: str
+    files: dict[str, str]
+
+
+class Extract(msgspec.Struct):
+    """What `ledger.json` must say at least."""
+
+    account: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +119,7 @@ class Release:
 
     def account(self) -> str:
         """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
-        return "\n".join(read_sealed(self.path / EXTRACT)["account"])
+        return "\n".join(read_account(self.path))
 
     def estimates(self) -> Estimates:
         """The estimates that the folder keeps, once they have been made (`prade.synthesize`)."""
@@ -220,9 +238,22 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     """What `release.json` says."""
     path = folder / MANIFEST
     found = read_sealed(path)
-    if found["format"] > FORMAT:
-        raise DataError(f"{path} has release format {found['format']}, this version reads {FORMAT}: update prade")
+    try:
+        if (version := structured(found, Versioned).format) > FORMAT:
+            raise DataError(f"{path} has release format {version}, this version reads {FORMAT}: update prade")
+        structured(found, Manifest)
+    except Malformed as fault:
+        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
     return found
+
+
+def read_account(folder: Path) -> list[str]:
+    """The account that `ledger.json` gives, line by line."""
+    path = folder / EXTRACT
+    try:
+        return structured(read_sealed(path), Extract).account
+    except Malformed as fault:
+        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
 
 
 def sealed_text(content: Mapping[str, Any]) -> str:
@@ -232,10 +263,16 @@ def sealed_text(content: Mapping[str, Any]) -> str:
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What a JSON file of a release says; a DataError where it is missing or was changed."""
+    with suppress(Malformed):  # what a changed byte makes of JSON
+        content = json_value(_bytes(path))
+        if isinstance(content, dict) and content.pop(SEAL, None) == _seal(content):
+            return content
+    raise DataError(f"{path} is damaged: bring the original back")
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        content = json.loads(path.read_bytes())
-        if content.pop(SEAL) == _seal(content):
-            return dict(content)
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(
             f"{path.parent} is no release: it has no {path.name}; give a folder that `measure` wrote, or, to measure, "
@@ -243,9 +280,6 @@ def read_sealed(path: Path) -> dict[str, Any]:
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
-    except (AttributeError, LookupError, TypeError, ValueError):
-        pass  # what a changed byte makes of JSON
-    raise DataError(f"{path} is damaged: bring the original back")
 
 
 def _seal(content: Mapping[str, Any]) -> str:

@@ -29,7 +29,8 @@ from prade.errors import PradeError
 from prade.evaluate import CONTEST_BIAS
 from prade.folds import WORDS
 from prade.groups import Groups
-from prade.plan import Expected, Plan
+from prade.expected import Expected
+from prade.plan import Plan
 from prade.predict import Columns
 from prade.privacy import Budget, Unit
 from prade.progress import Progress

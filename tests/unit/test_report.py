@@ -424,9 +424,9 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no GeoJSON FeatureCollection"),
-        ("[]", "is no GeoJSON FeatureCollection"),
-        ('{"features": [3]}', "is no GeoJSON FeatureCollection"),
+        ("{", "is not a GeoJSON FeatureCollection"),
+        ("[]", "is not a GeoJSON FeatureCollection"),
+        ('{"features": [3]}', "is not a GeoJSON FeatureCollection"),
         ('{"features": []}', "no Polygon or MultiPolygon among its 0"),
         ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),
         (
@@ -443,7 +443,7 @@ def test_what_is_no_geojson_is_said(tmp_path, text, message):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(DataError, match=message):
         outlines(tmp_path / "a.json", PUMAS)
-    with pytest.raises(DataError, match="there is no file"):
+    with pytest.raises(DataError, match="there is no GeoJSON file at"):
         outlines(tmp_path / "b.json", PUMAS)
 
 
@@ -620,7 +620,7 @@ def test_the_command(release, folder, tmp_path):
     assert (done.exit_code, "must not lie in it" in done.stderr) == (1, True)
     assert call("--geojson-key", "x").exit_code == 2
     done = call("--geojson", tmp_path / "none.json")
-    assert (done.exit_code, "there is no file" in done.stderr) == (1, True)
+    assert (done.exit_code, "there is no GeoJSON file at" in done.stderr) == (1, True)
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
     assert call("-h").exit_code == 0
