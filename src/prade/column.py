@@ -78,7 +78,9 @@ class Column:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError(f"a column needs a name of at least one letter, got {self.name!r}")
         if not writable(self.name):
-            raise SchemaError(f"the column name {self.name!a} holds half a character, which no file can hold: rename it")
+            raise SchemaError(
+                f"the column name {self.name!a} holds half a character, which no file can hold: rename it"
+            )
         if self.kind not in KINDS:
             raise self._error(f"kind is {self.kind!r}; write one of {', '.join(KINDS)}")
         self._check_flags()

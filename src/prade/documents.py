@@ -20,8 +20,8 @@ from prade.errors import DataError, PradeError
 MOST_BYTES = 2**28
 MOST_LEVELS = 40
 LARGEST_WHOLE_NUMBER = 10**300  # floats still hold it, and Python still writes it out in messages
-# The parser's time grows with the square of a dotted key's length.
-LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % MOST_LEVELS)
+# The parser's time grows with the square of a dotted key's length. (40 is MOST_LEVELS.)
+LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){40}""")
 
 Structure = TypeVar("Structure")
 
@@ -31,7 +31,7 @@ class Malformed(DataError):
 
 
 class Versioned(msgspec.Struct):
-    """The beginning of every file that prade writes for itself: a number by which older versions know that it is new."""
+    """The beginning of every file that prade writes for itself: older versions know by the number that it is newer."""
 
     format: int
 
@@ -108,7 +108,9 @@ def _check(tree: Any, error: type[PradeError], language: str) -> None:
                 deeper += value
             elif isinstance(value, str):
                 if not writable(value):
-                    raise error(f"the text {value[:40]!a} holds half a character, which no file can hold: write it anew")
+                    raise error(
+                        f"the text {value[:40]!a} holds half a character, which no file can hold: write it anew"
+                    )
             elif isinstance(value, int):
                 if abs(value) >= LARGEST_WHOLE_NUMBER:
                     raise error("a number has more than 300 digits: write a smaller one")

@@ -1,4 +1,5 @@
 """Names of files that more than one stage knows. (Those of a release itself are in `prade.release`.)"""
 
 LEDGER = "prade.ledger"  # beside the release, where no other place is named
+ESTIMATES, SUPPORT = "estimates.parquet", "support.parquet"  # in the release's folder
 SYNTHETIC = "synthetic.parquet"  # in the release's folder

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from prade.documents import Malformed, Versioned, json_value, structured
 from prade.errors import DataError
 from prade.measurement import Measurement
+from prade.names import ESTIMATES, SUPPORT
 from prade.plan import Plan, Question
 
 if TYPE_CHECKING:
@@ -122,18 +123,30 @@ class Release:
         return "\n".join(read_account(self.path))
 
     def estimates(self) -> Estimates:
-        """The estimates that the folder keeps, once they have been made (`prade.synthesize`)."""
-        from prade.estimates import ESTIMATES, SUPPORT, Estimates
+        """The estimates that the folder keeps, once they have been made (`prade.synthesize`).
+
+        Their files are checked against the hashes that were written with them.
+        """
+        from prade.estimates import Estimates
+        from prade.kept import KEPT_ESTIMATES, check_kept
         from prade.public import Public
 
-        if not (self.path / ESTIMATES).exists():
-            raise DataError(f"{self.path} has no estimates yet: make them with prade.synthesize.estimates_of")
-        files = [(self.path / name).stat() for name in (ESTIMATES, SUPPORT) if (self.path / name).exists()]
+        places = [self.path / name for name in (KEPT_ESTIMATES.name, ESTIMATES, SUPPORT)]
+        files = [place.stat() for place in places if place.exists()]
         now = tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
         if now not in self._read:
             self._read.clear()
+            check_kept(self, KEPT_ESTIMATES)
             self._read[now] = Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
         return self._read[now]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the plan and the noisy counts: what everything that is made from the release is made from."""
+        digest = hashlib.sha256(self.plan.hash.encode())
+        for counts in (counts for answers in self.noisy for counts in answers):
+            digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
+        return digest.hexdigest()
 
     @cached_property
     def _read(self) -> dict[Any, Estimates]:

@@ -20,8 +20,9 @@ from typing import Any
 from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
-from prade.estimates import ESTIMATES, Estimates
+from prade.estimates import Estimates
 from prade.groups import Groups
+from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
 from prade.ledger import Ledger
 from prade.ledger_entering import EnteringLedger
 from prade.names import LEDGER, SYNTHETIC
@@ -35,7 +36,7 @@ from prade.release import Release
 from prade.schema import Schema
 from prade.sizes import resized
 from prade.synthesize import drawn_table, estimates_of, kind_of
-from prade.tables import read_table, write_table
+from prade.tables import read_table
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
 _NO_SEED = "the noise takes no seed, for whoever knew it could take the noise away; `sample` takes one"
@@ -318,8 +319,8 @@ class Synthesizer:
         from prade.report import write_report
 
         release = self._fitted().release_
-        if not (release.path / SYNTHETIC).exists():
-            write_table(self.sample(seed=0, like="pyarrow"), release.path / SYNTHETIC)
+        if not is_kept(release, KEPT_ROWS):
+            write_rows(self.sample(seed=0, like="pyarrow"), release.path / SYNTHETIC, release)
         return write_report(release, path, progress=self.progress, **options)
 
     def _fitted(self) -> Synthesizer:
@@ -378,7 +379,7 @@ class Synthesizer:
             weight=weight,
             ledger=ledger,
         )
-        if there or not (release.path / ESTIMATES).exists():
+        if there or not is_kept(release, KEPT_ESTIMATES):
             estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:
             estimates = release.estimates()

@@ -311,13 +311,21 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_table(table: Any, path: str | PathLike[str]) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`."""
+def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
+    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`.
+
+    `spreadsheet_safe` puts a single quote before texts of a CSV file that a spreadsheet would run as a formula
+    (`prade.spreadsheets`).
+    """
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
+    from prade.spreadsheets import need_csv, quoted
+
     suffix = table_suffix(Path(path))
+    if spreadsheet_safe:
+        need_csv(suffix)
     found = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":
@@ -325,6 +333,7 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
             return
         # The CSV writer does not know dictionary encoding.
         plain = pa.table([plain_cells(column) for column in found.columns], names=found.column_names)
+        plain = quoted(plain) if spreadsheet_safe else plain
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(plain, stream)

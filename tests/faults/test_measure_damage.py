@@ -29,8 +29,8 @@ class Killed(BaseException):
     """In place of a kill."""
 
 
-def plan_of(*towns: str, columns: Schema | None = None) -> Plan:
-    schema = columns or Schema([Column("AGE", "numeric", edges=[18, 65])])
+def plan_of(*towns: str) -> Plan:
+    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     asked = Workload.all_marginals(schema, 1)
     return Plan("people", schema, Budget.pure(1), Unit(1), [Level("TOWN", asked)], groups={"TOWN": list(towns)})
 

@@ -32,6 +32,7 @@ from prade import (
 )
 from prade.estimates import Estimates
 from prade.evaluate import chosen_pairs, joint_errors
+from prade.kept import write_rows
 from prade.measure import measure
 from prade.parts import Marginal
 from prade.report import REPORT, json_in_html, report_place, write_report
@@ -90,7 +91,7 @@ def folder(tmp_path_factory):
         home / "private.parquet",
     )
     release = measure(plan, home / "private.parquet", home / "release", ledger)
-    write_table(synthesize(release, people(2, [1, 3])), home / "release" / "synthetic.parquet")
+    write_rows(synthesize(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
     return home
 
 
@@ -566,7 +567,7 @@ def test_synthetic_rows_of_other_groups_are_refused(release, tmp_path):
     place.mkdir()
     for file in release.path.iterdir():
         (place / file.name).write_bytes(file.read_bytes())
-    write_table(people(3, [7]), place / "synthetic.parquet")
+    write_rows(people(3, [7]), place / "synthetic.parquet", Release.load(place))
     with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
         write_report(place)
 
