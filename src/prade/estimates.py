@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.column import names_of
 from prade.documents import Malformed, structured
 from prade.errors import DataError
-from prade.estimate import Status
+from prade.estimates_file import FORMAT, Header, Row, rows_of
 from prade.group_prior import GroupPriors
 from prade.joint import mass_per_cell
 from prade.layout import Layout
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
-FORMAT = 2
-LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger
 NINETY_FIVE = 1.96  # standard deviations either way
 
 
@@ -237,7 +233,7 @@ class Estimates:
 
         table, levels = read_table(path), []
         with sound(path, "saved estimates", AGAIN):
-            header = header_of(table, _Header, path, FORMAT)
+            header = header_of(table, Header, path, FORMAT)
             if header.format < FORMAT:
                 raise OtherOrigin(f"{path} was made by an earlier version of prade: {AGAIN}")
             if header.inputs != inputs_hash(release, public):
@@ -247,13 +243,13 @@ class Estimates:
             settings = structured(header.settings, Settings)
             if asdict(settings) != header.settings:
                 raise Malformed("the settings are not all there")
-            rows = structured(table.to_pylist(), list[_Row])
+            rows = rows_of(table, len(public.groups))
             descent = Descent(release, public, settings)
             for level, grouping in enumerate(release.plan.groupings):
                 mine, rows = rows[: len(grouping)], rows[len(grouping) :]
                 if [row.group for row in mine] != grouping.labels():
                     raise Malformed("rows are missing, or in another order")
-                levels.append(_level_of(descent.answers(level).parts, [row.kept(public) for row in mine]))
+                levels.append(_level_of(descent.answers(level).parts, [_Kept.read(row) for row in mine]))
             if rows:
                 raise Malformed("there are more rows than groups")
         return cls(release, public, settings, levels)
@@ -309,38 +305,10 @@ class _Kept:
             found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.spread, emptied
         )
 
-
-class _Header(msgspec.Struct):
-    format: int
-    settings: dict[str, Any]
-    inputs: str
-
-
-class _Row(msgspec.Struct):
-    """One row of the file."""
-
-    group: str
-    total: float
-    status: Status
-    kl: float
-    gap: float
-    multipliers: list[float]
-    alike: list[float] | None
-    spread: list[list[float]] | None
-    emptied: bytes | None
-
-    def kept(self, public: Public) -> _Kept:
-        """The same as what an estimate leaves, with arrays that fit together."""
-        arrays = [self.multipliers, self.alike or [], *(self.spread or [])]
-        if not 0 <= self.total <= LARGEST_TOTAL or not all(math.isfinite(x) for each in arrays for x in each):
-            raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
-        if self.alike is not None and len(self.alike) != len(public.groups):
-            raise Malformed(f"{self.group}: not one weight for each public group")
-        if any(len(each) != 3 for each in self.spread or []):
-            raise Malformed(f"{self.group}: not three numbers for each block")
-        alike, spread = (None if each is None else np.array(each) for each in (self.alike, self.spread))
-        multipliers = np.array(self.multipliers)
-        return _Kept(self.total, self.status.value, self.kl, self.gap, multipliers, alike, spread, self.emptied)
+    @classmethod
+    def read(cls, row: Row) -> _Kept:
+        arrays = [None if each is None else np.array(each) for each in (row.alike, row.spread)]
+        return cls(row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers), *arrays, row.emptied)
 
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:

@@ -19,6 +19,7 @@ from prade.estimate import WEIGHT_FIELD
 from prade.groups import Grouping, Groups
 from prade.joint import mass_per_cell
 from prade.own_files import floats, header_of, sound, whole_numbers, write_own
+from prade.plain_types import need_plain
 from prade.prior import Prior
 from prade.schema import Schema
 from prade.tables import plain_cells, read_table
@@ -78,6 +79,8 @@ class Public:
         present = [name for name in by if name in found.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
+        for name in present:
+            need_plain(name, found[name].type)
         plain = pa.table({name: plain_cells(found[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))

@@ -1,0 +1,25 @@
+"""Which types of cells a public table may have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.errors import DataError
+from prade.tables import is_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def need_plain(name: str, kind: pa.DataType) -> None:
+    """Refuse a column of a public table whose cells are not single values: lists, records, spans of time, bytes."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    dated = types.is_date(kind) or types.is_timestamp(kind)
+    if not (number or dated or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
+        raise DataError(
+            f"column {name!r}: cells of type {kind} are not read; convert them to numbers, text, true/false or dates"
+        )
