@@ -307,8 +307,9 @@ class _Kept:
 
     @classmethod
     def read(cls, row: Row) -> _Kept:
-        arrays = [None if each is None else np.array(each) for each in (row.alike, row.spread)]
-        return cls(row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers), *arrays, row.emptied)
+        alike, spread = (None if each is None else np.array(each) for each in (row.alike, row.spread))
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, spread, row.emptied)
 
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
