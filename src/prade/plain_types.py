@@ -1,11 +1,11 @@
-"""Which types of cells a public table may have."""
+"""Which types of cells a public table may have, and their values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prade.errors import DataError
-from prade.tables import is_text
+from prade.tables import is_text, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,3 +23,11 @@ def need_plain(name: str, kind: pa.DataType) -> None:
         raise DataError(
             f"column {name!r}: cells of type {kind} are not read; convert them to numbers, text, true/false or dates"
         )
+
+
+def python_values(cells: Any) -> list[Any]:
+    """The cells as Python's own values; dates and times that Python does not know as text."""
+    try:
+        return list(cells.to_pylist())
+    except (OverflowError, ValueError):
+        return list(texts_of(cells).to_pylist())

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.bombs import refuse_gzip_bomb, refuse_parquet_bomb
 from prade.column import closest, names_of
 from prade.errors import DataError
 
@@ -219,8 +220,11 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            names = pq.read_schema(path).names
-            return pq.read_table(path, columns=_chosen(names, columns, str(path)))
+            chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
+            refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
+            return pq.read_table(path, columns=chosen)
+        if suffix == ".csv.gz":
+            refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess)
     except PermissionError:
         raise DataError(f"{path} may not be read; ask for the right to read it") from None
@@ -234,7 +238,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
     import pyarrow.csv as csv
 
     with csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)) as reader:
-        names = reader.schema.names
+        names = column_names(reader.schema.empty_table())
     chosen = _chosen(names, columns, str(path))
     table = csv.read_csv(
         path,
@@ -387,8 +391,10 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     import pyarrow as pa
 
+    from prade.plain_types import python_values
+
     cells = plain_cells(column)
-    values: list[Any] = (texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique().to_pylist()
+    values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return [int(value) for value in values]
     return values

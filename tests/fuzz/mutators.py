@@ -229,6 +229,8 @@ def _odd_column(rows: int, rng: random.Random) -> pa.Array:
         lambda: pa.array([-(2**63)] * rows, pa.int64()),
         lambda: pa.array([datetime.date(9999, 12, 31)] * rows),
         lambda: pa.array([2**62] * rows, pa.timestamp("us")),
+        lambda: pa.array([rng.choice([2**30, -(2**30)])] * rows, pa.int32()).cast(pa.date32()),
+        lambda: pa.array([rng.choice([2**62, -(2**62), 2**40])] * rows, pa.timestamp("s", rng.choice([None, "UTC"]))),
         lambda: pa.array([10**12] * rows, pa.duration("s")),
         lambda: pa.array([1] * rows, pa.time64("us")),
         lambda: (
