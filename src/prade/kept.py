@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from prade.documents import Malformed, Versioned, structured
+from prade.documents import Versioned, structured
 from prade.errors import DataError
 from prade.names import ESTIMATES, SUPPORT, SYNTHETIC
 from prade.release import file_hash, read_sealed, sealed_text
@@ -80,11 +80,12 @@ def check_kept(release: Release, record: Record) -> None:
         raise DataError(f"{release.path} has {record.files[0]} without its checksums in {record.name}: {advice}")
     try:
         found = read_sealed(place)
-        if (version := structured(found, Versioned).format) > FORMAT:
-            raise DataError(f"{place} has format {version}, this version reads {FORMAT}: update prade")
-        content = structured(found, _Content)
-    except Malformed:
+        version = structured(found, Versioned).format
+        content = structured(found, _Content) if version <= FORMAT else None
+    except DataError:
         raise DataError(f"{place} is damaged: {advice}") from None
+    if content is None:
+        raise DataError(f"{place} has format {version}, this version reads {FORMAT}: update prade")
     if content.release != release.fingerprint:
         raise DataError(f"{place} is about another release: {advice}")
     for name in record.files:

@@ -34,7 +34,7 @@ def quoted(table: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     columns = [
-        pc.replace_substring_regex(column, FORMULA, r"'\0") if is_text(column.type) else column
+        pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0") if is_text(column.type) else column
         for column in table.columns
     ]
     return pa.table(columns, names=[re.sub(FORMULA, r"'\g<0>", name) for name in table.column_names])
