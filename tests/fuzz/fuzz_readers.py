@@ -26,11 +26,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import click  # noqa: E402
-import msgspec  # noqa: E402
-from readers import ALL, Reader, World  # noqa: E402
+import click
+import msgspec
+from readers import ALL, Reader, World
 
-from prade.errors import PradeError  # noqa: E402
+from prade.errors import PradeError
 
 SLICE = 1.0  # seconds that a reader has before it is another one's turn
 SLOW = 20.0  # seconds for one input; the machine may be busy

@@ -368,6 +368,42 @@ def test_a_damaged_file_is_refused(kept, damage):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        ("alike", lambda cells: [None, *cells[1:]]),
+        ("alike", lambda cells: [each[:-1] for each in cells]),
+        ("alike", lambda cells: [[float("nan")] * len(each) for each in cells]),
+        ("spread", lambda cells: [*cells[:-1], None]),
+        ("spread", lambda cells: [[row[:2] for row in each] for each in cells]),
+        ("spread", lambda cells: [[[None] * 3 for _ in each] for each in cells]),
+        ("multipliers", lambda cells: [[float("inf")] * len(each) for each in cells]),
+        ("multipliers", lambda cells: [None, *cells[1:]]),
+        ("total", lambda cells: [float("nan"), *cells[1:]]),
+        ("total", lambda cells: [1e300, *cells[1:]]),
+        ("total", lambda cells: [-5.0, *cells[1:]]),
+        ("status", lambda cells: ["splendid", *cells[1:]]),
+        ("kl", lambda cells: [2**62] * len(cells)),
+        ("emptied", lambda cells: ["x"] * len(cells)),
+    ],
+    ids=lambda column: column[0],
+)
+def test_numbers_that_do_not_fit_are_noticed_before_they_are_used(kept, column):
+    name, change = column
+    table = pq.read_table(kept)
+    cells = pa.array(change(table[name].to_pylist()), pa.timestamp("s") if name == "kl" else None)
+    rewritten(kept, table.set_column(table.column_names.index(name), name, cells))
+    with pytest.raises(DataError, match="saved estimates, or is damaged"):
+        Estimates.load(kept, RELEASE, PUBLIC).answer("SEX == 1", by="STATE")
+
+
+def test_rows_that_no_group_has_are_noticed(kept):
+    table = pq.read_table(kept)
+    rewritten(kept, pa.concat_tables([table, table.slice(0, 1)]))
+    with pytest.raises(DataError, match="more rows than groups"):
+        Estimates.load(kept, RELEASE, PUBLIC)
+
+
 def test_without_a_spread_the_expectation_stands_in(kept):
     """For what was fitted: answers are the same, intervals others."""
     new = Estimates.load(kept, RELEASE, PUBLIC)
