@@ -41,8 +41,8 @@ DIGITS = [*"0123456789.-+eE/_ ½٣", *words("nan inf 1/3 1e-9 0x e9999999"), "9"
 OPTIONS = words(
     """--epsilon --delta --rho --levels --groups --schema --public --weight --max-rows-per-person --person-id
     --dataset --no-tune --json -o --by --pairs --seed --skip --bins --max-values --spreadsheet-safe schema.toml
-    public.parquet places.csv release STATE PLACE STATE,PLACE AGE WEIGHT 1 0 -1 1/3 1e999 nan all ² out.toml out.csv none.csv
-    . x"""
+    public.parquet places.csv release STATE PLACE STATE,PLACE AGE WEIGHT 1 0 -1 1/3 1e999 nan all ² out.toml out.csv
+    none.csv . x"""
 )
 OPTIONS += ["", "9" * 30, "AGE >= 65"]
 COMMANDS = [
