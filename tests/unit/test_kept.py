@@ -45,7 +45,7 @@ def released(place, seed=0):
     pq.write_table(public(seed), place.parent / "public.parquet")
     ones = Workload.all_marginals(SCHEMA, 1)
     files = PublicFiles((str(place.parent / "public.parquet"),))
-    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), [Level("PLACE", ones)], {"PLACE": ["p", "r"]}, public=files)
+    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), [Level("PLACE", ones)], {"PLACE": ["p", "=r"]}, public=files)
     generator = np.random.default_rng(seed)
     noisy = [[generator.integers(5, 40, (2, part.n_cells)) for part in q.parts] for q in plan.questions]
     plan.save(place / "plan.toml")
@@ -170,6 +170,18 @@ def test_a_report_needs_sound_rows(release):
     (release.path / KEPT_ROWS.name).unlink()
     with pytest.raises(DataError, match=r"synthetic\.parquet without its checksums in synthetic\.json"):
         write_report(release)
+
+
+def test_rows_for_a_spreadsheet(release, tmp_path):
+    """The group "=r" would be a formula: it is quoted on request, and everything else is as without the option."""
+    plain, safe = tmp_path / "plain.csv", tmp_path / "safe.csv"
+    for path, option in ((plain, []), (safe, ["--spreadsheet-safe"])):
+        done = CliRunner().invoke(every_command(), ["sample", str(release.path), "-o", str(path), *option])
+        assert done.exit_code == 0, done.output
+    assert '"=r"' in plain.read_text()
+    assert safe.read_text() == plain.read_text().replace('"=r"', '"\'=r"')
+    done = CliRunner().invoke(every_command(), ["sample", str(release.path), "--spreadsheet-safe"])
+    assert (done.exit_code, "spreadsheet-safe is for CSV files" in done.stderr) == (1, True)
 
 
 def test_rows_that_go_elsewhere_have_no_record(release, tmp_path):
