@@ -1,5 +1,6 @@
 # make demo     the whole job on invented people: plan, measure, estimate, sample, score, report; files under demo/
 # make test     format, lint, types, tests
+# make fuzz     every reader of files with hostile inputs, for ten minutes: FUZZ="--seconds 3600" for an hour
 # make docs     the documentation site, into build/site
 # make bench    speed and memory against the alternatives
 # make compare  error, time and memory beside other systems: hours; what is done is kept, so it can be stopped
@@ -17,7 +18,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # What `make compare` is told, as in: make compare COMPARE="nist adult --minutes 20"
 COMPARE ?=
 
-.PHONY: demo test docs bench compare lock clean
+# What `make fuzz` is told.
+FUZZ ?=
+
+.PHONY: demo test fuzz docs bench compare lock clean
 .SILENT:
 
 demo: $(READY)
@@ -28,6 +32,9 @@ test: $(READY)
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy --strict --no-error-summary src
 	$(BIN)/python -m pytest -n 2
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/fuzz_readers.py $(FUZZ)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from prade.estimators.two_stage import TwoStage as TwoStage
     from prade.evaluate import Score as Score
     from prade.evaluate import score as score
+    from prade.expected import Expected as Expected
     from prade.groups import Groups as Groups
     from prade.layout import Layout as Layout
     from prade.ledger import Ledger as Ledger
     from prade.measurement import Measurement as Measurement
     from prade.plan import Ask as Ask
-    from prade.plan import Expected as Expected
     from prade.plan import Level as Level
     from prade.plan import Plan as Plan
     from prade.prior import Prior as Prior
@@ -63,7 +63,7 @@ _HOME = {
     "Estimate": "estimate",
     "Estimates": "estimates",
     "EstimationError": "errors",
-    "Expected": "plan",
+    "Expected": "expected",
     "Groups": "groups",
     "IDE": "estimators.ide",
     "Layout": "layout",

@@ -22,6 +22,7 @@ from prade.decode import Decoder
 from prade.errors import DataError
 from prade.joint import Joint, smallest_unsigned
 from prade.matching import code_cells, numbers_of
+from prade.plain_types import python_values
 from prade.tables import one_piece, plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
@@ -102,8 +103,9 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
         if pa.types.is_union(unfit.type):  # Arrow does not count those
             report[column.name] = dict(Counter(unfit.to_pylist()))
         else:
-            counts = pc.value_counts(unfit).to_pylist()
-            report[column.name] = {each["values"]: each["counts"] for each in counts}
+            counted = pc.value_counts(unfit)
+            values, counts = python_values(counted.field("values")), counted.field("counts").to_pylist()
+            report[column.name] = dict(zip(values, counts, strict=True))
     return report
 
 

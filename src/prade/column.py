@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.documents import writable
 from prade.errors import SchemaError
 
 Value = int | float | str | bool
@@ -76,6 +77,10 @@ class Column:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError(f"a column needs a name of at least one letter, got {self.name!r}")
+        if not writable(self.name):
+            raise SchemaError(
+                f"the column name {self.name!a} holds half a character, which no file can hold: rename it"
+            )
         if self.kind not in KINDS:
             raise self._error(f"kind is {self.kind!r}; write one of {', '.join(KINDS)}")
         self._check_flags()
@@ -170,6 +175,10 @@ class Column:
         types = {type(value).__name__ for value in values}
         if not types <= {"int", "float", "str", "bool"}:
             raise self._error("values must be numbers, text, true/false or dates")
+        if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            raise self._error("a value does not fit 64 bits; write the values as text")
+        if any(isinstance(value, str) and not writable(value) for value in values):
+            raise self._error("a value holds half a character, which no file can hold: write it anew")
         if types == {"int", "float"}:
             values, types = tuple(float(value) for value in values), {"float"}
         if len(types) > 1:
@@ -180,8 +189,6 @@ class Column:
         self._set("value_type", types.pop() if types else "")
         if self.value_type == "float" and not all(math.isfinite(value) for value in values):
             raise self._error("values must be finite numbers; write missing = true for NaN")
-        if self.value_type == "int" and any(abs(int(value)) >= 2**63 for value in values):
-            raise self._error("a value does not fit 64 bits; write the values as text")
         seen: set[Value] = set()
         for value in values:
             if value in seen:
@@ -240,11 +247,13 @@ class Column:
             raise self._error(
                 f"{key} must hold numbers or dates, got {number!r}; write e.g. {key} = {example}, without quotes"
             )
+        if not isinstance(number, int) and not math.isfinite(number):
+            raise self._error(f"{key} must be finite; the first and last bins are open-ended anyway, remove {number}")
+        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails on longer whole numbers
+            raise self._error(f"{key} must stay within 1e300, so that every bin has numbers in it; one is larger")
         found = float(number)
-        if not math.isfinite(found):
-            raise self._error(f"{key} must be finite; the first and last bins are open-ended anyway, remove {found}")
-        if abs(found) > LARGEST_NUMBER:
-            raise self._error(f"{key} must stay within 1e300, so that every bin has numbers in it; got {number!r}")
+        if self.dates and not days(datetime.date.min) <= found <= days(datetime.date.max):
+            raise self._error(f"{key} must be days that a calendar has, from 0001-01-01 to 9999-12-31; got {found:g}")
         if self.integer and abs(found) > LARGEST_WHOLE:
             raise self._error(f"{key} of an integer column must stay within 2**53, got {number!r}")
         if self.integer and key != "edges" and not found.is_integer():

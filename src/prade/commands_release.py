@@ -1,4 +1,4 @@
-"""The commands that measure, and those that work on a release: estimate, sample, answer, score, synthesize."""
+"""The commands that measure, and those that work on a release: estimate, sample, answer, synthesize."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
 
     from prade.release import Release
 
-    estimates = _estimates(Release.load(release_folder), public, estimator)
+    release = Release.load(release_folder)
+    estimates = _estimates(release, public, estimator, anew=_damaged(release))
     levels, lines = [], []
     for level, found in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(found.totals.sum()), dict(Counter(found.status).most_common())
@@ -123,7 +124,22 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
     result({"release": release_folder, "levels": levels}, "\n".join(lines), as_json)
 
 
-def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None = None) -> Estimates:
+def _damaged(release: Release) -> bool:
+    """Whether there are estimates that no longer are what was written; says so, for they are made again."""
+    from prade.kept import KEPT_ESTIMATES, check_kept, is_kept
+
+    if is_kept(release, KEPT_ESTIMATES):
+        try:
+            check_kept(release, KEPT_ESTIMATES)
+        except DataError:
+            remark("The estimates that the folder had are damaged: they are made again.")
+            return True
+    return False
+
+
+def _estimates(
+    release: Release, given: tuple[str, ...], estimator: Kind | None = None, *, anew: bool = False
+) -> Estimates:
     from dataclasses import replace
 
     from prade.progress import progress_bar
@@ -131,21 +147,22 @@ def _estimates(release: Release, given: tuple[str, ...], estimator: Kind | None 
     from prade.settings import Settings
     from prade.synthesize import estimates_of
 
-    _need_place_for_estimates(release, estimator is not None)
+    _need_place_for_estimates(release, anew or estimator is not None)
     files, plan = _public(release.plan, given), release.plan
     rows = Public.of(plan.schema, files.source(), group_columns(plan.groups, plan.schema), weight=files.weight)
     wanted = plan.settings or Settings()
     if estimator is not None:
         wanted = replace(wanted, estimator=estimator)
     with progress_bar() as progress:
-        return estimates_of(release, rows, wanted, threads=cores(), progress=progress)
+        return estimates_of(release, rows, wanted, threads=cores(), anew=anew, progress=progress)
 
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
-    from prade.estimates import ESTIMATES
+    from prade.kept import KEPT_ESTIMATES, is_kept
+    from prade.names import ESTIMATES
 
-    if anew or not (release.path / ESTIMATES).exists():
+    if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
 
 
@@ -168,9 +185,21 @@ def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
     type=FILE,
     help=f"File to write, parquet or CSV by its name; RELEASE/{SYNTHETIC} when not given.",
 )
+@click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="In a CSV file, put ' before texts that a spreadsheet would run as a formula: those that begin with = + - @.",
+)
 @as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv")
-def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str | None, as_json: bool) -> None:
+def sample(
+    release_folder: str,
+    public: tuple[str, ...],
+    seed: int,
+    output: str | None,
+    spreadsheet_safe: bool,
+    as_json: bool,
+) -> None:
     """Draw synthetic rows from a RELEASE.
 
     For every group, with values like the public table's. Spends nothing.
@@ -179,21 +208,27 @@ def sample(release_folder: str, public: tuple[str, ...], seed: int, output: str 
 
     release = Release.load(release_folder)
     place = output or str(Path(release_folder) / SYNTHETIC)
-    result(*_sampled(release, _public(release.plan, public), seed, place), as_json)
+    result(*_sampled(release, _public(release.plan, public), seed, place, spreadsheet_safe), as_json)
 
 
-def _sampled(release: Release, files: PublicFiles, seed: int, output: str) -> tuple[dict[str, Any], str]:
+def _sampled(
+    release: Release, files: PublicFiles, seed: int, output: str, spreadsheet_safe: bool = False
+) -> tuple[dict[str, Any], str]:
     """Draw rows; the outcome for a script and for a person."""
+    from prade.kept import write_rows
     from prade.progress import progress_bar
+    from prade.spreadsheets import need_csv
     from prade.synthesize import synthesize as drawn
-    from prade.tables import table_suffix, write_table
+    from prade.tables import table_suffix
 
     need_file(output)
     _need_place_for_estimates(release)
-    table_suffix(Path(output))  # which complains now, not when the work is done
+    suffix = table_suffix(Path(output))  # which complains now, not when the work is done
+    if spreadsheet_safe:
+        need_csv(suffix)
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
-    write_table(table, output)
+    write_rows(table, output, release, spreadsheet_safe=spreadsheet_safe)
     found = {"file": output, "rows": table.num_rows, "columns": table.column_names}
     return found, f"{output}: {table.num_rows:,} rows, {table.num_columns} columns"
 
@@ -210,64 +245,16 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
 
     How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
     """
-    from prade.estimates import ESTIMATES
+    from prade.kept import KEPT_ESTIMATES, is_kept
     from prade.release import Release
 
     release = Release.load(release_folder)
-    kept = (release.path / ESTIMATES).exists() and not public
+    kept = is_kept(release, KEPT_ESTIMATES) and not public
     found = (release.estimates() if kept else _estimates(release, public)).answer(query, columns_of(by))
     rows = found.to_pylist()
     if not as_json:
         remark("95 %: the count from low to high; sd is of the share")
     result(rows, text_table(rows), as_json)
-
-
-# ---------------------------------------------------------------------- score
-
-
-@prade.command()
-@click.argument("truth", type=FILE)
-@click.argument("synthetic", type=FILE)
-@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
-@click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
-@click.option(
-    "--groups", "groups_file", type=FILE, help="File with the public list of groups; without it, those in the tables."
-)
-@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
-@click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
-@as_json
-@examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
-def score(
-    truth: str,
-    synthetic: str,
-    schema_file: str,
-    by: str,
-    groups_file: str | None,
-    pairs: str,
-    seed: int | None,
-    as_json: bool,
-) -> None:
-    """Score SYNTHETIC rows against the TRUTH.
-
-    The score of the NIST contest, made of true rows: what it says is not private.
-    """
-    from prade.evaluate import CONTEST_SEED
-    from prade.evaluate import score as scored
-    from prade.schema import Schema
-
-    if pairs != "all" and not pairs.isdigit():
-        raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
-    found = scored(
-        truth,
-        synthetic,
-        Schema.load(schema_file),
-        columns_of(by),
-        groups=groups_file,
-        pairs="all" if pairs == "all" else int(pairs),
-        seed=CONTEST_SEED if seed is None else seed,
-    )
-    remark("A score is made of true rows and is not differentially private: do not publish it for private ones.")
-    result(found.to_dict(), str(found), as_json)
 
 
 # ---------------------------------------------------------------------- all in one

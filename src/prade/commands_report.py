@@ -1,10 +1,57 @@
-"""The command that shows a release to people: report."""
+"""The commands that judge a release, and show it to people: score, report."""
 
 from __future__ import annotations
 
 import click
 
-from prade.cli import examples, prade, remark
+from prade.cli import examples, prade, remark, result
+from prade.commands import as_json, columns_of
+from prade.console import FILE
+
+
+@prade.command()
+@click.argument("truth", type=FILE)
+@click.argument("synthetic", type=FILE)
+@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
+@click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
+@click.option(
+    "--groups", "groups_file", type=FILE, help="File with the public list of groups; without it, those in the tables."
+)
+@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
+@click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
+@as_json
+@examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
+def score(
+    truth: str,
+    synthetic: str,
+    schema_file: str,
+    by: str,
+    groups_file: str | None,
+    pairs: str,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Score SYNTHETIC rows against the TRUTH.
+
+    The score of the NIST contest, made of true rows: what it says is not private.
+    """
+    from prade.evaluate import CONTEST_SEED
+    from prade.evaluate import score as scored
+    from prade.schema import Schema
+
+    if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
+        raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
+    found = scored(
+        truth,
+        synthetic,
+        Schema.load(schema_file),
+        columns_of(by),
+        groups=groups_file,
+        pairs="all" if pairs == "all" else int(pairs),
+        seed=CONTEST_SEED if seed is None else seed,
+    )
+    remark("A score is made of true rows and is not differentially private: do not publish it for private ones.")
+    result(found.to_dict(), str(found), as_json)
 
 
 @prade.command()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -169,7 +169,7 @@ class Estimate(Joint):
         """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
         import pyarrow as pa
 
-        from prade.tables import write_table
+        from prade.own_files import write_own
 
         if WEIGHT_FIELD in self.codes:
             raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
@@ -178,34 +178,23 @@ class Estimate(Joint):
         report = {**asdict(self.report), "status": self.status.value}
         header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
-        write_table(table.replace_schema_metadata({"prade": json.dumps(header, allow_nan=False)}), path)
+        write_own(table, header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
         from prade.codec import Coded
+        from prade.own_files import floats, header_of, sound, whole_numbers
         from prade.schema import Schema
         from prade.tables import read_table
 
         table = read_table(path)
-        try:
-            header = json.loads((table.schema.metadata or {})[b"prade"])
-            if header["format"] > FILE_FORMAT:
-                raise DataError(
-                    f"{path} has file format {header['format']}, this version reads up to {FILE_FORMAT}: update prade"
-                )
-            names = [name for name in table.column_names if name != WEIGHT_FIELD]
-            weights = table[WEIGHT_FIELD].to_numpy()
-            checked = Coded(
-                Schema.from_toml(header["schema"]), {name: table[name].to_numpy() for name in names}, weights
-            )
-            return cls(checked.schema, checked.codes, _report_from(header["report"]), weights=weights)
-        except (KeyError, TypeError, AttributeError, ValueError) as damage:
-            if isinstance(damage, DataError):
-                raise
-            raise DataError(
-                f"{path} is not a saved estimate, or is damaged: expected a file written by Estimate.save"
-            ) from damage
+        with sound(path, "a saved estimate", "give a file that Estimate.save wrote"):
+            header = header_of(table, _Header, path, FILE_FORMAT)
+            names, weights = [name for name in table.column_names if name != WEIGHT_FIELD], floats(table, WEIGHT_FIELD)
+            codes = {name: whole_numbers(table, name) for name in names}
+            checked = Coded(Schema.from_toml(header.schema), codes, weights)
+            return cls(checked.schema, checked.codes, header.report.plain(), weights=weights)
 
 
 def _plain(value: Any) -> Any:
@@ -219,15 +208,54 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _report_from(fields: dict[str, Any]) -> Report:
-    rows: Sequence[dict[str, Any]] = fields["trace"]
-    parts: Sequence[dict[str, Any]] = fields["parts"]
-    return Report(
-        **{
-            **fields,
-            "status": Status(fields["status"]),
-            "parts": tuple(PartFit(p["name"], *(float(p[k]) for k in p if k != "name")) for p in parts),
-            "trace": tuple(TraceRow(row["step"], *(float(row[k]) for k in row if k != "step")) for row in rows),
-            **{name: float(fields[name]) for name in ("total", "kl", "objective", "gap")},
-        }
-    )
+FileNumber = float | Literal["nan", "inf", "-inf"]
+
+
+class _Header(msgspec.Struct):
+    schema: str
+    report: _ReportEntry
+
+
+class _PartEntry(msgspec.Struct):
+    name: str
+    residual: FileNumber
+    noise_units: FileNumber
+    unreachable: FileNumber
+
+
+class _TraceEntry(msgspec.Struct):
+    step: int
+    passes: FileNumber
+    objective: FileNumber
+    gap: FileNumber
+    kl: FileNumber
+
+
+class _ReportEntry(msgspec.Struct):
+    """A report as the file has it: with texts for numbers that JSON does not know."""
+
+    estimator: str
+    status: Status
+    total: FileNumber
+    kl: FileNumber
+    objective: FileNumber
+    gap: FileNumber
+    parts: list[_PartEntry]
+    trace: list[_TraceEntry]
+    settings: dict[str, Any]
+    certificate: dict[str, FileNumber]
+
+    def plain(self) -> Report:
+        """The report itself."""
+        return Report(
+            self.estimator,
+            self.status,
+            float(self.total),
+            float(self.kl),
+            float(self.objective),
+            float(self.gap),
+            tuple(PartFit(p.name, float(p.residual), float(p.noise_units), float(p.unreachable)) for p in self.parts),
+            tuple(TraceRow(t.step, *map(float, (t.passes, t.objective, t.gap, t.kl))) for t in self.trace),
+            self.settings,
+            {name: float(value) for name, value in self.certificate.items()},
+        )

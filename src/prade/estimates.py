@@ -20,14 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.column import names_of
+from prade.documents import Malformed, structured
 from prade.errors import DataError
+from prade.estimates_file import FORMAT, Header, Row, rows_of
 from prade.group_prior import GroupPriors
 from prade.joint import mass_per_cell
 from prade.layout import Layout
 from prade.levels import FEWEST_ROWS, Descent, GroupEstimate, blocks_of, several
+from prade.own_files import OtherOrigin, header_of, sound, write_own
 from prade.parts import Part
 from prade.prior import Prior
-from prade.public import Public
+from prade.public import AGAIN, Public
 from prade.query import parse
 from prade.settings import Settings
 from prade.workload import Workload
@@ -41,9 +44,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
-FORMAT = 1
 NINETY_FIVE = 1.96  # standard deviations either way
-ESTIMATES, SUPPORT = "estimates.parquet", "support.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +207,6 @@ class Estimates:
         """Write a parquet file: one row a group of a level."""
         import pyarrow as pa
 
-        from prade.tables import write_table
-
         columns: dict[str, list[Any]] = {
             name: []
             for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike", "spread", "emptied")
@@ -225,33 +224,34 @@ class Estimates:
             columns["spread"] += [None] * size if level.spread is None else level.spread.tolist()
             columns["emptied"] += level.emptied
         header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
-        write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
+        write_own(pa.table(columns), header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
         """Read what `save` wrote; the release and the public table must be those that it was made from."""
         from prade.tables import read_table
 
-        table = read_table(path)
-        try:
-            header = json.loads((table.schema.metadata or {})[b"prade"])
-            if header["format"] > FORMAT:
-                raise DataError(f"{path} has file format {header['format']}, this version reads {FORMAT}: update prade")
-            if header["inputs"] != inputs_hash(release, public):
-                raise DataError(
+        table, levels = read_table(path), []
+        with sound(path, "saved estimates", AGAIN):
+            header = header_of(table, Header, path, FORMAT)
+            if header.format < FORMAT:
+                raise OtherOrigin(f"{path} was made by an earlier version of prade: {AGAIN}")
+            if header.inputs != inputs_hash(release, public):
+                raise OtherOrigin(
                     f"{path} was made from another release or public table; remove it, or give the same ones"
                 )
-            settings, rows, levels = Settings(**header["settings"]), table.to_pylist(), []
+            settings = structured(header.settings, Settings)
+            if asdict(settings) != header.settings:
+                raise Malformed("the settings are not all there")
+            rows = rows_of(table, len(public.groups))
             descent = Descent(release, public, settings)
             for level, grouping in enumerate(release.plan.groupings):
                 mine, rows = rows[: len(grouping)], rows[len(grouping) :]
-                if [row["group"] for row in mine] != grouping.labels():
-                    raise ValueError("rows are missing, or in another order")
-                levels.append(_level_of(descent.answers(level).parts, [_Kept(**_kept_fields(row)) for row in mine]))
-        except (KeyError, TypeError, ValueError) as damage:
-            if isinstance(damage, DataError):
-                raise
-            raise DataError(f"{path} holds no saved estimates, or is damaged: remove it and estimate again") from None
+                if [row.group for row in mine] != grouping.labels():
+                    raise Malformed("rows are missing, or in another order")
+                levels.append(_level_of(descent.answers(level).parts, [_Kept.read(row) for row in mine]))
+            if rows:
+                raise Malformed("there are more rows than groups")
         return cls(release, public, settings, levels)
 
     # ---------------------------------------------------------------- made once
@@ -305,26 +305,26 @@ class _Kept:
             found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.spread, emptied
         )
 
-
-def _kept_fields(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: row[name] for name in ("total", "status", "kl", "gap")}
-    arrays = {name: None if row[name] is None else np.array(row[name]) for name in ("multipliers", "alike")}
-    spread = row.get("spread")  # files of earlier versions have none, nor "emptied"
-    return {**kept, **arrays, "spread": None if spread is None else np.array(spread), "emptied": row.get("emptied")}
+    @classmethod
+    def read(cls, row: Row) -> _Kept:
+        alike, spread = (None if each is None else np.array(each) for each in (row.alike, row.spread))
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, spread, row.emptied)
 
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
     alike = [each.alike for each in found if each.alike is not None]
     spread = [each.spread for each in found if each.spread is not None]
-    multipliers = np.stack([each.multipliers for each in found])
-    if multipliers.shape[1] != sum(part.n_cells for part in parts):
-        raise ValueError("multipliers are one a cell")
-    if spread and any(each.shape != (len(blocks_of(parts)), 3) for each in spread):
-        raise ValueError("a, w and what is shared are three a block")
+    if len(alike) not in (0, len(found)) or len(spread) not in (0, len(found)):
+        raise Malformed("some groups have what others have not")
+    if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in found):
+        raise Malformed("not one multiplier for each cell")
+    if any(len(each) != len(blocks_of(parts)) for each in spread):
+        raise Malformed("a, w and what is shared are three for each block")
     return LevelEstimates(
         parts,
         np.array([each.total for each in found]),
-        multipliers,
+        np.stack([each.multipliers for each in found]),
         np.stack(alike) if alike else None,
         tuple(each.status for each in found),
         np.array([each.kl for each in found]),
@@ -342,9 +342,7 @@ def follows(plan: Plan, name: str) -> bool:
 
 def inputs_hash(release: Release, public: Public) -> str:
     """A fingerprint of what estimates are made from, settings aside: plan, noisy counts, coded public rows, groups."""
-    digest = hashlib.sha256(release.plan.hash.encode())
-    for counts in (counts for answers in release.noisy for counts in answers):
-        digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
+    digest = hashlib.sha256(release.fingerprint.encode())
     named = [[str(value) for value in row] for row in (public.groups.by, *public.groups.values)]
     digest.update(json.dumps(named).encode())
     for name, code in public.prior.codes.items():

@@ -67,8 +67,7 @@ class Groups:
     @classmethod
     def of(cls, table: Any = None) -> Groups:
         """The groups of a public table or file, one row a group, in its order; None for one group of everybody."""
-        import pyarrow as pa
-
+        from prade.plain_types import need_plain
         from prade.tables import column_names, distinct_values, group_cells, one_piece, plain_cells, read_table
 
         if isinstance(table, Groups):
@@ -81,8 +80,7 @@ class Groups:
         columns, places = [], []
         for name in column_names(found):
             cells = group_cells(table, name)
-            if pa.types.is_nested(cells.type):
-                raise DataError(f"column {name!r} of the list of groups holds {cells.type}; give one value a cell")
+            need_plain(name, cells.type)
             values = distinct_values(cells)
             if None in values:
                 raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")

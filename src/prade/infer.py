@@ -15,6 +15,7 @@ from prade.cells import is_text
 from prade.column import LARGEST_NUMBER, LARGEST_WHOLE, Column, closest
 from prade.errors import SchemaError
 from prade.matching import numbers_of
+from prade.plain_types import need_plain
 from prade.tables import distinct_values, group_cells, plain_cells, read_table
 
 # A text column is one of numbers when at most this many of its distinct cells are none: "N", "NA", "." and the like.
@@ -53,6 +54,7 @@ def infer_columns(
 def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> Column | None:
     import pyarrow as pa
 
+    need_plain(name, cells.type)
     counted = plain_cells(cells).value_counts()
     values, counts = counted.field("values"), counted.field("counts").to_numpy()
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)

@@ -27,6 +27,7 @@ import numpy as np
 
 from prade.dataset_names import dataset_name
 from prade.errors import PradeError, WorkloadError
+from prade.expected import Expected
 from prade.groups import Grouping, Groups
 from prade.parts import Cells, Part, RowCells
 from prade.privacy import Budget, Number, Unit
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     from prade.measurement import Law
 
 TOTAL = "number of rows"
-CLEARLY = 2  # standard errors
 COARSE = {"laplace": 10_000, "gaussian": 4}  # noise of a larger scale has the continuous law's variance, to nine digits
+LARGEST_SCALE = 10**150  # of noise whose variance floats still hold
+MOST_COUNTS = 2**32  # of all groups, parts and cells together: 32 GiB of noisy counts
 SMALLEST_VARIANCE = 1e-6  # of a count: smaller ones change nothing, and precisions stay finite
 
 
@@ -137,37 +139,6 @@ class Question:
         return [TOTAL] if self.is_total else [part.name for part in self.parts]
 
 
-@dataclass(frozen=True)
-class Expected:
-    """What a rehearsal on public data promises: the mean distance of 2-way marginals (0 to 2), and the prior's own.
-
-    `spread` is the standard error of the difference between the two.
-    """
-
-    error: float
-    spread: float
-    prior: float
-
-    def __post_init__(self) -> None:
-        for name in ("error", "spread", "prior"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise PradeError(f"{name} is {value!r}: give a number that is not negative")
-
-    @property
-    def worthwhile(self) -> bool:
-        """Whether the private data are clearly expected to improve on the prior: by two standard errors."""
-        return self.prior - self.error > CLEARLY * self.spread
-
-    @property
-    def harmful(self) -> bool:
-        """Whether the outcome is expected to be worse than the prior by more than the spread."""
-        return self.error - self.prior > self.spread
-
-    def __str__(self) -> str:
-        return f"expected error {self.error:.3f}, the prior's {self.prior:.3f} (difference to within {self.spread:.3f})"
-
-
 class Plan:
     """What will be asked, of whom, under which promise, at which price; a value, and a readable file (`save`).
 
@@ -244,6 +215,12 @@ class Plan:
             self.groups.level(tuple(nested))  # complains about a column that the list does not have
             self.levels += (self._settled(replace(level, by=tuple(nested))),)
         self.questions: tuple[Question, ...] = tuple(self._questions())  # complains about a budget too small for noise
+        counts = sum(len(self.groupings[q.level]) * sum(part.n_cells for part in q.parts) for q in self.questions)
+        if counts > MOST_COUNTS:
+            raise PradeError(
+                f"the plan asks for {counts:,} counts, more than memory holds (at most {MOST_COUNTS:,}): ask for fewer "
+                "columns at a time, coarser bins or fewer groups"
+            )
 
     # ---------------------------------------------------------------- what it says
 
@@ -350,6 +327,8 @@ class Plan:
         budget = self.noise_budget * (share / whole)
         rows = self.unit.rows
         scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
+        if scale > LARGEST_SCALE:
+            raise PradeError(f"{self.budget} is so little that its noise would drown any count; give more")
         return Question(level, parts, is_total, budget, budget.law, scale)
 
     def _settled(self, level: Level) -> Level:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from prade.column import closest
+from prade.documents import file_text, toml_table
 from prade.errors import DataError, PradeError, WorkloadError
 from prade.groups import Groups
 from prade.parts import Cells, Marginal, Part, Predicate
 from prade.privacy import Budget, Unit
 from prade.public_files import PublicFiles
 from prade.query import parse
-from prade.schema_files import columns_of_toml, one_line_arrays, toml_of_columns
+from prade.schema_files import columns_of_table, one_line_arrays, toml_of_columns
 from prade.settings import Settings
 from prade.workload import Workload
 
@@ -102,12 +103,7 @@ def _part_to_value(part: Part) -> Any:
 
 def plan_of_file(path: str | PathLike[str]) -> Plan:
     """The plan that a file holds."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError):
-        raise DataError(f"there is no plan at {path}; check the path") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not a text file; a plan is TOML") from None
+    text = file_text(path, "plan")
     with _within(str(path)):
         plan = plan_of_toml(text)
     return plan.with_public(plan.public and plan.public.found_from(Path(path).parent))
@@ -115,20 +111,16 @@ def plan_of_file(path: str | PathLike[str]) -> Plan:
 
 def plan_of_toml(text: str) -> Plan:
     """The plan of a TOML text."""
-    import tomli_w
-
-    from prade.plan import Expected, Plan
+    from prade.expected import Expected
+    from prade.plan import Plan
     from prade.schema import Schema
 
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"not TOML: {error}") from None
+    found = toml_table(text)
     _only(found, KEYS, optional=OPTIONAL)
     if found["version"] != VERSION or isinstance(found["version"], bool):
         raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
     with _within("schema"):
-        schema = Schema(columns_of_toml(tomli_w.dumps(_table(found["schema"], "schema"))))
+        schema = Schema(columns_of_table(_table(found["schema"], "schema")))
     levels = [_level(schema, place, entry) for place, entry in enumerate(_tables(found["level"], "level"), start=1)]
     with _within("budget"):
         budget = Budget.from_dict(_table(found["budget"], "budget"))

@@ -39,10 +39,7 @@ def simplest_plan(
     if max(budget.amounts) > MOST:
         raise PradeError(f"{budget} promises nothing; give a budget of at most a few dozen")
     asked = [*(Level(by) for by in above), Level(last, Workload.all_marginals(schema, 1))]
-    try:
-        plan = Plan(dataset, schema, budget, unit, asked, groups)
-    except OverflowError:
-        raise PradeError(f"{budget} is so little that its noise would drown any count; give more") from None
+    plan = Plan(dataset, schema, budget, unit, asked, groups)
     for coarse, fine, level in zip(plan.groupings, plan.groupings[1:], levels[1:], strict=False):
         names = names_of(level)
         if len(fine) == len(coarse) > len(plan.groups.level(names)):

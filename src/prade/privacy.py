@@ -106,6 +106,8 @@ class Unit:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Unit:
         """The unit that `to_dict` wrote."""
+        if not isinstance(values, Mapping):
+            raise PradeError(f"a unit is written as names with values, got {str(values)[:40]!r}")
         names = [field.name for field in fields(cls)]
         if unknown := sorted(set(values) - set(names)):
             raise PradeError(f"a unit is made of {', '.join(names)}; unknown: {', '.join(map(str, unknown))}")
@@ -217,6 +219,8 @@ class Budget:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Budget:
         """The budget that `to_dict` wrote."""
+        if not isinstance(values, Mapping):
+            raise PradeError(f"a budget is written as names with values, got {str(values)[:40]!r}")
         for kind, names in _AMOUNTS.items():
             if values.get("kind") == kind and set(values) == {"kind", *names}:
                 return cls(kind, tuple(exact(values[name], name) for name in names))

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.codec import encode
+from prade.documents import Malformed
 from prade.errors import DataError
 from prade.estimate import WEIGHT_FIELD
 from prade.groups import Grouping, Groups
 from prade.joint import mass_per_cell
+from prade.own_files import floats, header_of, sound, whole_numbers, write_own
+from prade.plain_types import need_plain
 from prade.prior import Prior
 from prade.schema import Schema
-from prade.tables import plain_cells, read_table, write_table
+from prade.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     from prade.layout import Layout
@@ -27,9 +30,16 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 GROUP_FIELD = "prade:group"
+AGAIN = "run `prade estimate` again, which spends nothing"
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+class _Header(msgspec.Struct):
+    by: tuple[str, ...]
+    groups: list[list[str]]
+    schema: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +79,8 @@ class Public:
         present = [name for name in by if name in found.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
+        for name in present:
+            need_plain(name, found[name].type)
         plain = pa.table({name: plain_cells(found[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
@@ -111,27 +123,28 @@ class Public:
             raise DataError(f"a column is named {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs: rename it")
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
-        write_table(pa.table(columns).replace_schema_metadata({"prade": json.dumps(header)}), path)
+        write_own(pa.table(columns), header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Public:
         """What `save` wrote; the groups' values come back as text."""
         table = read_table(path)
-        try:
-            header = json.loads((table.schema.metadata or {})[b"prade"])
-            if header["format"] > FORMAT:
-                raise DataError(f"{path} has file format {header['format']}, this version reads {FORMAT}: update prade")
-            group = table[GROUP_FIELD].to_numpy()
-            names = [name for name in table.column_names if name not in (WEIGHT_FIELD, GROUP_FIELD)]
-            codes = {name: table[name].to_numpy() for name in names}
-            prior = Prior(Schema.from_toml(header["schema"]), codes, table[WEIGHT_FIELD].to_numpy())
-            prior.weights = table[WEIGHT_FIELD].to_numpy()  # to the last bit: dividing by their sum again may change it
-            values = tuple(tuple(row) for row in header["groups"])
-            return cls(prior, Grouping(tuple(header["by"]), values, np.arange(len(values))), group)
-        except (KeyError, TypeError, ValueError) as damage:
-            if isinstance(damage, DataError):
-                raise
-            raise DataError(f"{path} holds no public rows, or is damaged: remove it and estimate again") from None
+        with sound(path, "saved public rows", AGAIN):
+            header = header_of(table, _Header, path, FORMAT)
+            schema, names = Schema.from_toml(header.schema), [*table.column_names]
+            if {*names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD}:
+                raise Malformed("the columns are not those of the schema")
+            weights, group = floats(table, WEIGHT_FIELD), whole_numbers(table, GROUP_FIELD)
+            prior = Prior(schema, {name: whole_numbers(table, name) for name in names[:-2]}, weights)
+            if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
+                raise Malformed("the weights do not sum to one")
+            prior.weights = weights  # to the last bit: dividing by their sum again may change it
+            if any(len(row) != len(header.by) for row in header.groups) or not header.groups:
+                raise Malformed("a group has one value for each of its columns")
+            if group.min() < 0 or group.max() >= len(header.groups):
+                raise Malformed("a row is in a group that is not listed")
+            values = tuple(tuple(row) for row in header.groups)
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64))
 
     def take(self, rows: NDArray[Any]) -> Public:
         """Some of the rows; the groups stay numbered as they are."""

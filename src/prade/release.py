@@ -14,19 +14,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.documents import Malformed, Versioned, json_value, structured
 from prade.errors import DataError
 from prade.ledger_books import Claim
 from prade.ledger_chain import Head
 from prade.measurement import Measurement
+from prade.names import ESTIMATES, SUPPORT
 from prade.plan import Plan, Question
 
 if TYPE_CHECKING:
@@ -40,6 +44,21 @@ HASHED = (PLAN, MEASUREMENTS)
 SEAL = "seal"
 
 Noisy = NDArray[np.int64]
+
+
+class Manifest(msgspec.Struct):
+    """What `release.json` must say at least; the rest is for people."""
+
+    plan: str
+    entry: int
+    made: str
+    files: dict[str, str]
+
+
+class Extract(msgspec.Struct):
+    """What `ledger.json` must say at least."""
+
+    account: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +122,33 @@ class Release:
 
     def account(self) -> str:
         """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
-        return "\n".join(read_sealed(self.path / EXTRACT)["account"])
+        return "\n".join(read_account(self.path))
 
     def estimates(self) -> Estimates:
-        """The estimates that the folder keeps, once they have been made (`prade.synthesize`)."""
-        from prade.estimates import ESTIMATES, SUPPORT, Estimates
+        """The estimates that the folder keeps, once they have been made (`prade.synthesize`).
+
+        Their files are checked against the hashes that were written with them.
+        """
+        from prade.estimates import Estimates
+        from prade.kept import KEPT_ESTIMATES, check_kept
         from prade.public import Public
 
-        if not (self.path / ESTIMATES).exists():
-            raise DataError(f"{self.path} has no estimates yet: make them with prade.synthesize.estimates_of")
-        files = [(self.path / name).stat() for name in (ESTIMATES, SUPPORT) if (self.path / name).exists()]
+        places = [self.path / name for name in (KEPT_ESTIMATES.name, ESTIMATES, SUPPORT)]
+        files = [place.stat() for place in places if place.exists()]
         now = tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
         if now not in self._read:
             self._read.clear()
+            check_kept(self, KEPT_ESTIMATES)
             self._read[now] = Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
         return self._read[now]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the plan and the noisy counts: what everything that is made from the release is made from."""
+        digest = hashlib.sha256(self.plan.hash.encode())
+        for counts in (counts for answers in self.noisy for counts in answers):
+            digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
+        return digest.hexdigest()
 
     @cached_property
     def _read(self) -> dict[Any, Estimates]:
@@ -222,8 +253,12 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
     """What `release.json` says."""
     path = folder / MANIFEST
     found = read_sealed(path)
-    if found["format"] > FORMAT:
-        raise DataError(f"{path} has release format {found['format']}, this version reads {FORMAT}: update prade")
+    try:
+        if (version := structured(found, Versioned).format) > FORMAT:
+            raise DataError(f"{path} has release format {version}, this version reads {FORMAT}: update prade")
+        structured(found, Manifest)
+    except Malformed as fault:
+        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
     return found
 
 
@@ -247,6 +282,15 @@ def note_of(plan: Plan) -> str:
     return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)
 
 
+def read_account(folder: Path) -> list[str]:
+    """The account that `ledger.json` gives, line by line."""
+    path = folder / EXTRACT
+    try:
+        return structured(read_sealed(path), Extract).account
+    except Malformed as fault:
+        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
+
+
 def sealed_text(content: Mapping[str, Any]) -> str:
     """JSON for people to read, with a seal by which `read_sealed` tells whether anything in it was changed."""
     return json.dumps({**content, SEAL: _seal(content)}, indent=2, ensure_ascii=False) + "\n"
@@ -254,10 +298,16 @@ def sealed_text(content: Mapping[str, Any]) -> str:
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What a JSON file of a release says; a DataError where it is missing or was changed."""
+    with suppress(Malformed):  # what a changed byte makes of JSON
+        content = json_value(_bytes(path))
+        if isinstance(content, dict) and content.pop(SEAL, None) == _seal(content):
+            return content
+    raise DataError(f"{path} is damaged: bring the original back")
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        content = json.loads(path.read_bytes())
-        if content.pop(SEAL) == _seal(content):
-            return dict(content)
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(
             f"{path.parent} is no release: it has no {path.name}; give a folder that `measure` wrote, or, to measure, "
@@ -265,9 +315,6 @@ def read_sealed(path: Path) -> dict[str, Any]:
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
-    except (AttributeError, LookupError, TypeError, ValueError):
-        pass  # what a changed byte makes of JSON
-    raise DataError(f"{path} is damaged: bring the original back")
 
 
 def _seal(content: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from prade.cores import cores
 from prade.errors import DataError
 from prade.estimate import Status
-from prade.estimates import ESTIMATES, SUPPORT
+from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.names import SYNTHETIC
 from prade.release import MANIFEST, Release
 from prade.report_data import data_of
@@ -60,7 +60,8 @@ def write_report(
         raise DataError(f"there is no folder {place.parent} to write {place.name} in; make it first")
     if not os.access(place.parent, os.W_OK):
         raise DataError(f"{place.parent} may not be written to; get access to it, or name another file with -o")
-    _need(found)
+    for record in (KEPT_ESTIMATES, KEPT_ROWS):
+        check_kept(found, record)
     threads = cores() if threads is None else threads
     estimates = found.estimates()
     # What can be wrong with what was given shows before the long work.
@@ -108,13 +109,6 @@ def _keep_apart(place: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"lie in it: write it elsewhere, such as {usual}"
             )
-
-
-def _need(release: Release) -> None:
-    """Complain, with the remedy, when something is not there yet."""
-    for name, command in ((ESTIMATES, "estimate"), (SUPPORT, "estimate"), (SYNTHETIC, "sample")):
-        if not (release.path / name).is_file():
-            raise DataError(f"{release.path} has no {name} yet: run `prade {command} {release.path}` first")
 
 
 def page(promise: dict[str, Any], data: dict[str, Any]) -> str:

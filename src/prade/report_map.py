@@ -11,24 +11,30 @@ and snapped to a grid, so that neighbours keep one border and the page stays sma
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+
+from prade.documents import Malformed, file_text, json_value, structured
 from prade.errors import DataError
 from prade.groups import Grouping
 
 Key = tuple[str, ...]
 Point = tuple[float, float]
 Ring = list[Point]
+Position = Annotated[list[float], msgspec.Meta(min_length=2)]  # a height may come third
 
+POLYGONS: dict[str, Any] = {"Polygon": list[list[Position]], "MultiPolygon": list[list[list[Position]]]}
+FURTHEST = 1e9  # of coordinates: degrees, or metres where the file does not follow the standard
 WIDTH = 2_000  # of the grid that outlines are snapped to
 MOST_PROPERTIES = 40  # pairs of more would take long to try
+MOST_TRIED = 1_000  # properties by themselves
 SHOWN = 6
 
 
@@ -67,7 +73,7 @@ def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str |
     if best is None:
         raise DataError(_nothing(Path(source), features, levels, key))
     _, level, name, found = best
-    rings = {group: [ring for f in which for ring in _rings(features[f]["geometry"])] for group, which in found.items()}
+    rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in found.items()}
     width, height, paths = _drawn(rings)
     used = sum(len(which) for which in found.values())
     return Outlines(level, name, width, height, paths, len(features) - used)
@@ -88,47 +94,63 @@ def simple(text: Any) -> Key:
 # ---------------------------------------------------------------------- the file
 
 
-def _features(path: Path) -> list[Mapping[str, Any]]:
+class Geometry(msgspec.Struct):
+    """A shape; only polygons have coordinates that are looked at."""
+
+    type: str
+    coordinates: Any = None
+
+
+class Feature(msgspec.Struct):
+    """A place: its shape, and properties of which one or two name it."""
+
+    geometry: Geometry | None = None
+    properties: dict[str, Any] | None = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Its properties, none where the file has null."""
+        return self.properties or {}
+
+
+class Collection(msgspec.Struct):
+    """The whole file."""
+
+    features: list[Feature]
+
+
+def _features(path: Path) -> list[Feature]:
+    text = file_text(path, "GeoJSON file")
     try:
-        content = json.loads(path.read_bytes())
-        features = content["features"]
-        shaped = [each for each in features if each.get("geometry") and _kind(each) in ("Polygon", "MultiPolygon")]
-        if not all(isinstance(each.get("properties") or {}, Mapping) for each in shaped):
-            raise TypeError
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}; check the path of the GeoJSON") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): get access to it") from None
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise DataError(f"{path} is no GeoJSON FeatureCollection; give one, with a polygon for each group") from None
+        features = structured(json_value(text), Collection).features
+    except Malformed as fault:
+        raise DataError(
+            f"{path} is not a GeoJSON FeatureCollection ({fault}); give one, with a polygon for each group"
+        ) from None
+    shaped = [each for each in features if each.geometry and each.geometry.type in POLYGONS]
     if not shaped:
         raise DataError(f"{path} has no Polygon or MultiPolygon among its {len(features)} features; give outlines")
     return shaped
 
 
-def _kind(feature: Mapping[str, Any]) -> Any:
-    return feature["geometry"]["type"]
-
-
-def _names(features: Sequence[Mapping[str, Any]], key: str | None) -> list[str]:
+def _names(features: Sequence[Feature], key: str | None) -> list[str]:
     """Properties to try: those named, or each by itself and every two of them."""
-    known = list(dict.fromkeys(name for each in features for name in each.get("properties") or {}))
+    known = list(dict.fromkeys(name for each in features for name in each.named))
     if key is None:
         few = known[:MOST_PROPERTIES]
-        return known + ["+".join(two) for two in permutations(few, 2)]
+        return known[:MOST_TRIED] + ["+".join(two) for two in permutations(few, 2)]
     if key not in known and any(name not in known for name in key.split("+")):
         raise DataError(f"no feature of the GeoJSON has the property {key!r}; it has {', '.join(known) or 'none'}")
     return [key]
 
 
-def _value(feature: Mapping[str, Any], name: str) -> Key | None:
-    properties = feature.get("properties") or {}
-    parts = [name] if name in properties else name.split("+")
-    values = [properties.get(part) for part in parts]
+def _value(feature: Feature, name: str) -> Key | None:
+    parts = [name] if name in feature.named else name.split("+")
+    values = [feature.named.get(part) for part in parts]
     return None if None in values else tuple(word for value in values for word in simple(value))
 
 
-def _matches(features: Sequence[Mapping[str, Any]], name: str, grouping: Grouping) -> dict[int, list[int]]:
+def _matches(features: Sequence[Feature], name: str, grouping: Grouping) -> dict[int, list[int]]:
     """For every group that has any, its features."""
     by_value: dict[Key, list[int]] = {}
     for number, feature in enumerate(features):
@@ -150,10 +172,10 @@ def _group_keys(grouping: Grouping) -> Iterator[list[Key]]:
             yield keys
 
 
-def _nothing(path: Path, features: Sequence[Mapping[str, Any]], levels: Sequence[Grouping], key: str | None) -> str:
+def _nothing(path: Path, features: Sequence[Feature], levels: Sequence[Grouping], key: str | None) -> str:
     tried = [key] if key else _names(features, None)[:SHOWN]
-    first = features[0].get("properties") or {}
-    has = ", ".join(f"{name} = {first[name]!r}" for name in tried if name in first) or "no such property"
+    first = features[0].named
+    has = ", ".join(f"{name} = {str(first[name])[:40]!r}" for name in tried if name in first) or "no such property"
     wanted = "-".join(str(value) for value in levels[-1].values[0]) or "everybody"
     return (
         f"no feature of {path} is a group of the release: the first feature has {has}, the first group is {wanted!r}; "
@@ -164,20 +186,21 @@ def _nothing(path: Path, features: Sequence[Mapping[str, Any]], levels: Sequence
 # ---------------------------------------------------------------------- shapes
 
 
-def _rings(geometry: Mapping[str, Any]) -> Iterator[Ring]:
-    polygons = [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
+def _rings(feature: Feature) -> Iterator[Ring]:
+    assert feature.geometry is not None
     try:
-        for polygon in polygons:
-            for ring in polygon:
-                yield [(float(point[0]), float(point[1])) for point in ring]
-    except (IndexError, TypeError, ValueError):
+        found = structured(feature.geometry.coordinates, POLYGONS[feature.geometry.type])
+    except Malformed:
         raise DataError("the GeoJSON has a polygon whose coordinates are no numbers; write the file again") from None
+    for polygon in [found] if feature.geometry.type == "Polygon" else found:
+        for ring in polygon:
+            yield [(point[0], point[1]) for point in ring]
 
 
 def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str]]:
     """Paths on the grid, and the size of the box that they fill."""
     points = [point for each in rings.values() for ring in each for point in ring]
-    if not points or not all(math.isfinite(x) and math.isfinite(y) for x, y in points):
+    if not points or not all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for x, y in points):
         raise DataError("the outlines in the GeoJSON have no points, or points that are no places; write it again")
     # Islands on both sides of the date line would lie a world apart.
     turn = max(x for x, _ in points) - min(x for x, _ in points) > 180
@@ -196,7 +219,8 @@ def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str
         x, y = flat(point)
         return round((x - west) * scale), round((y + north) * scale)
 
-    paths = {group: _path([[snapped(point) for point in ring] for ring in each]) for group, each in rings.items()}
+    drawn = {group: [[snapped(point) for point in ring] for ring in each if ring] for group, each in rings.items()}
+    paths = {group: _path(each) for group, each in drawn.items() if each}
     return max(round(span * scale), 1), max(round((north - south) * scale), 1), paths
 
 
@@ -208,6 +232,6 @@ def _path(rings: Sequence[Sequence[tuple[int, int]]]) -> str:
         if len(set(kept)) > 2:
             found.append(f"M{'L'.join(f'{x} {y}' for x, y in kept)}Z")
     if not found:
-        x, y = rings[0][0]
+        x, y = next(point for ring in rings for point in ring)
         return f"M{x - 2} {y - 2}h4v4h-4Z"
     return "".join(found)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from prade.parts import Marginal, Part
-from prade.release import EXTRACT, read_manifest, read_sealed
+from prade.release import read_account, read_manifest
 from prade.rounding import readable
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many deviations once in 20
 # Of 100 cells those whose truth lay within the 95 % interval, in benchmarks on public tables: fewest and most.
 COVERAGE = {"group": (88, 99), "sum": (80, 96), "sum_from_last_year": (50, 67)}
+LARGE_EPSILON = 700  # e to a larger power is beyond floats
 KINDS = ("number of rows", "tables of one column", "tables of two columns", "other questions")
 
 
 def promise_of(release: Release) -> dict[str, Any]:
     """The head of the page: data set, date, promise, price, and what was asked at each level."""
-    extract, plan = read_sealed(release.path / EXTRACT), release.plan
+    plan = release.plan
     return {
         "dataset": plan.dataset,
         "made": str(read_manifest(release.path)["made"])[:10],
@@ -36,7 +37,7 @@ def promise_of(release: Release) -> dict[str, Any]:
         "budget": str(plan.budget),
         "meaning": meaning(plan.budget),
         "promise": plan.unit.promise(),
-        "account": extract["account"],
+        "account": read_account(release.path),
         "groups": len(plan.groups),
         "expected": None if plan.expected is None else str(plan.expected),
         "coverage": COVERAGE,
@@ -58,7 +59,8 @@ as likely, without any one person's rows.
             f"likely: the two chances differ as little as zero-concentrated differential privacy with rho = "
             f"{readable(budget.rho)} demands."
         )
-    factor = f"{math.exp(float(budget.epsilon)):,.3g}"
+    epsilon = float(budget.epsilon)
+    factor = f"{math.exp(epsilon):,.3g}" if epsilon < LARGE_EPSILON else f"10^{math.ceil(epsilon / math.log(10)):,}"
     sentence = (
         f"Whatever anybody reads out of this release would have been at most {factor} times as likely, and at least "
         f"1/{factor} times as likely, without any one person's rows"

@@ -14,6 +14,7 @@ from numbers import Integral, Rational
 from prade.errors import PradeError
 
 LARGEST_EXPONENT = 1000  # an exponent of millions is no budget, and would be written out digit by digit
+MOST_BITS = 8_000  # of a numerator or denominator: Python still writes the number out
 
 
 def exact(value: object, name: str) -> Fraction:
@@ -26,16 +27,24 @@ def exact(value: object, name: str) -> Fraction:
         if isinstance(value, float):
             value = repr(float(value))  # numpy's float prints its type as well
         if not isinstance(value, bool) and isinstance(value, Rational):
-            return Fraction(int(value.numerator), int(value.denominator))  # numpy's integers would overflow
+            return _short(Fraction(int(value.numerator), int(value.denominator)), name)  # numpy's would overflow
         if isinstance(value, str) and "/" in value:
-            return Fraction(value)
+            return _short(Fraction(value), name)
         if isinstance(value, str | Decimal):
             number = Decimal(value)
             if number.is_finite() and abs(number.adjusted()) <= LARGEST_EXPONENT:
-                return Fraction(number)
+                return _short(Fraction(number), name)
+    except PradeError:
+        raise
     except (ValueError, ZeroDivisionError, InvalidOperation):
         pass
     raise PradeError(f"{name} is {str(value)[:40]!r}; give a number such as 1, 0.1, 1e-9 or 1/3")
+
+
+def _short(value: Fraction, name: str) -> Fraction:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+        raise PradeError(f"{name} has thousands of digits; give a number such as 1, 0.1, 1e-9 or 1/3")
+    return value
 
 
 def whole(value: object, least: int) -> bool:

@@ -128,8 +128,9 @@ class Schema:
     def from_toml(cls, text: str) -> Schema:
         """Read a schema from the text of a TOML file."""
         from prade import schema_files
+        from prade.documents import toml_table
 
-        return cls(schema_files.columns_of_toml(text))
+        return cls(schema_files.columns_of_table(toml_table(text, SchemaError)))
 
     @classmethod
     def from_contest(cls, path: str | PathLike[str]) -> Schema:

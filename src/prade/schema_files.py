@@ -6,20 +6,19 @@ The text says what a person wrote, so every complaint names the column and what 
 from __future__ import annotations
 
 import datetime
-import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from prade.column import EPOCH, LARGEST_WHOLE, Column, Kind, Unknown, closest
+from prade.documents import file_text, json_value, toml_table
 from prade.errors import SchemaError
 
 VERSION = 1
+MOST_VALUES = 10**6  # of a column whose values are not written out in the file
 Number = int | float | datetime.date
 
 
@@ -68,33 +67,33 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
 
 def columns_of_file(path: str | PathLike[str]) -> list[Column]:
     """The columns that a schema file declares; its content tells the format."""
-    text = _text(path)
-    if not text.lstrip().startswith("{"):
-        try:
-            return columns_of_toml(text)
-        except SchemaError as error:
-            raise SchemaError(f"{path}: {error}") from None
-    found = json_object(path)
-    return columns_of_contest(found) if isinstance(found.get("schema"), Mapping) else columns_of_mbi(found)
+    text = file_text(path, "schema file", SchemaError)
+    if text.lstrip().startswith("{"):
+        found = _object(path, text)
+        return columns_of_contest(found) if isinstance(found.get("schema"), Mapping) else columns_of_mbi(found)
+    try:
+        return columns_of_table(toml_table(text, SchemaError))
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
 
 
 def json_object(path: str | PathLike[str]) -> dict[str, Any]:
     """The object in a JSON file."""
+    return _object(path, file_text(path, "schema file", SchemaError))
+
+
+def _object(path: str | PathLike[str], text: str) -> dict[str, Any]:
     try:
-        found = json.loads(_text(path))
-    except json.JSONDecodeError as error:
-        raise SchemaError(f"{path} is not JSON: {error}") from None
+        found = json_value(text, SchemaError)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
     if not isinstance(found, dict):
         raise SchemaError(f"{path} holds a {type(found).__name__}; a schema is an object, {{...}}")
     return found
 
 
-def columns_of_toml(text: str) -> list[Column]:
+def columns_of_table(found: Mapping[str, Any]) -> list[Column]:
     """The columns of the TOML format: ``version = 1`` and one ``[[column]]`` table a column."""
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"not TOML: {error}") from None
     for key in found:
         if key not in ("version", "column"):
             raise SchemaError(
@@ -130,9 +129,10 @@ def columns_of_mbi(domain: Mapping[str, Any]) -> list[Column]:
     """The columns of mbi's domain: {"column": number of values}."""
     columns = []
     for name, size in domain.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_VALUES:
             raise SchemaError(
-                f"column {name!r}: its size is {size!r}; a domain JSON gives each column a whole number, 1 or more"
+                f"column {name!r}: its size is {str(size)[:40]}; a domain JSON gives each column a whole number from 1 "
+                f"to {MOST_VALUES:,}"
             )
         columns.append(Column(name, "categorical", values=tuple(range(size))))
     return columns
@@ -209,12 +209,3 @@ def one_line_arrays(text: str) -> str:
             lines.append(line)
             inside = line.endswith(" = [")
     return "\n".join(lines) + "\n"
-
-
-def _text(path: str | PathLike[str]) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError):
-        raise SchemaError(f"there is no schema file at {path}; check the path") from None
-    except UnicodeDecodeError:
-        raise SchemaError(f"{path} is not a text file; a schema is TOML or JSON") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -32,5 +33,5 @@ class Settings:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give a weight from 0 to 1")
         if self.estimator not in get_args(Kind):
             raise EstimationError(f"estimator is {self.estimator!r}: give {', '.join(map(repr, get_args(Kind)))}")
-        if not self.n0 > 0:
+        if not 0 < self.n0 < math.inf:
             raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows")

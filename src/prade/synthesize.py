@@ -19,8 +19,10 @@ from prade.column import Column
 from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, EstimationError
-from prade.estimates import ESTIMATES, SUPPORT, Estimates, Floats, follows
+from prade.estimates import Estimates, Floats, follows
+from prade.kept import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.matching import code_cells
+from prade.names import ESTIMATES, SUPPORT
 from prade.progress import Progress
 from prade.public import Public, group_columns
 from prade.sample import PASSES, draw, improve, ordering
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from prade.release import Release
+
+
+MOST_ROWS = 2**31  # far beyond any memory: noise of a tiny budget may say anything
 
 
 def synthesize(
@@ -95,14 +100,17 @@ def estimates_of(
     settings: Settings | None = None,
     *,
     threads: int = 1,
+    anew: bool = False,
     progress: Progress | None = None,
 ) -> Estimates:
     """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
 
-    Without `settings` any that the folder has are right, and new ones have the plan's.
+    Without `settings` any that the folder has are right, and new ones have the plan's. Damaged ones are an error;
+    `anew` makes new ones without a look at those that are there.
     """
     file = release.path / ESTIMATES
-    if file.exists():
+    if is_kept(release, KEPT_ESTIMATES) and not anew:
+        check_kept(release, KEPT_ESTIMATES)
         kept = Estimates.load(file, release, public)
         if settings in (None, kept.settings):
             return kept
@@ -110,8 +118,9 @@ def estimates_of(
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
     estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
     if release.path.is_dir():
-        public.save(release.path / SUPPORT)
-        estimates.save(file)
+        with recorded(release, KEPT_ESTIMATES):
+            public.save(release.path / SUPPORT)
+            estimates.save(file)
     return estimates
 
 
@@ -124,6 +133,11 @@ def sample_groups(
     codes, schema = estimates.public.prior.codes, estimates.plan.schema
     order = ordering(codes, schema) if passes else None
     totals = np.round(estimates.totals).astype(np.int64)
+    if (number := estimates.totals.sum()) > MOST_ROWS:
+        raise EstimationError(
+            f"the groups have {number:,.0f} rows in all by their estimates, more than are ever drawn ({MOST_ROWS:,}): "
+            "ask for fewer with Synthesizer.sample(num_rows), or give the plan a larger budget"
+        )
 
     def task(group: int, weights: Floats) -> Any:
         own = int(np.random.SeedSequence([seed, group]).generate_state(1)[0])

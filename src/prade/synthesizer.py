@@ -21,8 +21,9 @@ from prade.beside import need_on_record, not_entered
 from prade.cores import cores
 from prade.decode import Decoder, Like
 from prade.errors import DataError, PradeError
-from prade.estimates import ESTIMATES, Estimates
+from prade.estimates import Estimates
 from prade.groups import Groups
+from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
 from prade.ledger import Ledger
 from prade.ledger_place import custodian_ledger
 from prade.names import SYNTHETIC
@@ -38,7 +39,7 @@ from prade.rounding import exact
 from prade.schema import Schema
 from prade.sizes import resized
 from prade.synthesize import drawn_table, estimates_of, kind_of
-from prade.tables import read_table, write_table
+from prade.tables import read_table
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
 _NO_SEED = "the noise takes no seed, for whoever knew it could take the noise away; `sample` takes one"
@@ -329,8 +330,8 @@ class Synthesizer:
         from prade.report import write_report
 
         release = self._fitted().release_
-        if not (release.path / SYNTHETIC).exists():
-            write_table(self.sample(seed=0, like="pyarrow"), release.path / SYNTHETIC)
+        if not is_kept(release, KEPT_ROWS):
+            write_rows(self.sample(seed=0, like="pyarrow"), release.path / SYNTHETIC, release)
         return write_report(release, path, progress=self.progress, **options)
 
     def _fitted(self) -> Synthesizer:
@@ -391,7 +392,7 @@ class Synthesizer:
         )
         if given and files is not None and (now := found._files()) is not None:
             files.moved_to(now)
-        if there or not (release.path / ESTIMATES).exists():
+        if there or not is_kept(release, KEPT_ESTIMATES):
             estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:
             estimates = release.estimates()

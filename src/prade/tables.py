@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.bombs import refuse_gzip_bomb, refuse_parquet_bomb
 from prade.cells import is_missing, object_cells, texts_of
 from prade.column import closest, names_of
 from prade.errors import DataError
@@ -151,8 +152,11 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            names = pq.read_schema(path).names
-            return pq.read_table(path, columns=_chosen(names, columns, str(path)))
+            chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
+            refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
+            return pq.read_table(path, columns=chosen)
+        if suffix == ".csv.gz":
+            refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess)
     except PermissionError:
         raise DataError(f"{path} may not be read; ask for the right to read it") from None
@@ -166,7 +170,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
     import pyarrow.csv as csv
 
     with csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)) as reader:
-        names = reader.schema.names
+        names = column_names(reader.schema.empty_table())
     chosen = _chosen(names, columns, str(path))
     table = csv.read_csv(
         path,
@@ -243,13 +247,21 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_table(table: Any, path: str | PathLike[str]) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`."""
+def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
+    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`.
+
+    `spreadsheet_safe` puts a single quote before texts of a CSV file that a spreadsheet would run as a formula
+    (`prade.spreadsheets`).
+    """
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
+    from prade.spreadsheets import need_csv, quoted
+
     suffix = table_suffix(Path(path))
+    if spreadsheet_safe:
+        need_csv(suffix)
     found = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":
@@ -257,6 +269,7 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
             return
         # The CSV writer does not know dictionary encoding.
         plain = pa.table([plain_cells(column) for column in found.columns], names=found.column_names)
+        plain = quoted(plain) if spreadsheet_safe else plain
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
             csv.write_csv(plain, stream)
@@ -294,8 +307,10 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     import pyarrow as pa
 
+    from prade.plain_types import python_values
+
     cells = plain_cells(column)
-    values: list[Any] = (texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique().to_pylist()
+    values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return [int(value) for value in values]
     return values

@@ -27,9 +27,10 @@ from prade.candidates import Candidates, Choice
 from prade.column import names_of
 from prade.errors import PradeError
 from prade.evaluate import CONTEST_BIAS
+from prade.expected import Expected
 from prade.folds import WORDS
 from prade.groups import Groups
-from prade.plan import Expected, Plan
+from prade.plan import Plan
 from prade.predict import Columns
 from prade.privacy import Budget, Unit
 from prade.progress import Progress

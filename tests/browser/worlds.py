@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.datasets import census_like
+from prade.kept import write_rows
 from prade.measure import measure
 from prade.synthesize import synthesize
 from prade.tables import write_table
@@ -22,7 +23,7 @@ def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> P
     ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger)
-    write_table(synthesize(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet")
+    write_rows(synthesize(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
     return folder / "release"
 
 

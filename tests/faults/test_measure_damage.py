@@ -17,6 +17,7 @@ import pytest
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.errors import BudgetError, DataError, PradeError
 from prade.measure import measure, run
+from prade.parts import Cells
 from prade.plan import Level, Plan
 from prade.release import Release
 
@@ -28,8 +29,8 @@ class Killed(BaseException):
     """In place of a kill."""
 
 
-def plan_of(*towns: str, columns: Schema | None = None) -> Plan:
-    schema = columns or Schema([Column("AGE", "numeric", edges=[18, 65])])
+def plan_of(*towns: str) -> Plan:
+    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     asked = Workload.all_marginals(schema, 1)
     return Plan("people", schema, Budget.pure(1), Unit(1), [Level("TOWN", asked)], groups={"TOWN": list(towns)})
 
@@ -360,9 +361,10 @@ def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger
 
 
 def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    broken = Schema([Column("AGE", "categorical", values=["young", "\ud800"])])
-    with pytest.raises(PradeError):
-        measure(plan_of("a", columns=broken), ROWS, tmp_path / "release", ledger)
+    halves = Workload(PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
+    plan = Plan("people", PLAN.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=PLAN.groups)
+    with pytest.raises(PradeError, match="half a character"):
+        measure(plan, ROWS, tmp_path / "release", ledger)
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 

@@ -14,7 +14,9 @@ WORLD = """
 import numpy as np
 import pyarrow as pa
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.estimates import ESTIMATES, SUPPORT, Estimates
+from prade.estimates import Estimates
+from prade.kept import KEPT_ESTIMATES, is_kept
+from prade.names import ESTIMATES
 from prade.public import Public
 from prade.synthesize import synthesize
 
@@ -58,7 +60,7 @@ whole = make(fresh("whole"))
 def recovered(where):
     "Estimates are whole or absent; the next run, with other threads, makes the same table. Whether they were there."
     again = Release.load(where.path)
-    kept = (where.path / ESTIMATES).exists()
+    kept = is_kept(again, KEPT_ESTIMATES)
     if kept:
         Estimates.load(where.path / ESTIMATES, again, Public.of(schema, public, ["STATE", "PLACE"]))
         again.answer("AGE >= 65", by="STATE")

@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.estimates import ESTIMATES, SUPPORT, Estimates
+from prade.estimates import Estimates
 from prade.levels import Descent
+from prade.names import ESTIMATES
 from prade.public import Public
 from prade.settings import Settings
+from prade.synthesize import estimates_of
 
 SCHEMA = Schema(
     [
@@ -366,10 +368,47 @@ def test_a_damaged_file_is_refused(kept, damage):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
-def test_files_of_earlier_versions_have_no_spread(kept):
-    """The expectation stands in for what was fitted: answers are the same, intervals others."""
+@pytest.mark.parametrize(
+    "column",
+    [
+        ("alike", lambda cells: [*cells[:-1], None]),
+        ("alike", lambda cells: [each[:-1] for each in cells]),
+        ("alike", lambda cells: [[float("nan")] * len(each) for each in cells]),
+        ("spread", lambda cells: [*cells[:-1], None]),
+        ("spread", lambda cells: [[row[:2] for row in each] for each in cells]),
+        ("spread", lambda cells: [[[None] * 3 for _ in each] for each in cells]),
+        ("multipliers", lambda cells: [[float("inf")] * len(each) for each in cells]),
+        ("multipliers", lambda cells: [None, *cells[1:]]),
+        ("total", lambda cells: [float("nan"), *cells[1:]]),
+        ("total", lambda cells: [1e300, *cells[1:]]),
+        ("total", lambda cells: [-5.0, *cells[1:]]),
+        ("status", lambda cells: ["splendid", *cells[1:]]),
+        ("kl", lambda cells: [2**62] * len(cells)),
+        ("emptied", lambda cells: ["x"] * len(cells)),
+    ],
+    ids=lambda column: column[0],
+)
+def test_numbers_that_do_not_fit_are_noticed_before_they_are_used(kept, column):
+    name, change = column
+    table = pq.read_table(kept)
+    cells = pa.array(change(table[name].to_pylist()), pa.timestamp("us") if name == "kl" else None)
+    rewritten(kept, table.set_column(table.column_names.index(name), name, cells))
+    with pytest.raises(DataError, match="saved estimates, or is damaged"):
+        Estimates.load(kept, RELEASE, PUBLIC).answer("SEX == 1", by="STATE")
+
+
+def test_rows_that_no_group_has_are_noticed(kept):
+    table = pq.read_table(kept)
+    rewritten(kept, pa.concat_tables([table, table.slice(0, 1)]))
+    with pytest.raises(DataError, match="more rows than groups"):
+        Estimates.load(kept, RELEASE, PUBLIC)
+
+
+def test_without_a_spread_the_expectation_stands_in(kept):
+    """For what was fitted: answers are the same, intervals others."""
     new = Estimates.load(kept, RELEASE, PUBLIC)
-    rewritten(kept, pq.read_table(kept).drop_columns(["spread"]))
+    table = pq.read_table(kept)
+    rewritten(kept, table.set_column(table.column_names.index("spread"), "spread", pa.nulls(table.num_rows)))
     old = Estimates.load(kept, RELEASE, PUBLIC)
     assert old.levels[0].spread is None
     one, other = (each.answer("AGE >= 65", by="STATE") for each in (new, old))
@@ -380,9 +419,17 @@ def test_files_of_earlier_versions_have_no_spread(kept):
 
 def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 1', b'"format": 2')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 3')
     rewritten(kept, table, {"prade": header})
-    with pytest.raises(DataError, match="has file format 2, this version reads 1: update prade"):
+    with pytest.raises(DataError, match="has file format 3, this version reads up to 2: update prade"):
+        Estimates.load(kept, RELEASE, PUBLIC)
+
+
+def test_an_older_format_is_made_again(kept):
+    table = pq.read_table(kept)
+    header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 1')
+    rewritten(kept, table, {"prade": header})
+    with pytest.raises(DataError, match="made by an earlier version of prade: run `prade estimate` again"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
@@ -391,17 +438,16 @@ def test_a_newer_format_is_refused(kept):
 
 def test_a_release_reads_its_estimates_once_until_they_change(tmp_path):
     release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
-    with pytest.raises(DataError, match="has no estimates yet"):
+    with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
         release.estimates()
-    PUBLIC.save(tmp_path / SUPPORT)
     for settings in (Settings(), MIXED):
-        Estimates.of(release, PUBLIC, settings).save(tmp_path / ESTIMATES)
+        estimates_of(release, PUBLIC, settings)
         first = release.estimates()
         assert first.settings == settings
         assert release.estimates() is first
         assert release.answer("SEX == 1", by="STATE").equals(first.answer("SEX == 1", by="STATE"))
     (tmp_path / ESTIMATES).unlink()
-    with pytest.raises(DataError, match="has no estimates yet"):
+    with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
         release.estimates()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from prade.errors import DataError, PradeError, WorkloadError
-from prade.plan import SMALLEST_VARIANCE, TOTAL, Ask, Expected, Level, Plan, total_part, total_variance
+from prade.expected import Expected
+from prade.plan import SMALLEST_VARIANCE, TOTAL, Ask, Level, Plan, total_part, total_variance
 from prade.plan_files import plan_of_toml
 from prade.privacy import Budget, Unit
 from prade.query import parse

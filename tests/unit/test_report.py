@@ -32,6 +32,7 @@ from prade import (
 )
 from prade.estimates import Estimates
 from prade.evaluate import chosen_pairs, joint_errors
+from prade.kept import write_rows
 from prade.measure import measure
 from prade.parts import Marginal
 from prade.report import REPORT, json_in_html, report_place, write_report
@@ -90,7 +91,7 @@ def folder(tmp_path_factory):
         home / "private.parquet",
     )
     release = measure(plan, home / "private.parquet", home / "release", ledger)
-    write_table(synthesize(release, people(2, [1, 3])), home / "release" / "synthetic.parquet")
+    write_rows(synthesize(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
     return home
 
 
@@ -424,9 +425,9 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no GeoJSON FeatureCollection"),
-        ("[]", "is no GeoJSON FeatureCollection"),
-        ('{"features": [3]}', "is no GeoJSON FeatureCollection"),
+        ("{", "is not a GeoJSON FeatureCollection"),
+        ("[]", "is not a GeoJSON FeatureCollection"),
+        ('{"features": [3]}', "is not a GeoJSON FeatureCollection"),
         ('{"features": []}', "no Polygon or MultiPolygon among its 0"),
         ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),
         (
@@ -443,7 +444,7 @@ def test_what_is_no_geojson_is_said(tmp_path, text, message):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(DataError, match=message):
         outlines(tmp_path / "a.json", PUMAS)
-    with pytest.raises(DataError, match="there is no file"):
+    with pytest.raises(DataError, match="there is no GeoJSON file at"):
         outlines(tmp_path / "b.json", PUMAS)
 
 
@@ -566,7 +567,7 @@ def test_synthetic_rows_of_other_groups_are_refused(release, tmp_path):
     place.mkdir()
     for file in release.path.iterdir():
         (place / file.name).write_bytes(file.read_bytes())
-    write_table(people(3, [7]), place / "synthetic.parquet")
+    write_rows(people(3, [7]), place / "synthetic.parquet", Release.load(place))
     with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
         write_report(place)
 
@@ -620,7 +621,7 @@ def test_the_command(release, folder, tmp_path):
     assert (done.exit_code, "must not lie in it" in done.stderr) == (1, True)
     assert call("--geojson-key", "x").exit_code == 2
     done = call("--geojson", tmp_path / "none.json")
-    assert (done.exit_code, "there is no file" in done.stderr) == (1, True)
+    assert (done.exit_code, "there is no GeoJSON file at" in done.stderr) == (1, True)
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
     assert call("-h").exit_code == 0

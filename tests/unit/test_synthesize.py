@@ -11,8 +11,9 @@ import pytest
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
 from prade.datasets import census_like
 from prade.decode import Decoder
-from prade.estimates import ESTIMATES, Estimates
+from prade.estimates import Estimates
 from prade.measure import measure
+from prade.names import ESTIMATES
 from prade.public import Public
 from prade.settings import Settings
 from prade.synthesize import _typed, estimates_of, sample_groups, synthesize

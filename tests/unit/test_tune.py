@@ -13,7 +13,8 @@ import pytest
 from prade.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
 from prade.datasets import census_like
 from prade.errors import DataError, PradeError
-from prade.plan import Expected, Level, Plan
+from prade.expected import Expected
+from prade.plan import Level, Plan
 from prade.plan_files import plan_of_toml
 from prade.predict import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.privacy import Budget, Unit

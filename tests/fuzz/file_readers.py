@@ -1,0 +1,246 @@
+"""Readers of documents, of a release's folder, and of tables, each with mutations that suit it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import mutators
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
+
+from prade import Schema, Workload, encode, outside
+from prade.estimate import Estimate
+from prade.estimators.map_ import MAP
+from prade.groups import Groups
+from prade.kept import KEPT_ESTIMATES, recorded
+from prade.measurement import Measurement
+from prade.plan_files import plan_of_file
+from prade.prior import Prior
+from prade.public import Public
+from prade.public_files import PublicFiles
+from prade.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
+from prade.report_map import outlines
+from prade.report_promise import promise_of
+from prade.synthesize import estimates_of
+
+# ---------------------------------------------------------------------- readers of documents
+
+
+def _file(world: World, name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+    def run(data: bytes) -> object:
+        (world.folder / name).write_bytes(data)
+        return read(world.folder / name)
+
+    return run
+
+
+def _mixed(seeds: list[bytes], by_structure: Callable[[random.Random], bytes]) -> Callable[[random.Random], bytes]:
+    return lambda rng: mutators.bytes_of(seeds, rng) if rng.random() < 0.5 else by_structure(rng)
+
+
+def schema_toml(world: World) -> Reader:
+    texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml()]
+    seeds, trees = [text.encode() for text in texts], [tomllib.loads(text) for text in texts]
+
+    def read(path: Path) -> object:
+        found = Schema.load(path)
+        for column in found:
+            if column.kind != "group":
+                column.labels()
+        return found.fingerprint()
+
+    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
+    return Reader("schema TOML", mutate, _file(world, "a.toml", read))
+
+
+def schema_json(world: World) -> Reader:
+    contest = {"schema": {"AGE": {"dtype": "uint8", "min": 0, "max": 120}, "SEX": {"dtype": "uint8", "values": [1, 2]}}}
+    trees = [{"sex": 2, "race": 5}, {**contest, "runs": [{"epsilon": 1}]}]
+    seeds = [json.dumps(each).encode() for each in trees]
+
+    def read(path: Path) -> object:
+        found = Schema.load(path)
+        return found.fingerprint()
+
+    mutate = _mixed(seeds, lambda rng: mutators.json_of(trees, rng))
+    return Reader("schema JSON", mutate, _file(world, "a.json", read))
+
+
+def plan_toml(world: World) -> Reader:
+    text = world.plan.to_toml()
+    seeds, trees = [text.encode()], [tomllib.loads(text)]
+
+    def read(path: Path) -> object:
+        found = plan_of_file(path)
+        return found.hash, found.describe(), found.to_toml()
+
+    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
+    return Reader("plan", mutate, _file(world, "plan.toml", read))
+
+
+def geojson(world: World) -> Reader:
+    square = [[0, 0], [0, 1], [1, 1], [0, 0]]
+    trees = [
+        {
+            "type": "FeatureCollection",
+            "features": [
+                {
+                    "type": "Feature",
+                    "properties": {"STATE": 1, "NAME": "p"},
+                    "geometry": {"type": "Polygon", "coordinates": [square]},
+                },
+                {
+                    "properties": {"STATE": "02", "NAME": "p"},
+                    "geometry": {"type": "MultiPolygon", "coordinates": [[square], [square]]},
+                },
+                {"properties": None, "geometry": {"type": "Point", "coordinates": [1, 2]}},
+            ],
+        }
+    ]
+    seeds = [json.dumps(each).encode() for each in trees]
+    mutate = _mixed(seeds, lambda rng: mutators.json_of(trees, rng))
+    return Reader("GeoJSON", mutate, _file(world, "a.geojson", lambda path: outlines(path, world.plan.groupings)))
+
+
+# ---------------------------------------------------------------------- readers of a release
+
+
+def release(world: World) -> Reader:
+    """The folder, its files changed by bytes as a disk would, or by structure with the seals made to fit."""
+    place = world.folder / "release"
+    names = (PLAN, MEASUREMENTS, MANIFEST, EXTRACT)
+    sound = {name: (place / name).read_bytes() for name in names}
+    table, text = pq.read_table(place / MEASUREMENTS), tomllib.loads(sound[PLAN].decode())
+    sealed = {name: json.loads(sound[name]) for name in (MANIFEST, EXTRACT)}
+
+    def mutate(rng: random.Random) -> tuple[str, bytes, bool]:
+        name = rng.choice(names)
+        if rng.random() < 0.3:
+            return name, mutators.bytes_of([sound[name]], rng), rng.random() < 0.5
+        if name == PLAN:
+            return name, mutators.toml_of([text], rng), True
+        if name == MEASUREMENTS:
+            return name, mutators.parquet_of([table], rng), True
+        content = mutators.tree({key: value for key, value in sealed[name].items() if key != "seal"}, rng)
+        if not isinstance(content, dict) or rng.random() < 0.1:
+            return name, json.dumps(content, default=str).encode(), False
+        try:
+            return name, sealed_text(json.loads(json.dumps(content, default=str))).encode("utf-8", "replace"), False
+        except (ValueError, RecursionError):
+            return name, b"{}", False
+
+    def read(given: tuple[str, bytes, bool]) -> object:
+        name, data, fitting = given
+        for each in names:
+            (place / each).write_bytes(sound[each])
+        (place / name).write_bytes(data)
+        if fitting and name in (PLAN, MEASUREMENTS):
+            seal(place, world.plan.hash)
+        found = Release.load(place)
+        return found.account(), promise_of(found), [found.totals(level) for level in range(len(found.plan.levels))]
+
+    return Reader("release", mutate, read)
+
+
+def estimates(world: World) -> Reader:
+    """The estimates and their support, with a record that fits: what is left to the structure."""
+    place = world.folder / "kept"
+    place.mkdir()
+    own = Release(place, world.plan, world.release.noisy)
+    estimates_of(own, world.public)
+    sound = {name: (place / name).read_bytes() for name in KEPT_ESTIMATES.files}
+    tables = {name: pq.read_table(place / name) for name in KEPT_ESTIMATES.files}
+
+    def mutate(rng: random.Random) -> tuple[str, bytes]:
+        name = rng.choice(KEPT_ESTIMATES.files)
+        if rng.random() < 0.3:
+            return name, mutators.bytes_of([sound[name]], rng)
+        return name, mutators.parquet_of([tables[name]], rng)
+
+    def read(given: tuple[str, bytes]) -> object:
+        with recorded(own, KEPT_ESTIMATES):
+            for name in KEPT_ESTIMATES.files:
+                (place / name).write_bytes(given[1] if name == given[0] else sound[name])
+        return own.answer("AGE >= 65 and SEX == 2", by="STATE")
+
+    return Reader("estimates", mutate, read)
+
+
+def estimate(world: World) -> Reader:
+    schema = Schema.from_mbi({"age": 3, "sex": 2})
+    answer = Measurement(Workload.marginals(schema, ["sex"])[0], counts=[30, 70], scale=1.0)
+    MAP(n0=10).fit(Prior.uniform(schema), [answer], total=100).save(world.folder / "seed.parquet")
+    seeds, tables = [(world.folder / "seed.parquet").read_bytes()], [pq.read_table(world.folder / "seed.parquet")]
+    mutate = _mixed(seeds, lambda rng: mutators.parquet_of(tables, rng))
+    return Reader(
+        "estimate", mutate, _file(world, "estimate.parquet", lambda path: Estimate.load(path).project(["sex"]))
+    )
+
+
+# ---------------------------------------------------------------------- readers of tables
+
+
+def _table_seeds(table: pa.Table) -> dict[str, list[bytes]]:
+    stream, parquet = io.BytesIO(), io.BytesIO()
+    pa.csv.write_csv(table, stream)
+    pq.write_table(table, parquet)
+    csv = stream.getvalue()
+    return {".csv": [csv], ".csv.gz": [gzip.compress(csv)], ".parquet": [parquet.getvalue()]}
+
+
+def _tables(world: World, name: str, table: pa.Table, read: Callable[[Path], object]) -> Reader:
+    seeds = _table_seeds(table)
+
+    def mutate(rng: random.Random) -> tuple[str, bytes]:
+        suffix = rng.choice(list(seeds))
+        if suffix == ".parquet" and rng.random() < 0.7:
+            return suffix, mutators.parquet_of([table], rng)
+        if suffix == ".csv.gz" and rng.random() < 0.5:
+            return suffix, gzip.compress(mutators.bytes_of(seeds[".csv"], rng), 1)
+        return suffix, mutators.bytes_of(seeds[suffix], rng)
+
+    def run(given: tuple[str, bytes]) -> object:
+        path = world.folder / f"{name.replace(' ', '-')}{given[0]}"
+        path.write_bytes(given[1])
+        return read(path)
+
+    return Reader(name, mutate, run)
+
+
+def groups(world: World) -> Reader:
+    def read(path: Path) -> object:
+        found = Groups.of(path)
+        return [found.level(found.names).labels(), SCHEMA.with_groups(path)]
+
+    return _tables(world, "groups", pa.table(GROUPS), read)
+
+
+def public(world: World) -> Reader:
+    def read(path: Path) -> object:
+        Public.of(SCHEMA, PublicFiles.at([path]).source(), ["STATE", "PLACE"], weight="WEIGHT")
+        return outside(SCHEMA, path)
+
+    return _tables(world, "public table", people(), read)
+
+
+def infer(world: World) -> Reader:
+    return _tables(
+        world, "inferring", people().slice(0, 30), lambda path: Schema.infer(path, groups=["STATE"]).fingerprint()
+    )
+
+
+def several_public(world: World) -> Reader:
+    seed = world.folder / "public.parquet"
+
+    def read(path: Path) -> object:
+        return encode(SCHEMA, PublicFiles.at([seed, path]).source())
+
+    return _tables(world, "several public files", people(), read)

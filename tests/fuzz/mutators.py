@@ -1,0 +1,263 @@
+"""Mutations of valid inputs: of bytes, of trees (TOML, JSON), of tables (parquet) and of texts made of tokens."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import io
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tomli_w
+
+BYTES = [
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\r",
+    b"\n",
+    b'"',
+    b"'",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b"=",
+    b",",
+    b".",
+    b"-",
+    b"\\",
+]
+TOKENS = [
+    *(b"\\ud800", b"\\u0000", b"NaN", b"-Infinity", b"1e999", b"1" * 5000, b"0x" + b"f" * 5000, b"9" * 300, b"nan"),
+    *(
+        b"[" * 3000,
+        b"{" * 3000,
+        b'{"a":' * 2000,
+        b"a." * 3000,
+        b"9999-99-99",
+        b"0001-01-01",
+        b"25:61:00",
+        b"null",
+        b"inf",
+    ),
+    *(b"true", b'""', b"''''''", b"[[column]]\n", b'{"a": 1, "a": 2}', b"\xed\xa0\x80", b"1979-05-27T07:32:00+99:00"),
+]
+
+
+def bytes_of(seeds: Sequence[bytes], rng: random.Random) -> bytes:
+    """A seed with a few bytes changed, moved, repeated or taken away, or two seeds joined."""
+    data = bytearray(rng.choice(seeds))
+    for _ in range(rng.choice([1, 1, 1, 2, 4, 16])):
+        at, end = sorted((rng.randint(0, len(data)), rng.randint(0, len(data))))
+        end = min(end, at + rng.choice([1, 4, 64, 4096]))
+        match rng.randrange(9):
+            case 0 if data:
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            case 1 if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            case 2:
+                del data[at:end]
+            case 3:
+                data[at:at] = data[at:end] * rng.choice([1, 2, 50])
+            case 4:
+                data[at:end] = rng.choice(BYTES)
+            case 5:
+                data[at:at] = rng.choice(TOKENS)
+            case 6:
+                data[at:end] = rng.choice(TOKENS)
+            case 7:
+                other = rng.choice(seeds)
+                data[at:] = other[rng.randint(0, len(other)) :]
+            case _:
+                data[at:end] = rng.randbytes(min(end - at, 64))
+    return bytes(data)
+
+
+# ---------------------------------------------------------------------- trees
+
+
+def value(rng: random.Random) -> Any:
+    """A value that a reader may not expect where it comes."""
+    deep: Any = 1
+    for _ in range(rng.choice([3, 30, 100])):
+        deep = [deep] if rng.random() < 0.5 else {"a": deep}
+    whole = rng.choice([0, 1, -1, 2**31, 2**53 + 1, 2**63, 2**64, 10**30, -(10**299), 10**308, 10**400])
+    number = rng.choice([0.5, -0.0, 1e308, -1e308, 5e-324, float("inf"), float("nan"), 1e16, 0.1])
+    text = rng.choice(
+        [
+            "",
+            "a",
+            "\0",
+            "é" * 50,
+            "x" * 10_000,
+            "=1",
+            "1",
+            "1/3",
+            "1e-400",
+            "\ud800",
+            "AGE",
+            "categorical",
+            "nan",
+            "﹢",
+            "all",
+        ]
+    )
+    date = rng.choice(
+        [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.time(7, 32), datetime.datetime(2020, 1, 1)]
+    )
+    return rng.choice(
+        [whole, number, text, date, deep, True, False, None, [], {}, [whole], [[text]], {text: number}, [text] * 50]
+    )
+
+
+def tree(found: Any, rng: random.Random) -> Any:
+    """A copy of a tree with some of its nodes exchanged, removed, doubled or wrapped."""
+    root = {"root": copy.deepcopy(found)}
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
+        places = list(_places(root))
+        if not places:
+            break
+        home, key = rng.choice(places)
+        match rng.randrange(8):
+            case 0 | 1 | 2:
+                home[key] = value(rng)
+            case 3 if home is not root:
+                del home[key]
+            case 4:
+                other, name = rng.choice(places)
+                home[key] = copy.deepcopy(other[name])
+            case 5:
+                home[key] = [home[key]]
+            case 6 if isinstance(home, dict) and home is not root:
+                home[rng.choice([f"{key}x", "name", "", "values", "by"])] = home.pop(key)
+            case 7 if isinstance(home, list):
+                home.extend(home[:50] * rng.choice([1, 1, 20]))
+    return root["root"]
+
+
+def _places(node: Any) -> Any:
+    for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+        yield node, key
+        if isinstance(child, (dict, list)):
+            yield from _places(child)
+
+
+def json_of(trees: Sequence[Any], rng: random.Random) -> bytes:
+    """A mutated tree as JSON."""
+    return json.dumps(tree(rng.choice(trees), rng), default=str).encode()
+
+
+def toml_of(trees: Sequence[Any], rng: random.Random) -> bytes:
+    """A mutated tree as TOML, as far as TOML can say it."""
+    while True:
+        try:
+            return tomli_w.dumps(tree(rng.choice(trees), rng)).encode()
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            continue
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def parquet_of(tables: Sequence[pa.Table], rng: random.Random) -> bytes:
+    """A table with columns or its header changed, as a parquet file that is well-formed."""
+    while True:
+        table = rng.choice(tables)
+        try:
+            for _ in range(rng.choice([1, 1, 2, 3])):
+                table = _changed(table, rng)
+            stream = io.BytesIO()
+            pq.write_table(table, stream)
+            return stream.getvalue()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError, LookupError):
+            continue
+
+
+def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
+    place = rng.randrange(max(table.num_columns, 1))
+    name = table.column_names[place]
+    match rng.randrange(10):
+        case 0:
+            return table.remove_column(place)
+        case 1:
+            return table.append_column(name, table.column(place))  # the name twice
+        case 2:
+            return table.slice(rng.randrange(table.num_rows + 1), rng.randrange(table.num_rows + 1))
+        case 3:
+            return table.rename_columns(
+                [*table.column_names[:place], rng.choice(["", "x", "\0", "=A"]), *table.column_names[place + 1 :]]
+            )
+        case 4:
+            return table.set_column(place, name, _odd_column(table.num_rows, rng))
+        case 5:
+            kind = rng.choice([pa.string(), pa.float32(), pa.int8(), pa.int64(), pa.float64(), pa.binary(), pa.bool_()])
+            return table.set_column(place, name, table.column(place).cast(kind, safe=False))
+        case 6:
+            return table.take(pa.array(rng.choices(range(table.num_rows), k=table.num_rows)))
+        case 7:
+            cells = table.column(place).to_pylist()
+            cells[rng.randrange(len(cells))] = rng.choice([None, cells[0], value(rng)])
+            return table.set_column(place, name, pa.array(cells))
+        case _:
+            metadata = table.schema.metadata or {}
+            if b"prade" not in metadata:
+                return table.take(pa.array([0] * rng.choice([1, 3000])))
+            header = (
+                json_of([json.loads(metadata[b"prade"])], rng)
+                if rng.random() < 0.8
+                else bytes_of([metadata[b"prade"]], rng)
+            )
+            return table.replace_schema_metadata({b"prade": header})
+
+
+def _odd_column(rows: int, rng: random.Random) -> pa.Array:
+    makers: list[Callable[[], pa.Array]] = [
+        lambda: pa.nulls(rows),
+        lambda: pa.array([[1]] * rows),
+        lambda: pa.array([{"a": 1}] * rows),
+        lambda: pa.array(["x"] * rows).dictionary_encode(),
+        lambda: pa.array([b"\xff\xfe"] * rows),
+        lambda: pa.array(np.arange(rows) * 1e300),
+        lambda: pa.array([float("nan")] * rows),
+        lambda: pa.array([2**63] * rows, pa.uint64()),
+        lambda: pa.array([-(2**63)] * rows, pa.int64()),
+        lambda: pa.array([datetime.date(9999, 12, 31)] * rows),
+        lambda: pa.array([2**62] * rows, pa.timestamp("us")),
+        lambda: pa.array([rng.choice([2**30, -(2**30)])] * rows, pa.int32()).cast(pa.date32()),
+        lambda: pa.array([rng.choice([2**62, -(2**62), 2**40])] * rows, pa.timestamp("s", rng.choice([None, "UTC"]))),
+        lambda: pa.array([10**12] * rows, pa.duration("s")),
+        lambda: pa.array([1] * rows, pa.time64("us")),
+        lambda: (
+            pa.array([0] * rows, pa.month_day_nano_interval())
+            if not rows
+            else pa.array([(1, 2, 3)] * rows, pa.month_day_nano_interval())
+        ),
+        lambda: pa.array([rng.randrange(-5, 300) for _ in range(rows)]),
+    ]
+    return rng.choice(makers)()
+
+
+# ---------------------------------------------------------------------- texts
+
+
+def text_of(tokens: Sequence[str], rng: random.Random, most: int = 12, seeds: Sequence[str] = ()) -> str:
+    """Tokens one after the other, or a sound text with some of them in it, now and then with a foreign character."""
+    found = [rng.choice(tokens) for _ in range(rng.randint(0, most))]
+    if seeds and rng.random() < 0.7:
+        found = rng.choice(seeds).split(" ")
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            found[rng.randrange(len(found))] = rng.choice(tokens)
+    if rng.random() < 0.15:
+        found.insert(
+            rng.randint(0, len(found)),
+            chr(rng.choice([0, 9, 10, 0x2028, 0xD800, 0x661, 0xB2, 0x1D7D9, rng.randrange(0x3000)])),
+        )
+    if rng.random() < 0.02:
+        found = found * rng.choice([10, 300])
+    return rng.choice(["", " ", " ", " "]).join(found)

@@ -1,0 +1,38 @@
+"""Every reader that is fuzzed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from file_readers import (
+    estimate,
+    estimates,
+    geojson,
+    groups,
+    infer,
+    plan_toml,
+    public,
+    release,
+    schema_json,
+    schema_toml,
+    several_public,
+)
+from text_readers import command_line, numbers, query
+from world import Reader, World
+
+__all__ = ["ALL", "Reader", "World"]
+
+FILES = (
+    schema_toml,
+    schema_json,
+    plan_toml,
+    geojson,
+    release,
+    estimates,
+    estimate,
+    groups,
+    public,
+    infer,
+    several_public,
+)
+ALL: tuple[Callable[[World], Reader], ...] = (*FILES, query, numbers, command_line)

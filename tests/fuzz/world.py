@@ -1,0 +1,105 @@
+"""What is valid: a release with its estimates, files of every kind, and what a reader is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade.parts import Cells
+from prade.public import Public
+from prade.public_files import PublicFiles
+from prade.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, file_hash, measurement_table, sealed_text
+from prade.synthesize import estimates_of
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: `mutate` makes an input, `read` reads it; what is not a PradeError is a finding."""
+
+    name: str
+    mutate: Callable[[random.Random], Any]
+    read: Callable[[Any], object]
+
+
+# ---------------------------------------------------------------------- what is valid
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group", values=(1, 2)),
+        Column("PLACE", "group", values=("p", "q")),
+        Column("AGE", "numeric", edges=[18, 40, 65], integer=True, min=0, max=120, missing=True),
+        Column("SEX", "categorical", values=[1, 2]),
+        Column("WORK", "categorical", values=["none", "part", "full"], other="none"),
+    ]
+)
+BORN = Column("BORN", "numeric", edges=(0.0, 10_000.0), dates=True)
+GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+
+
+def people() -> pa.Table:
+    """A public table with columns of several kinds."""
+    generator = np.random.default_rng(1)
+    return pa.table(
+        {
+            "STATE": generator.choice([1, 3], 120),
+            "PLACE": generator.choice(["p", "q"], 120),
+            "AGE": generator.integers(0, 90, 120),
+            "SEX": generator.integers(1, 3, 120),
+            "WORK": generator.choice(["none", "part", "full"], 120),
+            "BORN": pa.array(generator.integers(0, 20_000, 120).astype(np.int32), pa.int32()).cast(pa.date32()),
+            "WEIGHT": generator.random(120),
+        }
+    )
+
+
+def plan() -> Plan:
+    """A plan with every kind of part."""
+    ones = Workload.all_marginals(SCHEMA, 1)
+    old = Workload(SCHEMA, [Cells(["AGE"], [0, 0, 1, 1, 2], 2, ["young", "old"])])
+    asked = Workload.queries(SCHEMA, ["AGE >= 65 and SEX == 2", "WORK in ['part', 'full']"])
+    levels = [Level("STATE", ones), Level("PLACE", [Ask(ones, 3), Ask(old), Ask(asked, "1/3")], total="1/7")]
+    public = PublicFiles(("public.parquet",), "WEIGHT")
+    return Plan("survey", SCHEMA, Budget.pure(3), Unit(2, person_id="ID"), levels, GROUPS, public=public)
+
+
+class World:
+    """A release with its estimates, and files of every kind, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.plan = folder, plan()
+        self.release = self._released(folder / "release")
+        self.public = Public.of(SCHEMA, people(), ["STATE", "PLACE"])
+        estimates_of(self.release, self.public)
+        pq.write_table(people(), folder / "public.parquet")
+        SCHEMA.save(folder / "schema.toml")
+        (folder / "places.csv").write_text("STATE,PLACE\n1,p\n1,q\n2,p\n")
+
+    def _released(self, place: Path) -> Release:
+        """As `measure` leaves it, with invented counts."""
+        place.mkdir()
+        generator = np.random.default_rng(2)
+        noisy = tuple(
+            tuple(generator.integers(0, 50, (len(self.plan.groupings[q.level]), part.n_cells)) for part in q.parts)
+            for q in self.plan.questions
+        )
+        self.plan.save(place / PLAN)
+        pq.write_table(measurement_table(self.plan, noisy), place / MEASUREMENTS)
+        (place / EXTRACT).write_text(sealed_text({"account": ["epsilon = 3", "remaining 0"]}))
+        seal(place, self.plan.hash)
+        return Release.load(place)
+
+
+def seal(place: Path, plan_hash: str) -> None:
+    """A manifest that fits the folder's files."""
+    files = {name: file_hash(place / name) for name in (PLAN, MEASUREMENTS)}
+    content = {"format": 1, "plan": plan_hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": files}
+    (place / MANIFEST).write_text(sealed_text(content))
