@@ -96,14 +96,14 @@ def copy_to(folder: Path) -> Path:
 def run_tests(root: Path, tests: Sequence[str]) -> tuple[int, str]:
     """Run tests of a copy until one fails; the exit code of pytest, and the test that failed or the last words."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(root / "src"), "TMPDIR": str(root)}
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     try:
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return FAILED, f"hung for {PATIENCE} s"
     lines = (done.stdout + done.stderr).strip().splitlines()
     failed = [line.split()[1] for line in lines if line.startswith("FAILED ")]
-    return done.returncode, failed[0].partition("::")[2] if failed else "; ".join(lines[-3:])
+    return done.returncode, failed[0].partition("::")[2].partition("[")[0] if failed else "; ".join(lines[-3:])
 
 
 def judge(mutant: Mutant) -> Outcome:
