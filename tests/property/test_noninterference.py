@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import hypothesis.strategies as st
+import ibis
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -143,6 +144,21 @@ def test_the_columns_are_missing(runs: Runs) -> None:
     found = [runs.measured(parquet, table) for table in tables]
     assert "has no column" in found[0]["outcome"][0]
     assert differences(*found) == []
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # between Ibis and DuckDB
+def test_the_engine_fails_on_a_cell(runs: Runs) -> None:
+    """Its error quotes the cell, the run's may not, nor lead back to it."""
+
+    def computed(table: pa.Table, folder: Path) -> Any:
+        rows = ibis.duckdb.connect().create_table("people", table)
+        return rows.mutate(AGE=rows.SEX.cast("int64"))
+
+    cells = ("hush", "zulu")
+    found = [runs.measured(computed, typed([(3, cell, 20.0, "a", 1)] * len(cell))) for cell in cells]
+    assert "counting the Ibis table failed" in found[0]["outcome"][0]
+    assert differences(*found) == []
+    assert not any(cell in str(each) for cell, each in zip(cells, found, strict=True))
 
 
 def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,9 @@ from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measure import add_noise, measure
+from prade.measure.adaptive import Dependence, Misfit, adaptive
 from prade.measure.selection import select
+from prade.parts import Marginal
 from prade.plan import Level, Plan
 from prade.release import Release
 
@@ -176,3 +178,24 @@ def test_a_choice_is_made_by_the_library_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(opendp.measurements, "make_noisy_max", noisy_max)
     assert select([10**9, 5, -(10**9)], sensitivity=3, epsilon=Fraction(1, 2)) == 2
     assert asked == [12.0, [10**9, 5, -(10**9)]]
+
+
+@pytest.mark.parametrize(("unit", "rows"), [(Unit(1), 1), (Unit(3), 3), (Unit(3, neighbours="replace"), 6)])
+def test_an_adaptive_run_asks_for_noise_for_all_rows_of_a_person(
+    unit: Unit, rows: int, samplers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of an answer rows / epsilon; of a choice 2 rows / epsilon for a misfit, more for a dependence."""
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    parts, pair = Workload.all_marginals(schema, 1).parts, Marginal.of(schema, ["a", "b"])
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", unit, Budget.pure(1))
+    asked, chosen = samplers([5]), []
+    monkeypatch.setattr(opendp.measurements, "make_noisy_max", lambda *_, scale: chosen.append(scale) or (lambda _: 0))
+    table = pa.table({"a": [0, 1], "b": [2, 2]})
+    terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(1), "unit": unit}
+    with adaptive(table, schema, parts, tmp_path / "answers.json", ledger, **terms) as door:
+        door.choose([Misfit(parts[0], [1, 1]), Misfit(parts[1], [0, 0, 2])], epsilon="1/4")
+        door.choose([Dependence(pair)], epsilon="1/4")
+        door.answer(parts[1], epsilon="1/2")
+    assert chosen == [8 * rows, 8 * Dependence.sensitivity(rows)]
+    assert [(kind, scale) for kind, *_, scale in asked] == [("laplace", 2 * rows)]
