@@ -116,3 +116,9 @@ def test_the_dependence_is_of_a_marginals_last_column():
     table = np.array([[8, 0, 0], [0, 8, 0], [0, 8, 0], [0, 0, 8]])  # c is known from a and b together
     off = 2 * (6 + 4 + 2) + 2 * (2 + 4 + 2)  # independent, a row of the table would be 2, 4, 2
     assert Dependence(THREE).of(table.ravel()) == STEPS_A_ROW * off / 2
+
+
+def test_the_declared_sensitivity_of_the_dependence_is_that_of_the_proof():
+    """Two rows in 64ths, a step for the rounding and a step for the floats, which no table of these tests needs."""
+    assert Dependence.sensitivity(1) == 2 * 64 + 2
+    assert Dependence.sensitivity(7) == 2 * 64 * 7 + 2

@@ -130,6 +130,8 @@ def test_no_two_releases_are_alike():
         ([1], "laplace", Fraction(-1), "above 0"),
         ([1], "laplace", Fraction(1, 3), "not exact as a float"),
         ([1], "laplace", Fraction(10**400), "not exact as a float"),
+        ([1], "laplace", Fraction(2**54), "expected at most 2"),
+        ([1], "gaussian", Fraction(2**53 + 2), "expected at most 2"),
         ([1], "laplace", 1.5, "scale is a float"),
         ([1], "uniform", Fraction(1), "expected 'laplace' or 'gaussian'"),
         ([1.5], "laplace", Fraction(1), "whole numbers only"),

@@ -286,7 +286,6 @@ def _write(
     }
     sync(staging)
     write_sealed(staging / MANIFEST, manifest)
-    sync(staging)
     sync(staging.parent)
     _step("sealed")
 

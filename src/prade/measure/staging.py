@@ -92,9 +92,10 @@ def reason(error: Exception) -> str:
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file of a release, whole or not at all."""
+    """Write a JSON file of a release, whole or not at all, and durably: what is committed next relies on it."""
     with replace_file(path) as temporary:
         temporary.write_text(sealed_text(content), encoding="utf-8")
+    sync(path.parent)
 
 
 def sync(folder: Path) -> None:

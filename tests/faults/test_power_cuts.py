@@ -1,0 +1,198 @@
+"""A power cut at every moment: what was not synced may be lost, in any mixture, and the promises hold nevertheless.
+
+A driver runs in an interpreter of its own, where a run is recorded (see `power_cuts.py`); then every state that a cut
+could have left is made, and looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import prade
+
+Drive = Callable[..., list[int]]
+
+LEFT = """
+from power_cuts import Recorder, materialise
+
+def recorded(home, act):
+    "All cuts of what is done in a folder."
+    recorder = Recorder(home)
+    act()
+    recorder.cut()
+    recorder.stop()
+    return recorder.cuts
+
+def left(cuts, phase_of):
+    "Each state that a cut may leave, with its phase, once."
+    seen = set()
+    for cut in cuts:
+        key = phase_of(cut.steps), tuple(sorted(cut.state.items()))
+        if key not in seen:
+            seen.add(key)
+            yield key[0], cut.state
+"""
+
+
+def test_a_release_is_whole_or_completed_and_paid_for(drive: Drive) -> None:
+    """Noise that could have been seen is in the ledger; sealed noisy counts are never lost; a release is whole."""
+    states = drive(
+        LEFT
+        + """
+def phase_of(steps):
+    "free: nothing may be drawn yet; paid: something may; sealed: it is kept; done: it has its name."
+    for name, step in (("done", "measure.renamed"), ("sealed", "measure.sealed"), ("paid", "ledger.reserve.durable")):
+        if step in steps:
+            return name
+    return "free"
+
+world = World("w")
+cuts = recorded(world.home, world.measure_and_tell)
+drawn = world.drawn.read_bytes()
+allowed = {"free": {"free", "lost"}, "paid": {"lost", "kept"}, "sealed": {"kept"}, "done": {"kept"}}
+counted = dict.fromkeys(allowed, 0)
+for phase, state in left(cuts, phase_of):
+    shutil.rmtree(world.home)
+    materialise(state, world.home)
+    world.drawn.unlink(missing_ok=True)
+    if phase != "free":
+        world.drawn.write_bytes(drawn)
+    assert phase != "done" or world.place.exists(), state.keys()
+    found = world.recover()
+    assert found in allowed[phase], (phase, found, list(state))
+    counted[phase] += 1
+print(*counted.values())
+"""
+    )
+    free, paid, sealed, done = states
+    assert min(free, paid, sealed) >= 5, states
+    assert done == 1, "nothing of a release that has its name is left to the disk's mercy"
+
+
+def test_the_ledger_keeps_what_it_said_it_has(drive: Drive) -> None:
+    """From the first moment of the file on: a data set, a reservation, a commitment."""
+    (states,) = drive(
+        LEFT
+        + """
+from prade import Budget, PradeError, Unit
+
+home = HERE / "ledgers"
+home.mkdir()
+ledger = Ledger(home / "budget.ledger")
+
+def act():
+    ledger.open_dataset("people", Unit(1), Budget.pure(1))
+    ledger.commit(ledger.reserve("people", "3f2a", Budget.pure(1)).id, "77c0")
+
+def phase_of(steps):
+    return [name for name in ("open_dataset", "reserve", "commit") if f"ledger.{name}.durable" in steps]
+
+def entries():
+    try:
+        return [entry.state for entry in ledger.entries("people")]
+    except PradeError:
+        return None
+
+expected = {0: None, 1: [], 2: ["reserved"], 3: ["committed"]}
+states = 0
+for phase, state in left(recorded(home, act), lambda steps: len(phase_of(steps))):
+    shutil.rmtree(home)
+    materialise(state, home)
+    found = entries()
+    assert found == expected[phase] or found == expected.get(phase + 1), (phase, found)
+    states += 1
+print(states)
+"""
+    )
+    assert states >= 6
+
+
+def test_adaptive_answers_are_paid_for_and_not_lost_once_they_are_committed(drive: Drive) -> None:
+    (states,) = drive(
+        LEFT
+        + """
+from prade import Budget, Prior
+from prade.baselines import Histogram
+from prade.baselines import run as run_baseline
+
+world = World("adaptive")
+schema = PLAN.schema
+terms = {"dataset": "people", "budget": Budget.pure(1), "unit": PLAN.unit}
+answers = world.home / "answers.json"
+
+def act():
+    return run_baseline(Histogram(), Prior.uniform(schema), ROWS, answers, world.ledger, **terms).weights.tolist()
+
+def phase_of(steps):
+    return [step in steps for step in ("ledger.reserve.durable", "ledger.commit.durable")]
+
+weights = []
+cuts = recorded(world.home, lambda: weights.extend(act()))
+states = 0
+for (paid, committed), state in left(cuts, lambda steps: tuple(phase_of(steps))):
+    shutil.rmtree(world.home)
+    materialise(state, world.home)
+    assert len(world.ledger.entries("people")) == 1 or not paid
+    assert not answers.exists() or answers.read_bytes() == state["answers.json"] != b""
+    if committed:
+        assert act() == weights
+        world.entries(1)
+    states += 1
+print(states)
+"""
+    )
+    assert states >= 6
+
+
+def test_a_file_that_is_replaced_is_the_old_one_or_the_new_one(drive: Drive) -> None:
+    """Whatever writes it; and never a part of it, nor nothing."""
+    (states,) = drive(
+        LEFT
+        + """
+from prade.measure.staging import write_sealed
+from prade.tables import write_table
+
+home = HERE / "files"
+home.mkdir()
+writers = {
+    "plan.toml": PLAN.save,
+    "schema.toml": PLAN.schema.save,
+    "rows.parquet": lambda path: write_table(ROWS, path),
+    "rows.csv": lambda path: write_table(ROWS, path),
+    "rows.csv.gz": lambda path: write_table(ROWS, path),
+    "release.json": lambda path: write_sealed(path, {"made": "today"}),
+}
+for name in writers:
+    (home / name).write_bytes(b"old")
+    with open(home / name, "rb") as file:
+        os.fsync(file.fileno())
+
+def act():
+    for name, write in writers.items():
+        write(home / name)
+
+cuts = recorded(home, act)
+new = {name: (home / name).read_bytes() for name in writers}
+states = list(left(cuts, len))
+for name in writers:
+    found = {state[name] for _, state in states}
+    assert found == {b"old", new[name]}, (name, found)
+print(len(states))
+"""
+    )
+    assert states >= 12
+
+
+def test_every_file_is_written_by_replacing_it() -> None:
+    """Else the test above would say little of it. The demonstration writes invented people."""
+    root = Path(prade.__file__).parent
+    calls = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes"):
+                calls.append((path.name, ast.unparse(node.value)))
+    others = [call for call in calls if call[0] != "demo.py"]
+    assert len(others) >= 4
+    assert {receiver for _, receiver in others} == {"temporary"}, others

@@ -1,0 +1,317 @@
+"""With the noise held fixed, whatever a run writes or says is the same for any two private tables.
+
+All runs of a kind are compared with that on an empty table; what is equal to the same thing is equal to each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hypothesis.strategies as st
+import ibis
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from observation import Observed, differences, observing, run_command
+from private_tables import (
+    ALL,
+    NAMES,
+    OTHER_TYPES,
+    TABLES,
+    csv,
+    many,
+    pandas,
+    pandas_objects,
+    parquet,
+    parquet_files,
+    polars,
+    pyarrow_table,
+    typed,
+)
+from small_plan import EMPTY, GROUPS, PERSONS, PLAN, SCHEMA, Runs, ledger_for, plan_for, succeeded
+
+from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
+from prade.baselines import MWEM, Histogram, PrivBayes
+from prade.baselines import run as run_baseline
+from prade.prior import Prior
+from prade.tables import write_table
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+# ---------------------------------------------------------------------- measure, in Python
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
+    nobody = succeeded(runs.measured(kind, EMPTY))
+    for name in ("thousands", "all missing", "wild"):
+        assert differences(runs.measured(kind, TABLES[name]), nobody) == [], name
+
+
+@pytest.mark.parametrize(
+    ("unit", "budget"),
+    [
+        (PERSONS, Budget.pure(1)),
+        (Unit(1), Budget.zcdp("1/8")),
+        (Unit(3, neighbours="replace"), Budget.approx(1, "1e-9")),
+    ],
+    ids=["pure", "zcdp", "approx"],
+)
+def test_every_kind_of_promise(unit: Unit, budget: Budget, runs: Runs) -> None:
+    found = [runs.measured(parquet, table, plan_for(unit, budget)) for table in TABLES.values()]
+    for other in found[1:]:
+        assert differences(succeeded(found[0]), other) == []
+
+
+@pytest.mark.xfail(reason="a column whose type does not fit the schema is refused, rather than counted as no value")
+@pytest.mark.parametrize(
+    "kind", [parquet, parquet_files, pandas, polars, pyarrow_table], ids=lambda kind: kind.__name__
+)
+def test_tables_with_other_types(kind: Any, runs: Runs) -> None:
+    nobody = succeeded(runs.measured(kind, EMPTY))
+    for table in OTHER_TYPES:
+        assert differences(runs.measured(kind, table), nobody) == [], table.schema
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**80), 2**80),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from(["f", "m", "a", "b", "70", "20.0", 3, 20.0]),
+    st.binary(max_size=3),
+    st.dates(),
+    st.datetimes(),
+    st.decimals(),
+)
+OBJECTS = st.lists(st.tuples(*[CELLS] * len(NAMES)), max_size=8)
+LONGS, TEXTS = st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text(max_size=5)
+PLACES = st.none() | st.sampled_from(["a", "b", "c", ""])
+TYPED = st.lists(st.tuples(LONGS, TEXTS, st.none() | st.floats(), PLACES, LONGS), max_size=8)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Runs, dict[Any, Observed]]:
+    """A place for all examples, and the run without rows of each kind of source."""
+    runs = Runs(tmp_path_factory.mktemp("examples"))
+    return runs, {kind: succeeded(runs.measured(kind, EMPTY)) for kind in (pandas_objects, parquet, csv)}
+
+
+@settings(max_examples=10)
+@given(rows=OBJECTS)
+def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[Any, Observed]]) -> None:
+    runs, nobody = seen
+    frame = pd.DataFrame(rows, columns=NAMES, dtype=object)
+    assert differences(runs.measured(lambda *_: frame, EMPTY), nobody[pandas_objects]) == []
+
+
+@settings(max_examples=8)
+@given(rows=TYPED, kind=st.sampled_from([parquet, csv]))
+def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[Runs, dict[Any, Observed]]) -> None:
+    runs, nobody = seen
+    assert differences(runs.measured(kind, typed(rows)), nobody[kind]) == []
+
+
+# ---------------------------------------------------------------------- runs that break off
+
+LEDGER_STEPS = [f"ledger.{task}.{step}" for task in ("reserve", "commit") for step in ("begun", "recorded", "durable")]
+MEASURE_STEPS = ["checked", "counted", "prepared", "reserved", "drawn", "written", "sealed", "committed", "extracted"]
+
+
+@pytest.mark.parametrize("step", [*LEDGER_STEPS, *(f"measure.{step}" for step in MEASURE_STEPS)])
+def test_a_run_that_breaks_off(step: str, runs: Runs) -> None:
+    """Where it ended, what it said, and what it left."""
+    nobody, everybody = (runs.measured(parquet, TABLES[name], broken=step) for name in ("empty", "thousands"))
+    assert nobody["steps"][-1] == step
+    assert nobody["outcome"] != "returned"
+    assert differences(everybody, nobody) == []
+
+
+def test_the_columns_are_missing(runs: Runs) -> None:
+    tables = (TABLES[name].select(["AGE", "PLACE", "ID"]) for name in ("empty", "thousands"))
+    found = [runs.measured(parquet, table) for table in tables]
+    assert "has no column" in found[0]["outcome"][0]
+    assert differences(*found) == []
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # between Ibis and DuckDB
+def test_the_engine_fails_on_a_cell(runs: Runs) -> None:
+    """Its error quotes the cell, the run's may not, nor lead back to it."""
+
+    def computed(table: pa.Table, folder: Path) -> Any:
+        rows = ibis.duckdb.connect().create_table("people", table)
+        return rows.mutate(AGE=rows.SEX.cast("int64"))
+
+    cells = ("hush", "zulu")
+    found = [runs.measured(computed, typed([(3, cell, 20.0, "a", 1)] * len(cell))) for cell in cells]
+    assert "counting the Ibis table failed" in found[0]["outcome"][0]
+    assert differences(*found) == []
+    assert not any(cell in str(each) for cell, each in zip(cells, found, strict=True))
+
+
+def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's error may quote what it was given, the run's may not."""
+
+    def failing(*_: object, scale: float) -> Any:
+        def fail(counts: list[int]) -> NoReturn:
+            if len(counts) == 1:  # tried on a zero, before anything is spent
+                return [0]
+            raise RuntimeError(f"cannot handle {counts}")
+
+        return fail
+
+    monkeypatch.setattr("observation.FixedNoise.noise", failing)
+    found = [runs.measured(parquet, TABLES[name]) for name in ("empty", "thousands")]
+    assert "is spent" in found[0]["outcome"][0]
+    assert differences(*found) == []
+
+
+# ---------------------------------------------------------------------- the command line
+
+PUBLIC = typed([*many(300), (40, "m", 38.0, "b", 7)]).drop_columns(["ID"])
+
+
+@pytest.fixture(scope="module")
+def public_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("public")
+    write_table(PUBLIC, folder / "public.parquet")
+    write_table(GROUPS, folder / "groups.csv")
+    Schema([*SCHEMA, Column("PLACE", "group")]).save(folder / "schema.toml")
+    PLAN.save(folder / "plan.toml")
+    return folder
+
+
+def commands(runs: Runs, table: pa.Table, *lines: list[object], unit: Unit = PERSONS) -> Observed:
+    """Commands one after the other; the exit code of each is observed as well."""
+    with runs.given(parquet, table) as private, observing(runs.home) as found:
+        ledger_for(plan_for(unit))
+        found["codes"] = []
+        for line in lines:
+            try:
+                run_command(*(private if word is parquet else word for word in line))
+            except SystemExit as end:
+                found["codes"].append(end.code or 0)
+    return found
+
+
+def compared(found: list[Observed], *files: str) -> None:
+    """All commands succeeded and wrote the files, and nothing differs."""
+    for other in found[1:]:
+        assert differences(other, found[0]) == []
+    assert set(found[0]["codes"]) == {0}, found[0]["stderr"]
+    assert all(found[0][f"file {name}"][1] > 0 for name in files)
+
+
+def test_measure_estimate_sample_and_report(public_files: Path, runs: Runs) -> None:
+    public = ["--public", public_files / "public.parquet"]
+    lines = [
+        ["measure", public_files / "plan.toml", parquet, "-o", "release", "--ledger", "budget.ledger"],
+        ["measure", public_files / "plan.toml", parquet, "-o", "release", "--ledger", "budget.ledger", "--json"],
+        ["estimate", "release", *public],
+        ["sample", "release", *public, "--seed", "1"],
+        ["answer", "release", "AGE >= 65", "--by", "PLACE", "--json"],
+        ["report", "release"],
+        ["ledger", "show", "budget.ledger", "--json"],
+    ]
+    found = [commands(runs, TABLES[name], *lines) for name in ("empty", "thousands", "all missing")]
+    compared(
+        found, "release/ledger.json", "release/estimates.parquet", "release/synthetic.parquet", "release/report.html"
+    )
+
+
+def test_synthesize(public_files: Path, runs: Runs) -> None:
+    line: list[object] = ["synthesize", parquet, "--schema", public_files / "schema.toml", "--no-tune"]
+    line += ["--public", public_files / "public.parquet", "--groups", public_files / "groups.csv", "--levels", "PLACE"]
+    line += ["--max-rows-per-person", 2, "--person-id", "ID", "--epsilon", 1]
+    line += ["-o", "release", "--dataset", "people", "--ledger", "budget.ledger"]
+    unit = Unit(2, person_id="ID")
+    found = [commands(runs, TABLES[name], line, unit=unit) for name in ("empty", "thousands", "wild")]
+    compared(found, "release/synthetic.parquet", "release/report.html", "release.plan.toml")
+
+
+# ---------------------------------------------------------------------- the object, and the adaptive door
+
+
+def test_the_synthesizer(runs: Runs) -> None:
+    def fitted(table: pa.Table) -> Observed:
+        with observing(runs.home) as found:
+            terms = {"groups": GROUPS, "levels": ["PLACE"], "unit": PERSONS, "dataset": "people", "tune": False}
+            ledger = ledger_for(PLAN)
+            synthesizer = Synthesizer(
+                SCHEMA, 1, public=PUBLIC, folder="release", ledger=ledger, progress=runs.told(found), **terms
+            )
+            synthesizer.fit(table)
+            found["object"] = [repr(synthesizer), synthesizer.advice_, str(synthesizer.spent_)]
+            found["rows"] = synthesizer.sample(seed=1).to_pylist()
+            found["answer"] = synthesizer.answer("AGE >= 65", by="PLACE").to_pylist()
+        return succeeded(found)
+
+    nobody, *others = (fitted(TABLES[name]) for name in ("empty", "thousands", "all missing"))
+    for other in others:
+        assert differences(other, nobody) == []
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [Histogram(), PrivBayes(), MWEM(Workload.all_marginals(SCHEMA, 2), rounds=3)],
+    ids=lambda baseline: type(baseline).__name__,
+)
+def test_the_adaptive_door(baseline: Any, runs: Runs) -> None:
+    """With choices fixed as well as noise: which questions are asked is paid for, nothing else may depend on rows."""
+
+    def asked(table: pa.Table) -> Observed:
+        with observing(runs.home) as found:
+            terms = {"dataset": "people", "budget": PLAN.budget, "unit": PERSONS}
+            estimate = run_baseline(baseline, Prior.uniform(SCHEMA), table, "answers.json", ledger_for(PLAN), **terms)
+            found["estimate"] = estimate.weights.tolist(), repr(estimate.report)
+        assert found["outcome"] == "returned", found["outcome"]
+        assert found["file answers.json"][1] > 0
+        return found
+
+    nobody, *others = (asked(TABLES[name]) for name in ("empty", "thousands", "wild"))
+    for other in others:
+        assert differences(other, nobody) == []
+
+
+# ---------------------------------------------------------------------- the observer
+
+
+def test_a_leak_would_be_seen(runs: Runs) -> None:
+    """Each way out, one at a time."""
+
+    def leaks(number: int) -> list[Callable[[], object]]:
+        return [
+            lambda: Path("notes").write_bytes(bytes(number)),
+            lambda: Path(f"notes-{number}").touch(),
+            lambda: Path("notes").chmod(0o600 + number),
+            lambda: Path("temporary", "spilled").write_text(str(number)),
+            lambda: print(number),
+            lambda: os.write(2, bytes([number])),
+            lambda: logging.getLogger("engine").debug("%d rows", number),
+            lambda: warnings.warn(f"{number} cells are missing", stacklevel=1),
+            lambda: sys.audit("prade.step", f"measure.{number}"),
+            lambda: sys.exit(number),
+            lambda: {}[number],
+            lambda: int("x" * number),
+        ]
+
+    for first, second in zip(leaks(4), leaks(0), strict=True):
+        found = []
+        for leak in (first, second):
+            with observing(runs.home) as each:
+                Path("notes").touch()
+                leak()
+            found.append(each)
+        assert differences(*found) != []

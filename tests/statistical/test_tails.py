@@ -1,0 +1,201 @@
+"""The noise reaches as far as its law says: noise that is cut off anywhere breaks pure differential privacy.
+
+Two kinds of evidence. How often noise falls beyond some scales is counted, with a false alarm once in a million runs of
+this file (`FALSE_ALARM`, shared out among the checks); noise cut off at that many scales, by clipping or by drawing
+again, never falls beyond them and is noticed for certain, because none beyond them is never within the bounds.
+
+    law        beyond          expected, at least
+    Laplace    6 scales        23
+    Laplace    8 scales        31
+    Gaussian   3 deviations    21
+    Gaussian   3.5 deviations  22
+
+Beyond 12 scales are 6 of a million draws, and beyond 20 two of a billion: too rare to be counted here. So the second
+kind: whatever OpenDP's exact sampler returns is what comes out, also at 12, 20 and 40 scales and at the ends of 64
+bits, and OpenDP is asked for the declared law at the declared scale and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opendp.measurements
+import opendp.prelude as dp
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.measure import add_noise, measure
+from prade.measure.adaptive import Dependence, Misfit, adaptive
+from prade.measure.selection import select
+from prade.parts import Marginal
+from prade.plan import Level, Plan
+from prade.release import Release
+
+FALSE_ALARM = 1e-6
+CASES = [
+    ("laplace", Fraction(1, 2), [6], 40_000),
+    ("laplace", Fraction(7), [6, 8], 100_000),
+    ("laplace", Fraction(5000), [6], 40_000),
+    ("gaussian", Fraction(3, 4), [3], 60_000),
+    ("gaussian", Fraction(40), [3, Fraction(7, 2)], 50_000),
+]
+ALPHA = FALSE_ALARM / sum(len(case[2]) for case in CASES)
+
+
+def beyond(law: str, scale: Fraction, least: int) -> float:
+    """P(|z| >= least), from the formula."""
+    if law == "laplace":  # a geometric series on both sides
+        ratio = math.exp(-1 / float(scale))
+        return 2 * ratio**least / (1 + ratio)
+    values = np.arange(0, int(60 * scale) + 60)
+    weights = np.exp(-(values**2) / (2 * float(scale) ** 2)) * np.where(values == 0, 1, 2)
+    return float(weights[least:].sum() / weights.sum())
+
+
+def bounds(chance: float, draws: int) -> tuple[int, int]:
+    """Between which the number of draws beyond lies, but for a false alarm."""
+    number = stats.binom(draws, chance)
+    return int(number.ppf(ALPHA / 2)), int(number.isf(ALPHA / 2))
+
+
+@pytest.mark.parametrize(("law", "scale", "scales", "draws"), CASES, ids=str)
+def test_noise_falls_beyond_as_often_as_it_should(law: Any, scale: Fraction, scales: Any, draws: int) -> None:
+    noise = np.abs(add_noise(np.zeros(draws, int), law, scale))
+    for number in scales:
+        least = math.floor(number * scale) + 1  # noise that is cut off at this many scales is never there
+        low, high = bounds(beyond(law, scale, least), draws)
+        assert low >= 1, "too few draws: noise that is cut off would pass"
+        assert low <= (noise >= least).sum() <= high, number
+
+
+def test_the_formula_of_the_tail_is_that_of_the_law() -> None:
+    for law, scale in (("laplace", Fraction(3)), ("gaussian", Fraction(3))):
+        values = np.arange(-300, 301)
+        exponent = np.abs(values) / 3 if law == "laplace" else values**2 / 18
+        weights = np.exp(-exponent)
+        for least in (1, 10, 40):
+            direct = weights[np.abs(values) >= least].sum() / weights.sum()
+            assert beyond(law, scale, least) == pytest.approx(direct, rel=1e-12)
+
+
+# ---------------------------------------------------------------------- by the sampler's own arithmetic
+
+ENDS = [2**63 - 1, -(2**63), 2**62, -(2**62) - 1]
+
+
+def far_out(scale: Fraction) -> list[int]:
+    """Values that the exact law has, 6 to 40 scales out and at the ends of 64 bits."""
+    out = [math.ceil(number * scale) + step for number in (6, 12, 20, 40) for step in (0, 1)]
+    return [0, *out, *(-each for each in out), *ENDS]
+
+
+class Sampler:
+    """In OpenDP's place: it keeps what it was asked and returns what it was told to."""
+
+    def __init__(self, answers: list[int], kind: str, asked: list[tuple[Any, ...]]) -> None:
+        self.answers, self.kind, self.asked = answers, kind, asked
+
+    def __call__(self, domain: Any, metric: Any, *more: Any, scale: float) -> Callable[[list[int]], list[int]]:
+        self.asked.append((self.kind, str(domain), str(metric), scale))
+        return lambda counts: [self.answers[place % len(self.answers)] for place, _ in enumerate(counts)]
+
+
+@pytest.fixture
+def samplers(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[int]], list[tuple[Any, ...]]]:
+    """Put samplers with these answers into OpenDP's place; the list of what they are asked for."""
+
+    def replace(answers: list[int]) -> list[tuple[Any, ...]]:
+        asked: list[tuple[Any, ...]] = []
+        for kind in ("laplace", "gaussian"):
+            monkeypatch.setattr(opendp.measurements, f"make_{kind}", Sampler(answers, kind, asked))
+        return asked
+
+    return replace
+
+
+@pytest.mark.parametrize(("law", "metric"), [("laplace", "L1"), ("gaussian", "L2")])
+@pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(7), Fraction(2**40 + 1), Fraction(2**53)], ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_the_sampler_returns_is_what_comes_out(
+    law: Any, metric: str, scale: Fraction, threads: int, samplers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No value is cut off, moved or dropped, and OpenDP is asked once, for this law at this scale."""
+    answers = far_out(scale)
+    monkeypatch.setattr("prade.measure.noise.CELLS_A_TASK", len(answers))  # in two pieces
+    asked = samplers(answers)
+    counts = np.arange(2 * len(answers)).reshape(2, -1)
+    assert add_noise(counts, law, scale, threads=threads).tolist() == [answers, answers]
+    ((kind, domain, measured_by, given),) = asked
+    assert (kind, Fraction(given)) == (law, scale)
+    assert "i64" in domain
+    assert measured_by.startswith(metric)
+
+
+def test_what_the_sampler_returns_is_what_is_released(samplers: Any, tmp_path: Path) -> None:
+    """From the sampler to the file, and back from the file."""
+    schema = Schema([Column("AGE", "numeric", edges=list(range(1, 40)))])
+    ages = Level("TOWN", Workload.all_marginals(schema, 1), total=0)
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [ages], groups={"TOWN": ["a", "b"]})
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", plan.unit, plan.budget)
+    (question,) = plan.questions
+    answers = far_out(question.scale)
+    asked = samplers(answers)
+    rows = pa.table({"AGE": [3, 7], "TOWN": ["a", "b"]})
+    release = measure(plan, rows, tmp_path / "release", ledger)
+    expected = [answers[place % len(answers)] for place in range(release.noisy[0][0].size)]
+    assert len(expected) > len(answers)
+    assert release.noisy[0][0].ravel().tolist() == expected
+    assert Release.load(tmp_path / "release").noisy[0][0].ravel().tolist() == expected
+    assert {(kind, Fraction(scale)) for kind, *_, scale in asked} == {("laplace", question.scale)}
+
+
+def test_the_library_promises_pure_privacy_at_the_declared_scale() -> None:
+    """By OpenDP's own map: what it samples has no cut-off tail, for which no finite epsilon could be promised."""
+    dp.enable_features("contrib")
+    from prade.measure.noise import _mechanism
+
+    for scale in (0.25, 7.0, 5000.0):
+        assert _mechanism("laplace", scale).map(1) == pytest.approx(1 / scale, rel=1e-12)
+        assert _mechanism("gaussian", scale).map(1) == pytest.approx(1 / (2 * scale**2), rel=1e-12)
+
+
+def test_a_choice_is_made_by_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores reach OpenDP as they are, at the declared scale, and its answer is the choice, however small its score."""
+    asked = []
+
+    def noisy_max(*_: Any, scale: float) -> Callable[[list[int]], int]:
+        asked.append(scale)
+        return lambda scores: asked.append(scores) or 2  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(opendp.measurements, "make_noisy_max", noisy_max)
+    assert select([10**9, 5, -(10**9)], sensitivity=3, epsilon=Fraction(1, 2)) == 2
+    assert asked == [12.0, [10**9, 5, -(10**9)]]
+
+
+@pytest.mark.parametrize(("unit", "rows"), [(Unit(1), 1), (Unit(3), 3), (Unit(3, neighbours="replace"), 6)])
+def test_an_adaptive_run_asks_for_noise_for_all_rows_of_a_person(
+    unit: Unit, rows: int, samplers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of an answer rows / epsilon; of a choice 2 rows / epsilon for a misfit, more for a dependence."""
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    parts, pair = Workload.all_marginals(schema, 1).parts, Marginal.of(schema, ["a", "b"])
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.open_dataset("people", unit, Budget.pure(1))
+    asked, chosen = samplers([5]), []
+    monkeypatch.setattr(opendp.measurements, "make_noisy_max", lambda *_, scale: chosen.append(scale) or (lambda _: 0))
+    table = pa.table({"a": [0, 1], "b": [2, 2]})
+    terms = {"dataset": "people", "task": "3f2a", "budget": Budget.pure(1), "unit": unit}
+    with adaptive(table, schema, parts, tmp_path / "answers.json", ledger, **terms) as door:
+        door.choose([Misfit(parts[0], [1, 1]), Misfit(parts[1], [0, 0, 2])], epsilon="1/4")
+        door.choose([Dependence(pair)], epsilon="1/4")
+        door.answer(parts[1], epsilon="1/2")
+    assert chosen == [8 * rows, 8 * Dependence.sensitivity(rows)]
+    assert [(kind, scale) for kind, *_, scale in asked] == [("laplace", 2 * rows)]
