@@ -50,6 +50,7 @@ class Manifest(msgspec.Struct):
     """What `release.json` must say at least; the rest is for people."""
 
     plan: str
+    dataset: str
     entry: int
     made: str
     files: dict[str, str]
