@@ -55,7 +55,7 @@ def runs(tmp_path: Path) -> Runs:
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
     nobody = succeeded(runs.measured(kind, EMPTY))
-    for name in ("thousands", "all missing", "wild"):
+    for name in ("thousands", "wild"):
         assert differences(runs.measured(kind, TABLES[name]), nobody) == [], name
 
 
@@ -69,9 +69,10 @@ def test_every_kind_of_source(kind: Any, runs: Runs) -> None:
     ids=["pure", "zcdp", "approx"],
 )
 def test_every_kind_of_promise(unit: Unit, budget: Budget, runs: Runs) -> None:
-    found = [runs.measured(parquet, table, plan_for(unit, budget)) for table in TABLES.values()]
-    for other in found[1:]:
-        assert differences(succeeded(found[0]), other) == []
+    names = ("empty", "one row", "all missing", "all elsewhere")
+    nobody, *others = (runs.measured(parquet, TABLES[name], plan_for(unit, budget)) for name in names)
+    for other in others:
+        assert differences(other, succeeded(nobody)) == []
 
 
 @pytest.mark.xfail(reason="a column whose type does not fit the schema is refused, rather than counted as no value")
@@ -109,7 +110,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Runs, dict[Any, Obse
     return runs, {kind: succeeded(runs.measured(kind, EMPTY)) for kind in (pandas_objects, parquet, csv)}
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(rows=OBJECTS)
 def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[Any, Observed]]) -> None:
     runs, nobody = seen
@@ -117,7 +118,7 @@ def test_any_python_objects(rows: list[tuple[Any, ...]], seen: tuple[Runs, dict[
     assert differences(runs.measured(lambda *_: frame, EMPTY), nobody[pandas_objects]) == []
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(rows=TYPED, kind=st.sampled_from([parquet, csv]))
 def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[Runs, dict[Any, Observed]]) -> None:
     runs, nobody = seen
@@ -126,11 +127,10 @@ def test_any_cells_in_files(rows: list[tuple[Any, ...]], kind: Any, seen: tuple[
 
 # ---------------------------------------------------------------------- runs that break off
 
-LEDGER_STEPS = [f"ledger.{task}.{step}" for task in ("reserve", "commit") for step in ("begun", "recorded", "durable")]
-MEASURE_STEPS = ["checked", "counted", "prepared", "reserved", "drawn", "written", "sealed", "committed", "extracted"]
+STEPS = [f"measure.{step}" for step in ("counted", "prepared", "drawn", "written", "sealed", "extracted")]
 
 
-@pytest.mark.parametrize("step", [*LEDGER_STEPS, *(f"measure.{step}" for step in MEASURE_STEPS)])
+@pytest.mark.parametrize("step", [*STEPS, "ledger.reserve.durable", "ledger.commit.durable"])
 def test_a_run_that_breaks_off(step: str, runs: Runs) -> None:
     """Where it ended, what it said, and what it left."""
     nobody, everybody = (runs.measured(parquet, TABLES[name], broken=step) for name in ("empty", "thousands"))
