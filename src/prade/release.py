@@ -29,6 +29,7 @@ from prade.documents import Malformed, Versioned, json_value, structured
 from prade.errors import DataError
 from prade.measurement import Measurement
 from prade.names import ESTIMATES, SUPPORT
+from prade.own_files import sound, whole_numbers
 from prade.plan import Plan, Question
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
     from prade.tables import read_table
 
-    values = read_table(path, ["noisy"])["noisy"].to_numpy()
+    with sound(path, "noisy counts", "bring the original back"):
+        values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
         [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions
     ]
