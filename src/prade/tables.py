@@ -320,7 +320,7 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; `spreadsheet_safe`: see `prade.spreadsheets`."""
+    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; `spreadsheet_safe`: see `spreadsheets`."""
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
