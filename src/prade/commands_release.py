@@ -223,9 +223,7 @@ def _sampled(
 
     need_file(output)
     _need_place_for_estimates(release)
-    suffix = table_suffix(Path(output))  # which complains now, not when the work is done
-    if spreadsheet_safe:
-        need_csv(suffix)
+    need_csv(output) if spreadsheet_safe else table_suffix(Path(output))  # complain now, not when the work is done
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
     write_rows(table, output, release, spreadsheet_safe=spreadsheet_safe)

@@ -21,7 +21,7 @@ MOST_BYTES = 2**28
 MOST_LEVELS = 40
 LARGEST_WHOLE_NUMBER = 10**300  # floats still hold it, and Python still writes it out in messages
 # The parser's time grows with the square of a dotted key's length. (40 is MOST_LEVELS.)
-LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){40}""")
+LONG_KEY = re.compile(r"""(?<![\w"'.-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){40}""")
 
 Structure = TypeVar("Structure")
 

@@ -15,7 +15,7 @@ from prade.cells import is_text
 from prade.column import LARGEST_NUMBER, LARGEST_WHOLE, Column, closest
 from prade.errors import SchemaError
 from prade.matching import numbers_of
-from prade.plain_types import need_plain
+from prade.plain_types import need_plain, python_values
 from prade.tables import distinct_values, group_cells, plain_cells, read_table
 
 # A text column is one of numbers when at most this many of its distinct cells are none: "N", "NA", "." and the like.
@@ -71,7 +71,7 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
     numbers = numbers_of(Column(name, "numeric", edges=(0,)), values)
     no_number = np.isnan(numbers)
     if is_text(values.type):
-        written = values.to_pylist()
+        written = python_values(values)
         codes = any(len(text) > 1 and text[0] == "0" and text.isdigit() for text in written)
         if codes or no_number.sum() > MOST_SENTINELS or no_number.all():
             few = len(values) <= max_values

@@ -25,6 +25,23 @@ def need_plain(name: str, kind: pa.DataType) -> None:
         )
 
 
+def readable_texts(table: pa.Table) -> pa.Table:
+    """The table with bytes that are not UTF-8 replaced, in each text by itself, as in a CSV file."""
+    import pyarrow as pa
+
+    for place, name in enumerate(table.column_names):
+        cells = table.column(place)
+        kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+        if is_text(kind):
+            try:
+                cells.validate(full=True)
+            except pa.ArrowInvalid:
+                raw = cells.cast(kind).cast(pa.large_binary()).to_pylist()
+                texts = [None if each is None else each.decode(errors="replace") for each in raw]
+                table = table.set_column(place, name, pa.chunked_array([pa.array(texts, kind)]))
+    return table
+
+
 def python_values(cells: Any) -> list[Any]:
     """The cells as Python's own values; dates and times that Python does not know as text."""
     try:

@@ -31,6 +31,7 @@ from prade.ledger_books import Claim
 from prade.ledger_chain import Head
 from prade.measurement import Measurement
 from prade.names import ESTIMATES, SUPPORT
+from prade.own_files import sound, whole_numbers
 from prade.plan import Plan, Question
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
     from prade.tables import read_table
 
-    values = read_table(path, ["noisy"])["noisy"].to_numpy()
+    with sound(path, "noisy counts", "bring the original back"):
+        values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
         [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions
     ]

@@ -14,7 +14,7 @@ from numbers import Integral, Rational
 from prade.errors import PradeError
 
 LARGEST_EXPONENT = 1000  # an exponent of millions is no budget, and would be written out digit by digit
-MOST_BITS = 8_000  # of a numerator or denominator: Python still writes the number out
+MOST_BITS = 14_000  # of a numerator or denominator: Python still writes the number out
 
 
 def exact(value: object, name: str) -> Fraction:

@@ -1,15 +1,19 @@
 """Texts that a spreadsheet would run: a CSV cell that begins with =, +, -, @, a tab or a line break is a formula to it.
 
 A name in a public table may begin so by accident, or because somebody wants a formula to run on the reader's computer.
+`prade.tables.write_table(..., spreadsheet_safe=True)` puts a single quote before such texts.
 """
 
 from __future__ import annotations
 
 import re
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prade.cells import is_text
 from prade.errors import DataError
+from prade.tables import table_suffix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,10 +21,12 @@ if TYPE_CHECKING:
 FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are the wide forms of the first four
 
 
-def need_csv(suffix: str) -> None:
-    """Complain about a kind of file that no spreadsheet runs."""
+def need_csv(path: str | PathLike[str]) -> str:
+    """The suffix of a CSV file; a complaint about a kind of file that no spreadsheet runs."""
+    suffix = table_suffix(Path(path))
     if suffix == ".parquet":
         raise DataError("spreadsheet-safe is for CSV files, and parquet files need none of it: leave it out")
+    return suffix
 
 
 def quoted(table: pa.Table) -> pa.Table:

@@ -23,6 +23,7 @@ from prade.estimates import Estimates, Floats, follows
 from prade.kept import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.matching import code_cells
 from prade.names import ESTIMATES, SUPPORT
+from prade.plain_types import python_values
 from prade.progress import Progress
 from prade.public import Public, group_columns
 from prade.sample import PASSES, draw, improve, ordering
@@ -202,7 +203,7 @@ def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
     spelling = dict(zip(range(len(listed)), texts_of(listed).to_pylist(), strict=True))
     texts = seen.drop_null()
     if not is_text(listed.type):
-        known = [text for text in texts.to_pylist() if text.isdecimal()]
+        known = [text for text in python_values(texts) if text.isdecimal()]
         if any(text.startswith("0") for text in known) and len({*map(len, known)}) == 1:
             spelling = {code: text.zfill(len(known[0])) for code, text in spelling.items()}
         codes, fits = code_cells(column, texts)

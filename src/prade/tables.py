@@ -50,10 +50,12 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     chosen = _chosen(names, columns, "the table")
     import pyarrow as pa
 
-    if isinstance(source, pa.Table):
-        return source.select(chosen)
+    from prade.plain_types import readable_texts
+
     if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source]).select(chosen)
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table):
+        return readable_texts(source.select(chosen))
     arrays = [_arrow_column(source, name, guess) for name in chosen]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
@@ -145,6 +147,8 @@ def table_suffix(path: Path) -> str:
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
+    from prade.plain_types import readable_texts
+
     suffix = table_suffix(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}; check the path")
@@ -154,7 +158,7 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
 
             chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
             refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
-            return pq.read_table(path, columns=chosen)
+            return readable_texts(pq.read_table(path, columns=chosen))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess)
@@ -248,20 +252,14 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`.
-
-    `spreadsheet_safe` puts a single quote before texts of a CSV file that a spreadsheet would run as a formula
-    (`prade.spreadsheets`).
-    """
+    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; `spreadsheet_safe`: see `spreadsheets`."""
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
     from prade.spreadsheets import need_csv, quoted
 
-    suffix = table_suffix(Path(path))
-    if spreadsheet_safe:
-        need_csv(suffix)
+    suffix = need_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     found = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
 
 from prade import Schema, Workload, encode, outside
+from prade.decode import Decoder
 from prade.estimate import Estimate
 from prade.estimators.map_ import MAP
 from prade.groups import Groups
@@ -226,6 +227,7 @@ def groups(world: World) -> Reader:
 def public(world: World) -> Reader:
     def read(path: Path) -> object:
         Public.of(SCHEMA, PublicFiles.at([path]).source(), ["STATE", "PLACE"], weight="WEIGHT")
+        Decoder.fit(SCHEMA, path, weight="WEIGHT")
         return outside(SCHEMA, path)
 
     return _tables(world, "public table", people(), read)

@@ -223,6 +223,7 @@ def _odd_column(rows: int, rng: random.Random) -> pa.Array:
         lambda: pa.array([{"a": 1}] * rows),
         lambda: pa.array(["x"] * rows).dictionary_encode(),
         lambda: pa.array([b"\xff\xfe"] * rows),
+        lambda: pa.array([b"\xff\xfe", b"p"] * rows).slice(0, rows).cast(pa.string(), safe=False),
         lambda: pa.array(np.arange(rows) * 1e300),
         lambda: pa.array([float("nan")] * rows),
         lambda: pa.array([2**63] * rows, pa.uint64()),

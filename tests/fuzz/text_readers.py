@@ -90,6 +90,8 @@ def command_line(world: World) -> Reader:
     from click.testing import CliRunner
 
     commands, runner = every_command(), CliRunner()
+    home = World(world.folder / "commands").folder  # of its own, for what the others leave is broken
+    sound = {name: (home / name).read_bytes() for name in ("schema.toml", "public.parquet", "places.csv")}
 
     def mutate(rng: random.Random) -> list[str]:
         given = list(rng.choice(COMMANDS))
@@ -99,7 +101,9 @@ def command_line(world: World) -> Reader:
         return given
 
     def read(given: list[str]) -> object:
-        os.chdir(world.folder)
+        os.chdir(home)
+        for name, data in sound.items():  # an input may have named one for the output
+            (home / name).write_bytes(data)
         done = runner.invoke(commands, given)
         if UNFORESEEN in done.output or not isinstance(done.exception, SystemExit | None):
             raise UnforeseenEnd(f"{done.exception!r} {done.output[-300:]}") from done.exception

@@ -76,6 +76,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.plan = folder, plan()
+        folder.mkdir(exist_ok=True)
         self.release = self._released(folder / "release")
         self.public = Public.of(SCHEMA, people(), ["STATE", "PLACE"])
         estimates_of(self.release, self.public)

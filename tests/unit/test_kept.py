@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.cli import every_command
-from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, write_rows
+from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.public_files import PublicFiles
 from prade.release import file_hash, measurement_table, sealed_text
 from prade.report import write_report
@@ -160,6 +160,18 @@ def test_damaged_estimates_are_never_used_and_made_again_by_the_command(release)
     assert "damaged: they are made again" in done.stderr
     assert path.read_bytes() == data
     answered(release)
+
+
+def test_while_files_are_written_there_is_no_record(release):
+    def broken_off():
+        with recorded(release, KEPT_ESTIMATES):
+            assert not is_kept(release, KEPT_ESTIMATES)
+            raise KeyboardInterrupt
+
+    assert is_kept(release, KEPT_ESTIMATES)
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
+    assert not is_kept(release, KEPT_ESTIMATES)
 
 
 def test_a_report_needs_sound_rows(release):

@@ -21,7 +21,7 @@ from prade.errors import SchemaError
 from prade.groups import Groups
 from prade.parts import Marginal
 from prade.plan_files import plan_of_toml
-from prade.release import measurement_table, sealed_text
+from prade.release import measurement_table, read_measurements, sealed_text
 from prade.report_map import outlines
 from prade.report_promise import meaning
 from prade.rounding import exact
@@ -194,7 +194,7 @@ def test_a_hostile_plan(edit):
 
 
 @pytest.mark.parametrize(
-    "value", ["9" * 4000, "1/" + "9" * 4000, 10**5000, "1." + "1" * 4000, "9" * 5000, "1/0", "²"], ids=case
+    "value", ["9" * 4250, "1/" + "9" * 4250, 10**5000, "1." + "1" * 4250, "9" * 5000, "1/0", "²"], ids=case
 )
 def test_numbers_that_cannot_be_written_out(value):
     with pytest.raises(PradeError):
@@ -426,6 +426,32 @@ def test_cells_that_are_no_single_values(cells):
     for read in (Groups.of, Schema.infer, lambda table: Public.of(SCHEMA, table, ["g"])):
         with pytest.raises(DataError, match="'g': cells of type"):
             read(table)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda cells: cells, lambda cells: cells.dictionary_encode()], ids=["plain", "coded"]
+)
+def test_text_that_is_not_unicode_is_replaced_cell_by_cell(tmp_path, change):
+    """As in a CSV file: it is a value like any other that is not listed."""
+    texts = change(pa.array([b"\xff7", b"p", b"7"]).cast(pa.string(), safe=False))
+    pq.write_table(pa.table({"g": texts, "a": [1, 1, 0], "b": [1, 1, 2]}), tmp_path / "a.parquet")
+    for source in (tmp_path / "a.parquet", pa.table({"g": texts, "a": [1, 1, 0], "b": [1, 1, 2]})):
+        assert Groups.of(pa.table({"g": texts})).columns[0].values == ("\ufffd7", "p", "7")
+        assert Schema.infer(source)["g"].values == ("7", "p", "\ufffd7")
+        assert len(Public.of(SCHEMA, source, ["g"]).groups) == 3
+        listed = Schema([Column("g", "categorical", values=["p"])])
+        assert outside_of(listed, source) == {"g": {"\ufffd7": 1, "7": 1}}
+        number = Schema([Column("g", "numeric", edges=[5])])
+        assert outside_of(number, source) == {"g": {"\ufffd7": 1, "p": 1}}
+
+
+def test_noisy_counts_of_another_type(folder):
+    path = folder / "measurements.parquet"
+    table = pq.read_table(path)
+    for odd in (pa.array([None] * table.num_rows), pa.array([[1]] * table.num_rows), pa.array([0.5] * table.num_rows)):
+        pq.write_table(table.set_column(table.column_names.index("noisy"), "noisy", odd), path)
+        with pytest.raises(DataError, match=r"measurements\.parquet"):
+            read_measurements(path, plan_with())
 
 
 def test_dates_that_python_does_not_know_are_told_as_text():

@@ -1,0 +1,83 @@
+"""TOML and JSON within limits: what comes out is a tree that readers can use without a further thought."""
+
+import pytest
+
+from prade.documents import MOST_LEVELS, Malformed, file_text, json_value, structured, toml_table
+from prade.errors import DataError, SchemaError
+
+
+def nested(levels):
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"a": {nested(MOST_LEVELS + 1)}}}',
+        f'{{"a": 1{"0" * 300}}}',
+        f'{{"a": -1{"0" * 300}}}',
+        '{"a": [[1e999]]}',
+        '{"a": [{"b": "\\ud800"}]}',
+        '{"a": [{"\\udfff": 1}]}',
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": {"b": 1, "b": 1}}',
+        '{"a": 1} 2',
+        "",
+    ],
+)
+def test_json_that_is_refused(text):
+    with pytest.raises(Malformed):
+        json_value(text)
+    with pytest.raises(SchemaError):
+        json_value(text, SchemaError)
+    with pytest.raises(Malformed):
+        json_value(text.encode())
+
+
+def test_json_at_the_limits():
+    text = f'{{"a": {nested(MOST_LEVELS - 2)}, "b": {"9" * 300}, "c": "\\ud83d\\ude00", "d": 1e300}}'
+    found = json_value(text)
+    assert found["b"] == 10**300 - 1
+    assert (found["c"], found["d"]) == ("\N{GRINNING FACE}", 1e300)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a = {nested(MOST_LEVELS + 1)}",
+        f"{'a.' * 50}b = 1",
+        f"a = 0x{'f' * 300}",
+        f"a = {'1' * 5000}",
+        "a = 2020-13-01",
+        "a = 1\na = 2",
+        "a = '\0'",
+        'a = "\\ud800"',
+    ],
+)
+def test_toml_that_is_refused(text):
+    with pytest.raises(Malformed):
+        toml_table(text)
+
+
+def test_toml_at_the_limits():
+    found = toml_table(f"a = {nested(MOST_LEVELS - 2)}\n{'b.' * 30}b = 1\nc = nan\nd = [{', '.join(['0.5'] * 1000)}]")
+    assert len(found["d"]) == 1000
+    assert toml_table(f'x = "{"a." * 50}"')["x"] == "a." * 50  # dots in a text are not a key
+
+
+def test_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.documents.MOST_BYTES", 10)
+    for content, words in ((b"x" * 11, "too much for a plan"), (b"\xff", "not a text file")):
+        (tmp_path / "a").write_bytes(content)
+        with pytest.raises(DataError, match=words):
+            file_text(tmp_path / "a", "plan")
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfxyz")
+    assert file_text(tmp_path / "a", "plan") == "xyz"
+    with pytest.raises(DataError, match="there is no plan at"):
+        file_text(tmp_path, "plan")
+
+
+def test_a_structure_names_what_is_wrong():
+    with pytest.raises(Malformed, match="Expected `int`, got `str`"):
+        structured({"a": "x"}, dict[str, int])
