@@ -43,6 +43,48 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def one_piece(column: Any) -> pa.Array:
+    """The column as one Arrow array, also when its dictionaries differ from chunk to chunk."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    return column
+
+
+def plain_array(cells: Any) -> Any:
+    """The cells without wrappings: extension types, run lengths, slices of unions; bytes are text, as Python's are.
+
+    A union that is not one of `object_cells` is read object by object.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = one_piece(cells)
+    if isinstance(cells, pa.ExtensionArray) and cells.type.extension_name.startswith("arrow."):
+        cells = cells.storage  # others, such as pandas' periods, keep something else than the value
+    types, kind = pa.types, cells.type
+    if types.is_run_end_encoded(kind):
+        return plain_array(pc.run_end_decode(cells))
+    if types.is_union(kind):
+        own = kind.mode == "dense" and [field.type for field in kind] == list(_kinds().values())
+        # Arrow forgets a union's offset when it hands out type codes; a copy has none.
+        return pa.concat_arrays([cells]) if own else object_cells([_python_object(cell) for cell in cells])
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return clean_text(cells.cast(pa.large_binary()).view(pa.large_string()))
+    return clean_text(cells.cast(pa.large_binary()).view(pa.large_string())) if types.is_binary_view(kind) else cells
+
+
+def _python_object(cell: Any) -> Any:
+    """An Arrow scalar's value; an object without one where Python has none for it."""
+    try:
+        return cell.as_py()
+    except (ValueError, OverflowError, ArithmeticError):
+        return object
+
+
 def texts_of(cells: Any) -> Any:
     """Each cell as the text that a list of text is compared with; null for a cell that has none."""
     import pyarrow as pa
@@ -124,17 +166,15 @@ def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
 
 
 def _decimal_texts(cells: Any) -> Any:
-    """Decimals written out; Arrow writes those with a negative scale with an exponent."""
+    """Decimals written out: Arrow writes zeros and small ones with an exponent that follows from the column's scale."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if cells.type.scale < 0:
-        digits = cells.type.precision - cells.type.scale
-        if digits > 76:
-            return pa.array(
-                [None if each is None else format(each, "f") for each in cells.to_pylist()], pa.large_string()
-            )
-        cells = cells.cast(pa.decimal256(digits, 0))
-    return cells.cast(pa.large_string())
+    texts = cells.cast(pa.large_string())
+    if not pc.any(pc.match_substring(texts, "E")).as_py():
+        return texts
+    written = [None if each is None else format(each, "f") for each in cells.to_pylist()]
+    return pa.array(written, pa.large_string())
 
 
 def _time_texts(moments: pa.Array) -> Any:
@@ -153,17 +193,7 @@ def object_cells(values: Any) -> pa.Array:
     """Python objects as an Arrow union: each cell in the type of its own kind, whatever the others are."""
     import pyarrow as pa
 
-    types: dict[type | None, Any] = {
-        None: pa.null(),
-        bool: pa.bool_(),
-        int: pa.int64(),
-        float: pa.float64(),
-        str: pa.large_string(),
-        datetime.date: pa.date32(),
-        datetime.datetime: pa.timestamp("us"),
-        bytes: pa.large_binary(),
-    }
-    cells = list(values)
+    types, cells = _kinds(), list(values)
     children: dict[type | None, list[Any]] = {kind: [] for kind in types}
     kinds = set(map(type, cells)) - {type(None)}
     if (
@@ -183,6 +213,22 @@ def object_cells(values: Any) -> pa.Array:
     return pa.UnionArray.from_dense(pa.array(codes, pa.int8()), pa.array(offsets, pa.int32()), arrays)
 
 
+def _kinds() -> dict[type | None, Any]:
+    """The kinds of cells and their Arrow types; object stands for everything that no schema can list."""
+    import pyarrow as pa
+
+    return {
+        None: pa.null(),
+        bool: pa.bool_(),
+        int: pa.int64(),
+        float: pa.float64(),
+        str: pa.large_string(),
+        datetime.date: pa.date32(),
+        datetime.datetime: pa.timestamp("us"),
+        object: pa.struct([]),
+    }
+
+
 def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> pa.Array | None:
     """The union of cells of one kind, quickly; None where one of them is beyond 64 bits or half a character."""
     import pyarrow as pa
@@ -197,16 +243,18 @@ def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> p
 
 
 def _kind_of(cell: Any) -> tuple[type | None, Any]:
-    """The kind of a cell and its plain value; bytes stand for everything that no schema can list."""
+    """The kind of a cell and its plain value."""
     try:
         return _plain_kind(cell)
     except Exception:  # whatever an object does when it is looked at, it says nothing about the other rows
-        return bytes, b""
+        return object, {}
 
 
 def _plain_kind(cell: Any) -> tuple[type | None, Any]:
     if isinstance(cell, np.datetime64):
         return _moment_of(cell)
+    if isinstance(cell, np.timedelta64):
+        return (None, None) if np.isnat(cell) else (object, {})
     if isinstance(cell, np.generic):
         cell = cell.item()
     if is_missing(cell):
@@ -219,16 +267,20 @@ def _plain_kind(cell: Any) -> tuple[type | None, Any]:
         return float, float(cell)
     if isinstance(cell, decimal.Decimal):
         return _decimal_of(cell)
+    if isinstance(cell, complex) and cell.imag == 0:  # one complex number makes all of a column complex
+        return _plain_kind(cell.real)
     if isinstance(cell, datetime.datetime):
-        # From the fields, for pandas' own times have nanoseconds and warn when they are dropped.
-        naive = datetime.datetime(*cell.timetuple()[:6], cell.microsecond)
-        since = naive - EPOCH - (cell.utcoffset() or datetime.timedelta())
+        if hasattr(cell, "asm8"):  # pandas' own, which reaches beyond Python's years and has nanoseconds
+            return _moment_of(cell.asm8)
+        since = cell.replace(tzinfo=None) - EPOCH - (cell.utcoffset() or datetime.timedelta())
         return datetime.datetime, since // datetime.timedelta(microseconds=1)
     if isinstance(cell, datetime.date):
         return datetime.date, (cell - EPOCH.date()).days
-    if isinstance(cell, (str, uuid.UUID)):
-        return str, str(cell).encode(errors="backslashreplace").decode()
-    return bytes, cell if isinstance(cell, bytes) else b""
+    if isinstance(cell, str):
+        return str, str.__str__(cell).encode(errors="backslashreplace").decode()
+    if isinstance(cell, bytes):
+        return str, cell.decode(errors="backslashreplace")
+    return (str, str(cell)) if isinstance(cell, uuid.UUID) else (object, {})
 
 
 def is_missing(cell: Any) -> bool:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.cells import one_piece
 from prade.column import Column
 from prade.decode import Decoder
 from prade.errors import DataError
 from prade.joint import Joint, smallest_unsigned
 from prade.matching import code_cells, numbers_of
 from prade.plain_types import python_values
-from prade.tables import one_piece, plain_cells, read_table, write_table
+from prade.tables import plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
     from prade.schema import Schema

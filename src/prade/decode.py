@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.cells import is_text
+from prade.cells import is_text, one_piece
 from prade.column import LARGEST_WHOLE, Column
 from prade.errors import DataError
 from prade.matching import PER_DAY, code_cells, numbers_of
-from prade.tables import one_piece, plain_cells, read_table
+from prade.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

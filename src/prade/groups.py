@@ -67,8 +67,9 @@ class Groups:
     @classmethod
     def of(cls, table: Any = None) -> Groups:
         """The groups of a public table or file, one row a group, in its order; None for one group of everybody."""
+        from prade.cells import one_piece
         from prade.plain_types import need_plain
-        from prade.tables import column_names, distinct_values, group_cells, one_piece, plain_cells, read_table
+        from prade.tables import column_names, distinct_values, group_cells, plain_cells, read_table
 
         if isinstance(table, Groups):
             return table

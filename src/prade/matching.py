@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.cells import clean_text, days_of, floats_of, is_text, texts_of
+from prade.cells import clean_text, days_of, floats_of, is_text, plain_array, texts_of
 from prade.column import LARGEST_WHOLE
 from prade.errors import DataError
-from prade.tables import one_piece
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,13 +33,16 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     """
     import pyarrow as pa
 
-    cells = one_piece(cells)
+    cells = plain_array(cells)
     if pa.types.is_union(cells.type):
         return _code_union(column, cells)
     if is_text(cells.type):
         # Text repeats; looking at each distinct one once is what makes CSV columns fast.
         cells = cells.cast(pa.large_string()).dictionary_encode()
     dictionary = pa.types.is_dictionary(cells.type)
+    if dictionary:
+        distinct = plain_array(cells.dictionary)
+        cells = pa.DictionaryArray.from_arrays(cells.indices.cast(pa.int64()), distinct)
     misfit = _misfit(column, cells.type.value_type if dictionary else cells.type)
     if misfit is not None and refuse:
         raise DataError(f"column {column.name!r}: {misfit}")

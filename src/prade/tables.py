@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.bombs import refuse_gzip_bomb, refuse_parquet_bomb
-from prade.cells import is_missing, object_cells, texts_of
+from prade.cells import is_missing, object_cells, one_piece, texts_of
 from prade.column import closest, names_of
 from prade.errors import DataError
 
@@ -102,8 +102,9 @@ def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if hasattr(values, "to_arrow"):  # polars
-        with suppress(Exception):  # a column of Python objects, which follows its cells
-            return values.to_arrow()
+        if str(values.dtype) != "Object":  # whose cells Arrow would see as addresses
+            with suppress(Exception):  # a type that Arrow does not have
+                return values.to_arrow()
         values = values.to_list()
     if not guess and not _declares_type(values):
         return object_cells(values)
@@ -278,17 +279,6 @@ def plain_cells(column: Any) -> Any:
     import pyarrow as pa
 
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def one_piece(column: Any) -> pa.Array:
-    """The column as one Arrow array, also when its dictionaries differ from chunk to chunk."""
-    import pyarrow as pa
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    return column
 
 
 def group_cells(source: Any, name: str) -> pa.ChunkedArray:

@@ -48,7 +48,7 @@ PLACES = {"PLACE": ["a", "b", "1", "2020-01-01"]}
 law = settings(
     derandomize=True,
     deadline=None,
-    max_examples=12,
+    max_examples=10,
     suppress_health_check=[HealthCheck.too_slow],
     database=None,
     phases=[Phase.explicit, Phase.generate],
@@ -59,7 +59,10 @@ NUMBERS = [0, 1, 2, 10, 37, 38, 65, 100, -7, 1234567890123456, 2**53 + 1, 2**62,
 WORDS = ["a", "b", "x", "1", "2", "37.5", "true", "False", "2020-01-01", "1e999", " 1 ", "00100", "", "é", "a\nb", 'q"']
 DATES = [DAY(2020, 1, 1), DAY(1, 1, 1), DAY(9999, 12, 31), DAY(2020, 6, 30)]
 MOMENTS = [MOMENT(2020, 1, 1), MOMENT(2020, 1, 1, 8, 30), MOMENT(2019, 12, 31, 23, 59, 59, 999999), MOMENT(2262, 4, 12)]
-DECIMALS = [decimal.Decimal(text) for text in ("1", "1.50", "37.5", "37.500", "65.0", "-7.25", "100")]
+DECIMALS = [
+    decimal.Decimal(text)
+    for text in ("1", "0", "0.0000001", "1.0000000001", "1.50", "37.5", "37.500", "65.0", "-7.25", "100")
+]
 FAMILIES = {
     "numbers": [*NUMBERS, None],
     "truths": [True, False, None],
@@ -79,7 +82,14 @@ ODD = [
         pd.Timestamp("2020-01-01T08:30", tz="Europe/Berlin"),
         MOMENT(2020, 1, 1, tzinfo=EAST),
     ],
-    *[MOMENT(2020, 6, 30, 20, tzinfo=WEST), pd.Timedelta(1), pd.Period("2020-01"), np.str_("x")],
+    *[
+        MOMENT(2020, 6, 30, 20, tzinfo=WEST),
+        pd.Timedelta(1),
+        pd.Period("2020-01"),
+        np.str_("x"),
+        np.timedelta64(5, "ns"),
+    ],
+    *[decimal.Decimal("0.0000001"), decimal.Decimal("1.0000000001"), decimal.Decimal(0), np.datetime64("12000-01-01")],
 ]
 ANY = [*itertools.chain(*FAMILIES.values()), *ODD]
 
@@ -114,7 +124,11 @@ def in_columns(rows):
 
 def outcome(opened, unit):
     """The counts by place and in all; the secret that chooses a person's rows is held fixed."""
-    with opened as source, patch("prade.measure.counts.secrets.token_hex", lambda size: "fixed"):
+    with (
+        opened as source,
+        patch("prade.measure.counts.secrets.token_hex", lambda size: "fixed"),
+        patch("prade.measure.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
+    ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]
 
@@ -167,6 +181,10 @@ def polars_frame(rows):
     return pl.DataFrame(in_columns(rows), strict=False)
 
 
+def polars_objects(rows):
+    return pl.DataFrame({name: pl.Series(name, cells, dtype=pl.Object) for name, cells in in_columns(rows).items()})
+
+
 def arrow_table(rows):
     return pa.table({name: pa.array(cells, from_pandas=True) for name, cells in in_columns(rows).items()})
 
@@ -181,6 +199,7 @@ def arrow_table(rows):
         (pandas_declared, ONE_KIND),
         (in_columns, EVERYTHING),
         (polars_frame, ONE_KIND),
+        (polars_objects, EVERYTHING),
         (arrow_table, ARROW_KINDS),
     ],
     ids=lambda value: getattr(value, "__name__", "mixed" if value is EVERYTHING else "kinds"),

@@ -74,7 +74,7 @@ class TestMatching:
 
     def test_objects_are_read_one_by_one(self) -> None:
         mixed = pd.Series([1, "2", 2.0, None, "N", True, pd.NA, b"1", 10**400, 10**5000], dtype=object)
-        assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 1, 2, 2, 2, 2]
+        assert codes_of(NUMBERS, mixed) == [1, 0, 0, 2, 2, 1, 2, 1, 2, 2]
         assert codes_of(AGES, [10**5000, -(10**5000), "\ud800", np.float32(18), Fraction(10**5000)]) == [2, 0, 3, 1, 3]
         days = Column("X", "numeric", edges=(18263.0,), dates=True, missing=True)  # 2020-01-02
         west = datetime.timezone(datetime.timedelta(hours=-5))
@@ -90,7 +90,7 @@ class TestMatching:
         assert codes_of(days, times) == [1, 0, 1, 1, 2, 1, 2]
 
     @pytest.mark.parametrize(
-        "cells", [[b"3"], [datetime.time(1)], [datetime.date(2020, 1, 1)], [[1]], [{"a": 1}], [datetime.timedelta(1)]]
+        "cells", [[b"x"], [datetime.time(1)], [datetime.date(2020, 1, 1)], [[1]], [{"a": 1}], [datetime.timedelta(1)]]
     )
     @pytest.mark.parametrize("wrap", [list, lambda cells: pd.Series(cells, dtype=object)])
     def test_objects_of_the_wrong_kind_are_outside_the_domain(self, cells: list[Any], wrap: Any) -> None:
@@ -99,8 +99,8 @@ class TestMatching:
         assert codes_of(NUMBERS, wrap([*cells, 1])) == [2, 1]
 
     def test_an_object_category_is_not_a_declared_type(self) -> None:
-        assert codes_of(AGES, pd.Series([b"3"], dtype="category")) == [3]
-        assert codes_of(AGES, pd.Series([b"3", 3, None], dtype="category")) == [3, 0, 3]
+        assert codes_of(AGES, pd.Series([datetime.time(3)], dtype="category")) == [3]
+        assert codes_of(AGES, pd.Series([datetime.time(3), 3, None], dtype="category")) == [3, 0, 3]
 
     def test_dates_by_list_and_by_bin(self) -> None:
         days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None]
@@ -230,7 +230,7 @@ class TestEncode:
         schema = Schema([Column("C", "categorical", values=("a",)), AGES])
         report = outside(schema, {"C": ["a", "z", "z", None], "X": ["5", "N", "120", None]})
         assert report == {"C": {"z": 2, None: 1}, "X": {"N": 1, "120": 1}}
-        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"5"]}) == {"X": {120: 2, b"5": 1}}
+        assert outside(schema, {"C": ["a"] * 4, "X": [5, 120, 120, b"N"]}) == {"X": {120: 2, "N": 1}}
 
 
 class TestFiles:

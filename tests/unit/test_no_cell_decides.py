@@ -5,7 +5,9 @@ import sqlite3
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,6 +15,7 @@ from prade import Column, Schema
 from prade.errors import DataError
 from prade.measure import Source, count, open_source
 from prade.parts import Marginal
+from prade.privacy import Unit
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
@@ -105,6 +108,106 @@ def test_no_type_of_a_file_makes_a_run_fail(cells, column, tmp_path):
     assert found.sum() == 3
     if column.missing:
         assert found[-1] >= cells.null_count
+
+
+DURATION = pd.Timedelta(days=1)
+
+
+@pytest.mark.parametrize("batch", [65536, 2])
+def test_rows_of_every_batch_count_once(batch, monkeypatch):
+    """Of a column of Python objects every batch was the first one again: one row moved as many counts as batches."""
+    monkeypatch.setattr("prade.measure.streams.ROWS_PER_BATCH", batch)
+    rows = 3 * batch + 1
+    cells = np.arange(rows) % 100
+    table = pd.DataFrame({"HOURS": pd.Series(cells.tolist(), dtype=object), "ID": [str(each) for each in range(rows)]})
+    table["PLACE"] = pd.Series([bool(each % 2) for each in range(rows)], dtype=object)
+    expected = np.bincount(np.searchsorted([20, 38, 60], cells, side="right"), minlength=5)
+    schema = Schema([HOURS])
+    with open_source(table) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))
+        (by_place,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], {"PLACE": [True, False]})
+    assert found[0].tolist() == expected.tolist()
+    assert by_place.sum(axis=1).tolist() == [rows // 2, rows - rows // 2]
+
+
+def test_python_objects_of_polars_are_not_read_as_addresses():
+    ids = ["".join(["per", "son"]) for _ in range(50)]  # equal, and each an object of its own
+    table = pl.DataFrame({"HOURS": pl.Series([3, 30.0] * 25, dtype=pl.Object), "ID": pl.Series(ids, dtype=pl.Object)})
+    schema = Schema([HOURS])
+    with open_source(table) as source:
+        assert count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))[0].sum() == 1
+        assert count(source, schema, [Marginal.of(schema, ["HOURS"])])[0].tolist() == [[25, 25, 0, 0, 0]]
+
+
+def test_groups_beyond_doubles_are_refused_by_their_list_alone():
+    schema = Schema([HOURS])
+    for cells in ([2**53 + 1, 2**53 + 3], [2**53 + 1, None]):
+        with (
+            open_source(pd.DataFrame({"HOURS": [1, 1], "BLOCK": cells})) as source,
+            pytest.raises(DataError, match="BLOCK"),
+        ):
+            count(source, schema, [Marginal.of(schema, ["HOURS"])], {"BLOCK": [2**53 + 1, 2**53 + 3]})
+
+
+def test_an_id_that_cannot_be_one_is_none_whatever_the_column():
+    schema = Schema([HOURS])
+    for ids in ([DURATION] * 9, [*[DURATION] * 9, "x"], [pd.Period("2020-01")] * 9, [(1,)] * 9):
+        table = pd.DataFrame({"HOURS": [3] * len(ids), "ID": ids})
+        with open_source(table) as source:
+            found = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(5, person_id="ID"))[0]
+        assert found.sum() == ids.count("x")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda cells: pa.array(cells).dictionary_encode(),
+        lambda cells: pc.run_end_encode(pa.array(cells)),
+        lambda cells: pa.array([cell.encode() for cell in cells]),
+        lambda cells: pa.array([cell.encode() for cell in cells], pa.binary_view()),
+        lambda cells: pa.array(cells, pa.string_view()),
+        lambda cells: pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(cells)),
+        lambda cells: pa.UnionArray.from_sparse(pa.array([0] * len(cells), pa.int8()), [pa.array(cells)]),
+        lambda cells: pa.DictionaryArray.from_arrays(pa.array(range(len(cells)), pa.uint8()), pa.array(cells)),
+    ],
+    ids=["dictionary", "runs", "bytes", "bytes seen", "text seen", "extension", "sparse union", "narrow indices"],
+)
+def test_a_wrapped_column_counts_like_a_plain_one(wrap):
+    """A dictionary of just as many values as its indices can tell apart failed, and others counted as nothing."""
+    cells = [str(number) for number in range(256)]
+    schema = Schema([HOURS])
+    table = pa.table({"HOURS": wrap(cells), "ID": wrap(cells)})
+    with open_source(table) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["HOURS"])], None, Unit(1, person_id="ID"))
+    assert found[0].tolist() == [20, 18, 22, 196, 0]
+
+
+def test_a_csv_file_is_one_file_whatever_its_name(tmp_path):
+    """Its name was taken for a pattern of files, and the names of its folders for columns."""
+    (tmp_path / "c0=5").mkdir()
+    for name, cells in (
+        ("part[1].csv", "3"),
+        ("part1.csv", "50"),
+        ("a*.csv", "3"),
+        ("ab.csv", "30"),
+        ("c0=5/x.csv", "3"),
+    ):
+        (tmp_path / name).write_text(f"HOURS\n{cells}\n")
+    assert counts(HOURS, tmp_path / "part[1].csv").tolist() == [1, 0, 0, 0, 0]
+    assert counts(HOURS, [tmp_path / "a*.csv", tmp_path / "ab.csv"]).tolist() == [1, 1, 0, 0, 0]
+    assert counts(HOURS, tmp_path / "c0=5" / "x.csv").tolist() == [1, 0, 0, 0, 0]
+
+
+def test_a_sqlite_file_has_one_way_in(tmp_path):
+    with sqlite3.connect(tmp_path / "rows.sqlite") as database:
+        database.execute("CREATE TABLE people (X NUMERIC)")
+    database.close()
+    with pytest.raises(DataError, match="no known kind of address"):
+        open_source(f"file://{tmp_path}/rows.sqlite/people")
+    connection = pytest.importorskip("ibis").sqlite.connect(tmp_path / "rows.sqlite")
+    with pytest.raises(DataError, match="use open_source"):
+        Source(connection.table("people"), connection, "people")
+    connection.disconnect()
 
 
 def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):

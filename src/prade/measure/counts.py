@@ -122,7 +122,7 @@ def coded_rows(
 
 def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
     """A file's rows in the embedded engine, coded while it reads them: once, for they are not kept."""
-    for column in coding.codes.values():
+    for column in (*coding.listed.columns, *coding.codes.values()):
         if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
             raise DataError(
                 f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may hold "

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 KINDS = (".parquet", ".csv", ".csv.gz")
-FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite", "file": "database"}
+FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
     'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address with the table\'s '
     'name at its end ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
@@ -56,6 +56,8 @@ class Source:
         self.table: Any = None if isinstance(rows, Stream) else rows
         if self.table is not None:
             _refuse_dependent_rows(self.table)
+            if connection.name == "sqlite":
+                raise DataError("SQLite's types bind no cell, so that its rows are streamed: use open_source(table)")
         self.connection = connection
         self.name = name
         self.origin: Any = rows  # what it was made from: `prade.measure.identity` compares it with public tables
@@ -340,7 +342,7 @@ def _quoted(name: str) -> str:
 
 def _engines() -> set[str]:
     """The kinds of addresses that Ibis connects to."""
-    return {each.name for each in entry_points(group="ibis.backends")} | {"postgresql", "file"}
+    return {each.name for each in entry_points(group="ibis.backends")} | {"postgresql"}
 
 
 def _table(connection: Any, name: str) -> Any:

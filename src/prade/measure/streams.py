@@ -9,6 +9,7 @@ fit its column is a value outside the domain.
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.cells import clean_text, floats_of, is_text, object_cells, texts_of
+from prade.cells import clean_text, floats_of, is_text, object_cells, plain_array, texts_of
 from prade.errors import DataError
 from prade.matching import code_cells
-from prade.tables import one_piece, plain_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,8 +113,10 @@ def person_keys(cells: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    cells = plain_cells(one_piece(cells))
+    cells = plain_array(cells)
     types, kind = pa.types, cells.type
+    if types.is_dictionary(kind):
+        return person_keys(cells.dictionary).take(cells.indices)
     if types.is_union(kind):
         children = [person_keys(cells.field(number)) for number in range(kind.num_fields)]
         starts = np.cumsum([0, *map(len, children)])[:-1]
@@ -125,9 +127,6 @@ def person_keys(cells: Any) -> Any:
         return pc.if_else(pc.is_null(texts_of(numbers)), numbers.cast(pa.large_string()), texts_of(numbers))
     if is_text(kind):
         return clean_text(cells)
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        texts = [None if each is None else each.decode(errors="backslashreplace") for each in cells.to_pylist()]
-        return pa.array(texts, pa.large_string())
     if types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind):
         return texts_of(cells)
     return pa.nulls(len(cells), pa.large_string())
@@ -179,9 +178,10 @@ def csv_stream(files: Sequence[str]) -> Stream:
 def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator[Batch]:
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as engine:
+    with duckdb.connect(config={"threads": 1, "temp_directory": ""}) as engine:  # a stream has nothing to spill
         rows = engine.read_csv(
-            file,
+            glob.escape(file),  # one file, whatever signs are in its name
+            hive_partitioning=False,  # nor do its folders' names stand for columns
             columns={f"c{number}": "VARCHAR" for number in range(len(header))},
             auto_detect=False,
             header=True,
