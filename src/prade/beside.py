@@ -101,7 +101,9 @@ def _release(folder: Path) -> _Found | None:
         if not (folder / MANIFEST).exists():
             return None
         manifest = read_manifest(folder)
-        dataset = unicodedata.normalize("NFKC", str(manifest["dataset"]))  # version 0.1 kept names as they were typed
+        dataset = unicodedata.normalize(
+            "NFKC", str(manifest.get("dataset"))
+        )  # version 0.1 kept names as they were typed
         return _Found(folder, dataset, claim_of(manifest), head_after(folder))
     except OSError:
         return None

@@ -134,7 +134,7 @@ def open_(
 @ledger.command("raise-cap")
 @click.argument("dataset")
 @capped
-@click.option("--reason", required=True, help="Why more may be spent; it stays on the record.")
+@click.option("--reason", required=True, help="Why more may be spent; it stays on the record, and in every account.")
 @ledger_option
 @as_json
 @examples('  prade ledger raise-cap census --cap 6 --reason "second wave, approved by the board on 12 May"')

@@ -351,7 +351,13 @@ class Ledger:
         """
         _need_dataset(name, unit, cap)
         if self.path == users_own():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"there is no folder for the ledger {self.path}, and it cannot be made ({error.strerror}): make "
+                    "it, or name another ledger in PRADE_LEDGER"
+                ) from None
 
 
 def _recorded_name(books: Books, name: str) -> str | None:

@@ -267,7 +267,10 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
     """Which entry of which ledger paid for a release, as its `release.json` says."""
-    return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
+    try:
+        return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
+    except (LookupError, TypeError):
+        raise DataError(f"a {MANIFEST} does not say which entry paid for it: bring the original back") from None
 
 
 def head_of(content: Mapping[str, Any]) -> Head | None:

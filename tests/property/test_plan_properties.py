@@ -11,6 +11,7 @@ import tomli_w
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from prade.dataset_names import dataset_name
 from prade.errors import PradeError
 from prade.plan import Ask, Level, Plan
 from prade.plan_files import plan_of_toml
@@ -27,6 +28,16 @@ TEXTS = st.one_of(
     ),
     st.text(min_size=1, max_size=5),
 )
+
+
+def is_name(text):
+    """Whether a data set may be called so."""
+    try:
+        return bool(dataset_name(text))
+    except PradeError:
+        return False
+
+
 DAYS = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1))
 NUMBERS = st.floats(-1e9, 1e9, allow_subnormal=False).map(lambda number: number + 0.0)  # no -0.0
 SHARES = st.fractions(min_value="1/1000", max_value=1000, max_denominator=1000)
@@ -122,7 +133,7 @@ def plans(draw):
         Level(by, draw(st.lists(asks, min_size=1, max_size=2)), draw(st.none() | st.just(0) | SHARES))
         for by in ([names[:cut], names[cut:]] if 0 < cut < len(names) else [names])
     ]
-    return Plan(draw(TEXTS.filter(str.strip)), schema, draw(BUDGETS), draw(UNITS), levels, groups)
+    return Plan(draw(TEXTS.filter(is_name)), schema, draw(BUDGETS), draw(UNITS), levels, groups)
 
 
 # ------------------------------------------------------------------ files

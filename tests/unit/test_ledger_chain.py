@@ -410,3 +410,6 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     ledger.open_dataset("people", UNIT, Budget.pure(1))  # its folder is made with it, and is the user's own
     assert (tmp_path / "share" / "prade").stat().st_mode & 0o077 == 0
     assert ledger.remaining("people") == Budget.pure(1)
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: ledger.path / name)
+    with pytest.raises(DataError, match=r"there is no folder for the ledger .*, and it cannot be made"):
+        Ledger(custodian_ledger()).open_dataset("people", UNIT, Budget.pure(1))

@@ -132,7 +132,7 @@ def test_names_with_odd_characters(tmp_path):
         *(Cells([name], [0] * len(odd), 1, [name]) for name in odd),
     ]
     groups = dict.fromkeys(odd, odd)
-    plan = Plan(odd[4], schema, Budget.pure(1), Unit(), [Level(odd, Workload(schema, parts))], groups)
+    plan = Plan(odd[6], schema, Budget.pure(1), Unit(), [Level(odd, Workload(schema, parts))], groups)
     plan.save(tmp_path / "odd.toml")
     found = Plan.load(tmp_path / "odd.toml")
     assert (found, found.schema, found.groups) == (plan, schema, plan.groups)
@@ -224,7 +224,12 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ("integer = true", "whole = true", SchemaError, "schema: column 'AGE': unknown key 'whole'"),
         ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is not given"),
         # types
-        ('dataset = "survey"', "dataset = 5", PradeError, "dataset is 5; give the name"),
+        (
+            'dataset = "survey"',
+            "dataset = 5",
+            PradeError,
+            "the name of a data set must be text that is not blank, got 5",
+        ),
         ('epsilon = "1"', "epsilon = true", PradeError, "budget: epsilon is 'True'; give a number such as"),
         ('epsilon = "1"', "epsilon = 0", PradeError, "the budget is zero"),
         ('epsilon = "1"', "epsilon = -1", PradeError, "budget: epsilon would be -1"),

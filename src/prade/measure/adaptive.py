@@ -276,14 +276,15 @@ def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
     if place.exists():
         raise DataError(
             f"another run has written its answers to {place} in the meantime; they are kept, and those of entry "
-            f"{entry.id} of data set {entry.dataset!r} are lost, though it is spent"
+            f"{entry.id} of data set {entry.dataset!r} are lost, though it is spent in {ledger.path}"
         )
     try:
         write_sealed(place, {**content, "record": door._record})
     except OSError as error:
         raise DataError(
             f"the noisy answers could not be written to {place} ({reason(error)}): entry {entry.id} of data set "
-            f"{entry.dataset!r} is spent. Mend that, then run with again=True, which spends {entry.cost} once more"
+            f"{entry.dataset!r} is spent in {ledger.path}. Mend that, then run with again=True, which spends "
+            f"{entry.cost} once more"
         ) from None
     _step("written")
     ledger.commit(entry.id, file_hash(place))

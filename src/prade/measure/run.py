@@ -94,8 +94,8 @@ def measure(
     of the data set that lie beside the folder must be on the ledger's record. A folder that has this plan's release
     already is read and nothing is spent (nor is `private` looked at, whatever has changed in it); a plan that was paid
     for but has no release here is refused, unless `again` says that it shall be paid for once more. `progress(what,
-    done, all)` is told of levels counted, questions given their noise
-    and files written: what the plan alone says. Errors of its own are passed over: no bar shall cost a budget.
+    done, all)` is told of levels counted, questions given their noise and files written: what the plan alone says.
+    Errors of its own are passed over: no bar shall cost a budget.
 
     Refused, besides: a private table that is one of the plan's public files, or the table or files `public` that the
     estimates will start from, for its rows would be published; and a budget that hardly protects (see
@@ -146,7 +146,7 @@ def measure(
                 _write(staging, plan, noisy, entry, makers)
                 told("writing", 1, 1)
             except (Exception, KeyboardInterrupt) as error:
-                failure = _broken_off(staging, place, plan, entry, error)
+                failure = _broken_off(staging, place, plan, ledger, entry, error)
             if failure is not None:  # raised out here, so that not even the error's context leads back to a count
                 raise failure
             return _finish(staging, place, plan, ledger)
@@ -291,7 +291,7 @@ def _write(
 
 
 def _broken_off(
-    staging: Path, place: Path, plan: Plan, entry: Entry, error: Exception | KeyboardInterrupt
+    staging: Path, place: Path, plan: Plan, ledger: Ledger, entry: Entry, error: Exception | KeyboardInterrupt
 ) -> DataError | KeyboardInterrupt:
     """What to say when something breaks off after the reservation; an interrupt that got through stays one."""
     cause = error if isinstance(error, Exception) else DataError("interrupted")
@@ -299,7 +299,8 @@ def _broken_off(
         str(_stuck(staging, place, plan, cause))
         if is_sealed(staging)
         else f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
-        f"{plan.dataset!r} is spent. Mend that, then measure with again=True, which spends {plan.budget} once more"
+        f"{plan.dataset!r} is spent in {ledger.path}. Mend that, then measure with again=True, which spends "
+        f"{plan.budget} once more"
     )
     return DataError(words) if isinstance(error, Exception) else KeyboardInterrupt(words)
 
