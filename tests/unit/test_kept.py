@@ -51,7 +51,7 @@ def released(place, seed=0):
     plan.save(place / "plan.toml")
     pq.write_table(measurement_table(plan, noisy), place / "measurements.parquet")
     hashes = {name: file_hash(place / name) for name in ("plan.toml", "measurements.parquet")}
-    content = {"format": 1, "plan": plan.hash, "entry": 1, "made": "2030-01-31", "files": hashes}
+    content = {"format": 1, "plan": plan.hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": hashes}
     (place / "release.json").write_text(sealed_text(content))
     (place / "ledger.json").write_text(sealed_text({"account": ["all is well"]}))
     release = Release.load(place)

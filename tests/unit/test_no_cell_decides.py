@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema
+from prade import Column, Schema, Unit
+from prade.cells import texts_of
 from prade.errors import DataError
 from prade.measure import Source, count, open_source
 from prade.parts import Marginal
@@ -105,6 +106,52 @@ def test_no_type_of_a_file_makes_a_run_fail(cells, column, tmp_path):
     assert found.sum() == 3
     if column.missing:
         assert found[-1] >= cells.null_count
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [pa.nulls(3), pa.array([[1], None, [2]]), pa.array([1, None, 3], pa.duration("s"))],
+    ids=lambda c: str(c.type),
+)
+def test_no_type_of_a_groups_or_persons_column_makes_a_run_fail(cells, tmp_path):
+    """A cell of such a type is in no listed group, and belongs to nobody."""
+    schema = Schema([Column("AGE", "numeric", edges=(18,)), Column("TOWN", "group")])
+    part = Marginal.of(schema, ["AGE"])
+    rows = {"AGE": [1, 20, 30], "TOWN": ["a", "b", "a"], "PERSON": [1, 2, 3]}
+    for name in ("TOWN", "PERSON"):
+        pq.write_table(pa.table({**rows, name: cells}), tmp_path / "rows.parquet")
+        with open_source(tmp_path / "rows.parquet") as source:
+            (found,) = count(source, schema, [part], {"TOWN": ["a", "b"]}, Unit(1, person_id="PERSON"))
+        assert found.sum() == 0
+
+
+PEOPLE = [7, 7, 8, 2.5, 2.5, 10**17]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [*PEOPLE, 10**17 + 1],  # Python objects of two kinds
+        [float(each) for each in PEOPLE] + [10.0**17],
+        [7.0, 7, "8", 2.5, "2.5", 10**17, 10.0**17],
+    ],
+    ids=["objects", "floats", "words among numbers"],
+)
+def test_a_person_is_the_same_whatever_type_the_id_has(ids):
+    """Four persons, three of them with two rows: as numbers, and as numbers among texts."""
+    schema = Schema([Column("AGE", "numeric", edges=(18,))])
+    for person_id in (pd.Series(ids, dtype=object), pd.Series(ids)):
+        with open_source(pd.DataFrame({"AGE": [20] * len(ids), "PERSON": person_id})) as source:
+            found = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="PERSON"))
+        assert found[0].sum() == 4
+
+
+@pytest.mark.parametrize("number", [0, -1, 40, 2**53 - 1, 2**53, 2**60])
+def test_a_whole_number_has_the_same_text_as_a_float(number):
+    """Floats do not tell whole numbers from 2**53 on apart, so these have no text, whatever the type."""
+    columns = pa.array([number, None], pa.int64()), pa.array([float(number), None], pa.float64())
+    texts = [texts_of(column).to_pylist() for column in columns]
+    assert texts == [[str(number) if abs(number) < 2**53 else None, None]] * 2
 
 
 def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):
