@@ -3,17 +3,19 @@
     .venv/bin/python tests/mutants.py [--only TEXT] [--jobs N] [--check]
 
 `mutants.toml` names the mutants, by area: a file of the package, text that stands in it exactly once, what to put there
-instead, and the tests that must fail then. `--check` only looks whether all of them could be made and run, which takes
-no time: `tests/unit/test_mutants.py` does it too, so that the list keeps up with the code. Each runs in a copy of the project in a temporary folder, the project itself is never
-touched. First the named tests run on an unchanged copy and must pass. A mutant is
+instead, and the tests that must fail then. `--check` only looks whether all of them can be made and have their tests;
+`tests/unit/test_mutants.py` does that too, so that the list keeps up with the code.
+
+Each runs in a copy of the project in a temporary folder, the project itself is never touched. First the named tests run
+on an unchanged copy and must pass. A mutant is
 
     killed      its tests failed
     survived    they passed: a test is missing
     equivalent  they passed, and `equivalent` says why no test can tell it from the original
 
-One row per mutant and then, for the documentation, one per area are written in Markdown. The exit code is 1 when a mutant survives,
-when its text is not found exactly once or its tests cannot run, and when a mutant that is said to be equivalent is
-killed.
+One row per mutant, and then one per area for the documentation, are written in Markdown. The exit code is 1 when a
+mutant survives, when its text is not found exactly once or its tests cannot run, and when a mutant that is said to be
+equivalent is killed.
 """
 
 from __future__ import annotations

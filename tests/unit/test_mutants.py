@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import mutants
 import pytest
+
+import mutants
 
 EVERYTHING = mutants.read_mutants(Path(mutants.__file__).with_suffix(".toml"))
 

@@ -67,6 +67,7 @@ DATES = Column("X", "numeric", edges=(datetime.date(2020, 1, 1), datetime.date(2
     [
         (BOTH_TRUTHS, [True] * 250 + [False] * 251, None),
         (LISTED, [True] * 250 + [False] * 251, None),
+        (LISTED, [True] * 250 + [False] * 251, "soon"),
         (LISTED, [MOMENT(2020, 1, 1)] * 300, "soon"),
         (DATES, [MOMENT(2020, 1, 1)] * 300, "soon"),
         (DATES, [NOON[0]] * 300, NOON[1]),
@@ -80,6 +81,27 @@ DATES = Column("X", "numeric", edges=(datetime.date(2020, 1, 1), datetime.date(2
 def test_one_cell_more_in_a_pandas_frame_is_one_cell_more(column, cells, odd):
     """It turned a column into another type, and every row got another code, or the run failed."""
     assert change(column, pd.DataFrame({"X": cells}), pd.DataFrame({"X": [*cells, odd]})) == 1
+
+
+class Unwilling(str):
+    """A text that cannot be turned into one."""
+
+    def __str__(self):
+        raise RuntimeError(f"do not look at me, I am {self!r}")
+
+
+class Nowhere(datetime.tzinfo):
+    """A time zone that does not know its offset."""
+
+    def utcoffset(self, moment):
+        raise RuntimeError("nobody knows")
+
+
+@pytest.mark.parametrize("odd", [Unwilling("me"), MOMENT(2020, 1, 1, tzinfo=Nowhere())], ids=["text", "time"])
+def test_an_object_that_fails_when_it_is_looked_at_is_one_cell(odd):
+    cells = [37.5, 40.0] * 100
+    frames = [pd.DataFrame({"X": pd.Series(each, dtype=object)}) for each in (cells, [*cells, odd])]
+    assert change(LISTED, *frames) == 1
 
 
 @pytest.mark.parametrize(
