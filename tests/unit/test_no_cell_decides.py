@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, Schema, Unit
-from prade.cells import texts_of
+from prade.cells import object_cells, texts_of
 from prade.errors import DataError
 from prade.measure import Source, count, open_source
+from prade.measure.streams import person_keys
 from prade.parts import Marginal
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
@@ -161,6 +162,8 @@ PEOPLE = [7, 7, 8, 2.5, 2.5, 10**17]
 )
 def test_a_person_is_the_same_whatever_type_the_id_has(ids):
     """Four persons, three of them with two rows: as numbers, and as numbers among texts."""
+    keys = person_keys(object_cells(ids)).to_pylist()
+    assert [keys.index(key) for key in keys] == [0, 0, 2, 3, 3, 5, 5]
     schema = Schema([Column("AGE", "numeric", edges=(18,))])
     for person_id in (pd.Series(ids, dtype=object), pd.Series(ids)):
         with open_source(pd.DataFrame({"AGE": [20] * len(ids), "PERSON": person_id})) as source:
