@@ -288,7 +288,7 @@ def folder(tmp_path):
         name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
         for name in ("plan.toml", "measurements.parquet")
     }
-    content = {"format": 1, "plan": plan.hash, "entry": 1, "made": "2030-01-31", "files": hashes}
+    content = {"format": 1, "plan": plan.hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": hashes}
     (tmp_path / "release.json").write_text(sealed_text(content))
     (tmp_path / "ledger.json").write_text(sealed_text({"account": ["all is well"]}))
     return tmp_path
