@@ -1,23 +1,28 @@
 """Break one privacy-critical line at a time, and see that the tests notice.
 
-    .venv/bin/python tests/mutants.py [--only TEXT] [--jobs N]
+    .venv/bin/python tests/mutants.py [--only TEXT] [--jobs N] [--check]
 
-`mutants.toml` names the mutants: a file of the package, text that stands in it exactly once, what to put there instead,
-and the tests that must fail then. Each runs in a copy of the project in a temporary folder, the project itself is never
-touched. First the named tests run on an unchanged copy and must pass. A mutant is
+`mutants.toml` names the mutants, by area: a file of the package, text that stands in it exactly once, what to put there
+instead, and the tests that must fail then. `--check` only looks whether all of them can be made and have their tests;
+`tests/unit/test_mutants.py` does that too, so that the list keeps up with the code.
+
+Each runs in a copy of the project in a temporary folder, the project itself is never touched. First the named tests run
+on an unchanged copy and must pass. A mutant is
 
     killed      its tests failed
     survived    they passed: a test is missing
     equivalent  they passed, and `equivalent` says why no test can tell it from the original
 
-The table is written for the documentation, in Markdown. The exit code is 1 when a mutant survives, when its text is not
-found exactly once or its tests cannot run, and when a mutant that is said to be equivalent is killed.
+One row per mutant, and then one per area for the documentation, are written in Markdown. The exit code is 1 when a
+mutant survives, when its text is not found exactly once or its tests cannot run, and when a mutant that is said to be
+equivalent is killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +45,7 @@ FINE = ("killed", "equivalent")
 class Mutant:
     """One change of one file, and who is to notice it."""
 
+    area: str
     name: str
     file: str
     old: str
@@ -47,16 +53,25 @@ class Mutant:
     tests: tuple[str, ...]
     equivalent: str = ""
 
-    def apply(self, root: Path) -> str:
-        """Make the change in a copy of the project; what is wrong with it, if anything."""
+    def fault(self, root: Path) -> str:
+        """Why it cannot be made, or its tests not be run, in this copy of the project; nothing if it can."""
         path = root / "src" / "prade" / self.file
         text = path.read_text() if path.is_file() else ""
         if (found := text.count(self.old)) != 1:
             return f"its text stands {found} times in {self.file}, expected once"
         if self.old == self.new:
             return "it changes nothing"
-        path.write_text(text.replace(self.old, self.new))
-        return ""
+        for test in self.tests:
+            file, _, name = test.partition("::")
+            known = (root / file).read_text() if (root / file).is_file() else ""
+            if not known or (name and not re.search(rf"^ *def {re.escape(name)}\(", known, re.MULTILINE)):
+                return f"there is no test {test}"
+        return "" if self.tests else "it names no test"
+
+    def apply(self, root: Path) -> None:
+        """Make the change in a copy of the project."""
+        path = root / "src" / "prade" / self.file
+        path.write_text(path.read_text().replace(self.old, self.new))
 
 
 @dataclass(frozen=True)
@@ -76,11 +91,30 @@ class Outcome:
 
 def read_mutants(path: Path) -> list[Mutant]:
     """The mutants of a file; their names differ."""
-    found = [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in tomllib.loads(path.read_text())["mutant"]]
+    areas = tomllib.loads(path.read_text())
+    found = [
+        Mutant(**{**entry, "area": area, "tests": tuple(entry["tests"])}) for area in areas for entry in areas[area]
+    ]
     names = [mutant.name for mutant in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SystemExit(f"two mutants have the name {twice[0]!r}")
     return found
+
+
+def faults(mutants: Sequence[Mutant], root: Path = ROOT) -> list[str]:
+    """What is wrong with mutants as they are written, one line for each."""
+    return [f"{mutant.name}: {fault}" for mutant in mutants if (fault := mutant.fault(root))]
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """A table with one row per area: how many mutants, and what became of them."""
+    lines = ["| area | mutants | killed | equivalent | survivors |", "|---|---|---|---|---|"]
+    areas = list(dict.fromkeys(outcome.mutant.area for outcome in outcomes))
+    for area in [*areas, "all"]:
+        verdicts = [outcome.verdict for outcome in outcomes if area in (outcome.mutant.area, "all")]
+        counts = [len(verdicts), *(verdicts.count(each) for each in FINE)]
+        lines.append(f"| {area} | {' | '.join(map(str, [*counts, counts[0] - sum(counts[1:])]))} |")
+    return "\n".join(lines)
 
 
 def copy_to(folder: Path) -> Path:
@@ -111,8 +145,7 @@ def judge(mutant: Mutant) -> Outcome:
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         root = copy_to(Path(folder))
-        if wrong := mutant.apply(root):
-            return Outcome(mutant, "NOT MADE", wrong, 0)
+        mutant.apply(root)
         code, words = run_tests(root, mutant.tests)
     seconds = time.monotonic() - start
     if code == PASSED:
@@ -126,13 +159,20 @@ def judge(mutant: Mutant) -> Outcome:
 def main() -> int:
     """Judge all mutants, or some; 0 if the tests notice them all."""
     parser = argparse.ArgumentParser(description="Break one privacy-critical line at a time, and run its tests.")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only mutants with this text in their name or file")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only those with this text in area, name or file")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many at a time (default 1)")
+    parser.add_argument("--check", action="store_true", help="run nothing, only see that all mutants can be made")
     given = parser.parse_args()
     everything = read_mutants(Path(__file__).with_suffix(".toml"))
-    mutants = [mutant for mutant in everything if given.only in mutant.name or given.only in mutant.file]
+    mutants = [each for each in everything if any(given.only in text for text in (each.area, each.name, each.file))]
     if not mutants:
-        raise SystemExit(f"no mutant has {given.only!r} in its name or file")
+        raise SystemExit(f"no mutant has {given.only!r} in its area, name or file")
+    if wrong := faults(mutants):
+        raise SystemExit("\n".join(wrong))
+    if given.check:
+        print(f"{len(mutants)} mutants can be made")
+        return 0
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="original-") as folder:
         code, words = run_tests(copy_to(Path(folder)), list(dict.fromkeys(t for each in mutants for t in each.tests)))
     if code != PASSED:
@@ -144,7 +184,8 @@ def main() -> int:
             print(outcome.line(), flush=True)
             outcomes.append(outcome)
     bad = [outcome.mutant.name for outcome in outcomes if outcome.verdict not in FINE]
-    print(f"\n{len(outcomes)} mutants, {len(outcomes) - len(bad)} killed or equivalent", *bad, sep="\n- ")
+    minutes = (time.monotonic() - start) / 60
+    print(f"\n{summary(outcomes)}\n\n{minutes:.0f} minutes; survivors: {len(bad)}", *bad, sep="\n- ")
     return int(bool(bad))
 
 

@@ -280,7 +280,7 @@ def head_of(content: Mapping[str, Any]) -> Head | None:
 
 def head_after(folder: Path) -> Head | None:
     """The ledger's head after a release was committed, where it is finished."""
-    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).exists() else None
+    return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).is_file() else None
 
 
 def note_of(plan: Plan) -> str:

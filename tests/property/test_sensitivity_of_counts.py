@@ -171,6 +171,17 @@ def test_a_person_coming_or_going_changes_nobody_elses_rows(source_of, table, bo
         assert per_group is None or all(places.count(place) <= per_group for place in (0, 1))
 
 
+@pytest.mark.parametrize("source_of", [open_source, seeded_engine], ids=["streamed", "a seeded engine"])
+def test_neither_the_order_of_rows_nor_another_person_decides(source_of):
+    """As above, for ten persons with two rows each: quick, and it says at once which of the two decided."""
+    rows = [(f"p{number // 2}", 0, number) for number in range(20)]
+    unit = Unit(1, person_id="PERSON")
+    for secret in ("a", "b", "c"):
+        kept = kept_rows(rows, unit, secret, source_of)
+        assert kept_rows(rows[::-1], unit, secret, source_of) == kept
+        assert kept_rows(rows[2:], unit, secret, source_of) == kept - {0, 1}
+
+
 def test_a_seeded_generator_of_the_engine_decides_nothing():
     """Two hundred persons of two rows, one row each: the same person in front moves nobody, the secret moves many."""
     rows = [(f"p{number // 2}", 0, number % 2) for number in range(400)]

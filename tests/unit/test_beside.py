@@ -306,6 +306,17 @@ def test_another_draw_is_not_taken_for_the_release_that_was_paid_for(
     assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
 
 
+def test_an_entry_of_another_plan_does_not_pay(ledger: Ledger, out: Path, another_draw: Path) -> None:
+    """A run of another plan broke off without measurements, and the manifest says that its entry paid for these."""
+    entry = ledger.reserve("people", plan_of(2).hash, Budget.pure(1))
+    assert entry.head is not None
+    shutil.copytree(another_draw, out / "r")
+    claim = {"plan": entry.plan_hash, "entry": entry.id, "head": entry.head.to_dict()}
+    (out / "r" / "release.json").write_text(sealed_text({**read_manifest(out / "r"), **claim}), encoding="utf-8")
+    said = refused(plan_of(1), out / "r", ledger)
+    assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
+
+
 def test_another_draw_is_not_finished_for_the_one_that_was_committed(
     ledger: Ledger, out: Path, another_draw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -443,6 +443,30 @@ def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
     assert 90 < young.sum() < 210  # each with probability 1/2; beyond these bounds once in 10^12
 
 
+def test_rows_that_change_between_statements_are_counted_as_they_were(monkeypatch):
+    """Others write to the database meanwhile: the rows chosen of a person are still the same in all parts."""
+    ibis = pytest.importorskip("ibis")
+    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 1)
+    schema, _ = people()
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE people AS SELECT range AS ID, 3 AS AGE FROM range(20)")
+    counted = counts_module._count_keys
+
+    def then_aged(*given):
+        answer = counted(*given)
+        connection.con.execute("UPDATE people SET AGE = 80")
+        return answer
+
+    monkeypatch.setattr(counts_module, "_count_keys", then_aged)
+    parts = [Predicate(parse("AGE < 5", schema)), Predicate(parse("AGE >= 65", schema))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
+        with open_source(connection.table("people")) as source:
+            young, old = count(source, schema, parts, None, Unit(1, person_id="ID"))
+    assert (young.sum(), old.sum()) == (20, 0)
+    connection.disconnect()
+
+
 def test_rows_without_an_id_are_not_counted():
     schema, _ = people()
     part = Marginal.of(schema, ["AGE"])

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema
+from prade import Column, Schema, Unit
+from prade.cells import object_cells, texts_of
 from prade.errors import DataError
 from prade.measure import Source, count, open_source
+from prade.measure.streams import person_keys
 from prade.parts import Marginal
-from prade.privacy import Unit
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
@@ -69,6 +70,7 @@ DATES = Column("X", "numeric", edges=(datetime.date(2020, 1, 1), datetime.date(2
     [
         (BOTH_TRUTHS, [True] * 250 + [False] * 251, None),
         (LISTED, [True] * 250 + [False] * 251, None),
+        (LISTED, [True] * 250 + [False] * 251, "soon"),
         (LISTED, [MOMENT(2020, 1, 1)] * 300, "soon"),
         (DATES, [MOMENT(2020, 1, 1)] * 300, "soon"),
         (DATES, [NOON[0]] * 300, NOON[1]),
@@ -82,6 +84,27 @@ DATES = Column("X", "numeric", edges=(datetime.date(2020, 1, 1), datetime.date(2
 def test_one_cell_more_in_a_pandas_frame_is_one_cell_more(column, cells, odd):
     """It turned a column into another type, and every row got another code, or the run failed."""
     assert change(column, pd.DataFrame({"X": cells}), pd.DataFrame({"X": [*cells, odd]})) == 1
+
+
+class Unwilling(str):
+    """A text that cannot be turned into one."""
+
+    def __str__(self):
+        raise RuntimeError(f"do not look at me, I am {self!r}")
+
+
+class Nowhere(datetime.tzinfo):
+    """A time zone that does not know its offset."""
+
+    def utcoffset(self, moment):
+        raise RuntimeError("nobody knows")
+
+
+@pytest.mark.parametrize("odd", [Unwilling("me"), MOMENT(2020, 1, 1, tzinfo=Nowhere())], ids=["text", "time"])
+def test_an_object_that_fails_when_it_is_looked_at_is_one_cell(odd):
+    cells = [37.5, 40.0] * 100
+    frames = [pd.DataFrame({"X": pd.Series(each, dtype=object)}) for each in (cells, [*cells, odd])]
+    assert change(LISTED, *frames) == 1
 
 
 @pytest.mark.parametrize(
@@ -208,6 +231,54 @@ def test_a_sqlite_file_has_one_way_in(tmp_path):
     with pytest.raises(DataError, match="use open_source"):
         Source(connection.table("people"), connection, "people")
     connection.disconnect()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [pa.nulls(3), pa.array([[1], None, [2]]), pa.array([1, None, 3], pa.duration("s"))],
+    ids=lambda c: str(c.type),
+)
+def test_no_type_of_a_groups_or_persons_column_makes_a_run_fail(cells, tmp_path):
+    """A cell of such a type is in no listed group, and belongs to nobody."""
+    schema = Schema([Column("AGE", "numeric", edges=(18,)), Column("TOWN", "group")])
+    part = Marginal.of(schema, ["AGE"])
+    rows = {"AGE": [1, 20, 30], "TOWN": ["a", "b", "a"], "PERSON": [1, 2, 3]}
+    for name in ("TOWN", "PERSON"):
+        pq.write_table(pa.table({**rows, name: cells}), tmp_path / "rows.parquet")
+        with open_source(tmp_path / "rows.parquet") as source:
+            (found,) = count(source, schema, [part], {"TOWN": ["a", "b"]}, Unit(1, person_id="PERSON"))
+        assert found.sum() == 0
+
+
+PEOPLE = [7, 7, 8, 2.5, 2.5, 10**17]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [*PEOPLE, 10**17 + 1],  # Python objects of two kinds
+        [float(each) for each in PEOPLE] + [10.0**17],
+        [7.0, 7, "8", 2.5, "2.5", 10**17, 10.0**17],
+    ],
+    ids=["objects", "floats", "words among numbers"],
+)
+def test_a_person_is_the_same_whatever_type_the_id_has(ids):
+    """Four persons, three of them with two rows: as numbers, and as numbers among texts."""
+    keys = person_keys(object_cells(ids)).to_pylist()
+    assert [keys.index(key) for key in keys] == [0, 0, 2, 3, 3, 5, 5]
+    schema = Schema([Column("AGE", "numeric", edges=(18,))])
+    for person_id in (pd.Series(ids, dtype=object), pd.Series(ids)):
+        with open_source(pd.DataFrame({"AGE": [20] * len(ids), "PERSON": person_id})) as source:
+            found = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="PERSON"))
+        assert found[0].sum() == 4
+
+
+@pytest.mark.parametrize("number", [0, -1, 40, 2**53 - 1, 2**53, 2**60])
+def test_a_whole_number_has_the_same_text_as_a_float(number):
+    """Floats do not tell whole numbers from 2**53 on apart, so these have no text, whatever the type."""
+    columns = pa.array([number, None], pa.int64()), pa.array([float(number), None], pa.float64())
+    texts = [texts_of(column).to_pylist() for column in columns]
+    assert texts == [[str(number) if abs(number) < 2**53 else None, None]] * 2
 
 
 def test_a_blob_among_the_texts_of_a_sqlite_table_is_one_cell(tmp_path):
