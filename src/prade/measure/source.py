@@ -8,11 +8,10 @@ they may quote one.
 
 from __future__ import annotations
 
-import sqlite3
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
@@ -23,7 +22,8 @@ from prade.column import closest
 from prade.errors import DataError, PradeError
 from prade.measure.held import spill_folder
 from prade.measure.identity import found_files, paths_of
-from prade.measure.streams import ROWS_PER_BATCH, Stream, csv_stream, cursor_stream, parquet_stream, table_stream
+from prade.measure.sqlite_rows import sqlite_expression, sqlite_file
+from prade.measure.streams import Stream, csv_stream, parquet_stream, table_stream
 from prade.same_file import refuse_repeats
 
 if TYPE_CHECKING:
@@ -263,7 +263,10 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
     if scheme in FILE_ENGINES and not Path(place).is_file():  # to connect would make an empty one
         raise DataError(f"there is no {FILE_ENGINES[scheme]} file {place}; {HELP}")
     if scheme == "sqlite":
-        return _open_sqlite(place, table, name, settings)
+        stream = guarded(f"opening {name}", lambda: sqlite_file(place, table))
+        if not stream.columns:
+            raise DataError(f"there is no table {table!r} in {place}; check its name")
+        return _streamed(stream, name, settings)
     if scheme == "duckdb":
         connection, release = _embedded(settings, place, read_only=True)
     else:
@@ -277,67 +280,14 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
     return _source(lambda: _table(connection, table), connection, name, release)
 
 
-# ---------------------------------------------------------------------- SQLite, where every cell has its own type
-
-
-def _open_sqlite(place: str, table: str, name: str, settings: dict[str, Any]) -> Source:
-    """A table of a SQLite file: read like a file, for a column's declared type binds none of its cells."""
-
-    def connect() -> sqlite3.Connection:
-        # Whichever thread of the counting engine asks for the next rows, it is one at a time.
-        return sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-
-    def columns() -> list[str]:
-        with closing(connect()) as connection:
-            found = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
-            return [str(each) for (each,) in found]
-
-    def rows(names: Sequence[str]) -> Iterator[list[Any]]:
-        with closing(connect()) as connection, _bytes_as_text(connection):
-            wanted = ", ".join(map(_quoted, names))
-            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(table)}")
-            yield from iter(lambda: cursor.fetchmany(ROWS_PER_BATCH), [])
-
-    header = guarded(f"opening {name}", columns)
-    if not header:
-        raise DataError(f"there is no table {table!r} in {place}; check its name")
-    return _streamed(cursor_stream(header, rows), name, settings)
-
-
 def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
     """An Ibis table, counted by its own engine; SQLite hands its rows out, which costs it no more than counting."""
     _refuse_dependent_rows(table)
     connection = guarded("finding the engine of the Ibis table", lambda: table.get_backend())
-    if connection.name != "sqlite":
-        _refuse_settings(settings, "an Ibis table")
-        return Source(table, connection, "the Ibis table")
-
-    def rows(names: Sequence[str]) -> Iterator[list[Any]]:
-        statement = connection.compile(table.select(*names))
-        with _bytes_as_text(connection.con) as own:
-            cursor = own.execute(statement)
-            yield from iter(lambda: cursor.fetchmany(ROWS_PER_BATCH), [])
-
-    # The caller's connection may only be used by the caller's thread.
-    return _streamed(cursor_stream(table.columns, rows, at_once=True), "the Ibis table", settings)
-
-
-@contextmanager
-def _bytes_as_text(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Text that is not UTF-8 comes out with escapes such as \\xff, where it would otherwise end the run."""
-    before = connection.text_factory
-    connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
-    try:
-        yield connection
-    finally:
-        connection.text_factory = before
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-# ---------------------------------------------------------------------- Ibis
+    if connection.name == "sqlite":
+        return _streamed(sqlite_expression(table, connection), "the Ibis table", settings)
+    _refuse_settings(settings, "an Ibis table")
+    return Source(table, connection, "the Ibis table")
 
 
 def _engines() -> set[str]:
