@@ -179,6 +179,27 @@ def test_measure_refuses_the_plans_public_files(here, ledger, way):
     measure(plan, "z.csv", here / "release", ledger)
 
 
+@pytest.mark.parametrize("way", ["copy", "zipped copy"])
+def test_public_files_that_were_moved_are_known_by_their_contents(here, ledger, way):
+    public = PublicFiles.at([again(way), "y.csv"]).hashed()
+    plan = planned().with_public(public)
+    for file in public.files:
+        os.rename(file, here / "there" / f"moved-{os.path.basename(file)}")
+    (here / "z.csv").write_bytes(b"AGE\n1\n")
+    for private in ("x.csv", ["z.csv", "x.csv"]):
+        with pytest.raises(DataError, match=PUBLISHED):
+            measure(plan, private, here / "release", ledger)
+    assert ledger.entries("people") == []
+    measure(plan, "z.csv", here / "release", ledger)
+
+
+def test_a_moved_public_file_without_rows_may_be_like_a_private_one(here, ledger):
+    (here / "z.csv").write_bytes(b"AGE\n")
+    plan = planned().with_public(PublicFiles.at(["z.csv"]).hashed())
+    os.rename("z.csv", "moved.csv")
+    measure(plan, "moved.csv", here / "release", ledger)
+
+
 FRAME = pd.DataFrame({"AGE": np.array([3, 70, 80]), "WHERE": ["a", "b", "c"]})
 ARROW = pa.table({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
 POLARS = pl.DataFrame({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from prade.errors import DataError
-from prade.same_file import same_file
+from prade.public_files import PublicFiles
+from prade.same_file import content_hash, has_rows, same_file
 from prade.tables import column_names
 
 Place = tuple[int, int, int]  # address of the memory, offset in it, number of cells
@@ -47,20 +48,32 @@ def found_files(paths: Sequence[str]) -> list[str]:
 def refuse_public(private: Any, *public: Any) -> None:
     """Refuse a private source (what `open_source` takes, or gave) that is among the public tables or files.
 
-    Public files that are not there, and what is None, are passed over: they cannot be compared.
+    Public files that are not there are compared by the hashes of their contents, where a `PublicFiles` has them; others,
+    and what is None, are passed over: they cannot be compared.
     """
     private = getattr(private, "origin", private)
     known = [each for each in public if each is not None]
     paths = paths_of(private)
     if paths is not None:
-        files = [file for each in known for file in paths_of(each) or () if Path(file).is_file()]
-        pair = same_file([found_files(paths), files]) if files else None
-        if pair is not None:
-            raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link, compression or content)")
+        _refuse_files(paths, known)
         return
     for each in known if not isinstance(private, str) else ():  # a text that is not a path is a database's address
-        if paths_of(each) is None and (shared := _shared(private, each)):
+        in_memory = not isinstance(each, PublicFiles) and paths_of(each) is None
+        if in_memory and (shared := _shared(private, each)):
             raise _refusal(f"{shared} of the private table and of the public one")
+
+
+def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
+    """Refuse private files that are public ones, or have the recorded contents of public files that were moved."""
+    named = [each.files if isinstance(each, PublicFiles) else paths_of(each) or () for each in public]
+    files = [file for each in named for file in each if Path(file).is_file()]
+    pair = same_file([found_files(paths), files]) if files else None
+    if pair is not None:
+        raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link, compression or content)")
+    recorded = {each for table in public if isinstance(table, PublicFiles) for each in table.sha256}
+    for file in found_files(paths) if recorded else ():
+        if content_hash(file) in recorded and has_rows(file):
+            raise _refusal(f"{file} has the content of a public file that the plan was made with")
 
 
 def _refusal(what: str) -> DataError:
