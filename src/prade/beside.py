@@ -108,7 +108,7 @@ def _release(folder: Path) -> _Found | None:
     not enter, such as lost+found, no run of this user has written: it is passed over.
     """
     try:
-        if not (folder / MANIFEST).exists():
+        if not (folder / MANIFEST).is_file():  # a pipe of that name would be waited for
             return None
         manifest = read_manifest(folder)
         dataset = unicodedata.normalize(
