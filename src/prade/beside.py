@@ -11,18 +11,28 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from prade.errors import DataError
 from prade.ledger import Ledger
 from prade.ledger_books import Claim
 from prade.ledger_chain import Head
 from prade.plan import Plan
+from prade.privacy import Budget, Unit
 from prade.release import MANIFEST, MEASUREMENTS, PLAN, claim_of, head_after, read_manifest
 
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
 
-def need_on_record(plan: Plan, place: Path, ledger: Ledger) -> None:
+class Terms(NamedTuple):
+    """What a run that has no plan spends, on which data set, under which promise."""
+
+    dataset: str
+    budget: Budget
+    unit: Unit
+
+
+def need_on_record(plan: Plan | Terms, place: Path, ledger: Ledger) -> None:
     """Refuse to spend where a release of the data set, at `place` or beside it, is not on the ledger's record."""
     dataset = plan.dataset
     known, own = ledger.knows(dataset), ledger.head()
@@ -56,8 +66,8 @@ def not_entered(plan: Plan, ledger: Ledger, other: str = "") -> DataError:
     )
 
 
-def open_command(plan: Plan, ledger: Path) -> str:
-    """The command that enters a plan's data set in a ledger, with the plan's cost for a cap."""
+def open_command(plan: Plan | Terms, ledger: Path) -> str:
+    """The command that enters a run's data set in a ledger, with the run's cost for a cap."""
     unit, words = plan.unit, ["prade", "ledger", "open", plan.dataset]
     for name, amount in plan.budget.to_dict().items():
         if name != "kind":

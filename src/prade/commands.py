@@ -298,7 +298,7 @@ class Wanted:
         from prade.protection import refuse_weak
 
         refuse_weak(self.budget, weak_protection)
-        refuse_public(private, self.public.files)
+        refuse_public(private, self.public)
 
     def plan(self, tune: bool, seconds: float) -> tuple[Plan, str]:
         """The plan, tuned or the simplest (all one-way tables of the last level), and what the rehearsals advise."""

@@ -127,6 +127,7 @@ def open_(
     unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
     book = _ledger(ledger_file)
     home = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
+    _remark_weak(home.cap)
     words = f"{book.path}: data set {home.name!r} with the cap {home.cap}\n{home.unit.promise()}"
     result(_facts(book, home.name), words, as_json)
 
@@ -153,6 +154,7 @@ def raise_cap(
     """
     book = _ledger(ledger_file)
     home = book.raise_cap(dataset, budget_of(cap, delta, rho, epsilon_option="--cap"), reason)
+    _remark_weak(home.cap)
     left = book.remaining(dataset)
     words = f"{book.path}: data set {home.name!r} now has the cap {home.cap}, of which {left} is left"
     result(_facts(book, home.name), words, as_json)
@@ -207,6 +209,14 @@ def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
     names = [dataset] if dataset else [each.name for each in book.datasets()]
     words = "\n\n".join(book.account(name) for name in names)
     result([_facts(book, name) for name in names], words, as_json)
+
+
+def _remark_weak(cap: Budget) -> None:
+    """Say what a weak cap means: each plan is judged by itself, but what several releases tell adds up."""
+    from prade.protection import weakness
+
+    if why := weakness(cap):
+        remark(f"Remark: a cap of {cap} is weak protection once it is spent, in one release or in several: {why}.")
 
 
 def _facts(book: Ledger, name: str) -> dict[str, Any]:

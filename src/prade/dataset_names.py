@@ -17,10 +17,21 @@ INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0} | {
 }
 # Alphabets that share shapes of letters, as the Unicode names of their letters begin.
 ALPHABETS = {"LATIN", "GREEK", "CYRILLIC", "COPTIC", "ARMENIAN", "GEORGIAN", "CHEROKEE", "LISU"}
-# Greek and Cyrillic letters, and below each the Latin letter that looks the same.
+# Greek and Cyrillic letters and Latin ones of other forms, and below each the plain letter that looks the same.
 LOOK_ALIKES = str.maketrans(
-    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυωϳАВЕЅІЈКМНОРСТУХҮҺӀԌԚԜавеѕіјкмнорстухһүӏԁԛԝгп",
-    "ABEZHIKMNOPTYXayiknopuwjABESIJKMHOPCTYXYHIGQWaBesijkMHopcTyxhyldqwrn",
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυωϳАВЕЅІЈКМНОРСТУХҮҺӀԌԚԜавеѕіјкмнорстухһүӏԁԛԝгпᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢɑɡıɩȷ",
+    "ABEZHIKMNOPTYXayiknopuwjABESIJKMHOPCTYXYHIGQWaBesijkMHopcTyxhyldqwrnABCDEFGHIJKLMNOPQRSTUVWYZagiij",
+)
+
+# What many typefaces hardly tell apart: I, l, 1 and a bar; O and 0; dashes and minus signs; single and double quotes.
+HARDLY_TOLD_APART = str.maketrans(
+    {
+        **dict.fromkeys("I1|", "l"),
+        "0": "O",
+        **dict.fromkeys("\u02d7\u2043\u2212", "-"),
+        **dict.fromkeys("`\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\u02b9\u02bb\u02bc\u02bd\u02c8\ua78c", "'"),
+        **dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u02ba\u301d\u301e\u301f', "''"),
+    }
 )
 
 
@@ -52,12 +63,14 @@ def dataset_name(name: object) -> str:
 
 
 def same_to_a_reader(one: str, other: str) -> bool:
-    """Whether people would take two names for the same: by case, by blanks, or by letters that look alike.
+    """Whether people would take two names for the same: by case, by blanks, or by characters that look alike.
 
     >>> same_to_a_reader("Census", "census "), same_to_a_reader("census 1", "census 2")
     (True, False)
+    >>> same_to_a_reader("census-10", "census\N{EN DASH}lO")
+    True
     """
-    return _plain(one) == _plain(other) or _plain(_shapes(one)) == _plain(_shapes(other))
+    return any(_plain(way(one)) == _plain(way(other)) for way in (str, _letters, _shapes))
 
 
 def _unseen(character: str) -> bool:
@@ -70,6 +83,18 @@ def _plain(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _shapes(name: str) -> str:
+def _letters(name: str) -> str:
     """The name in Latin letters of the same shapes; accents stay."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFKC", name)).translate(LOOK_ALIKES)
+
+
+def _shapes(name: str) -> str:
+    """The name's letters, with one character for all that are hardly told apart and digits of all scripts as ASCII."""
+    return "".join(map(_digit_or_dash, _letters(name))).translate(HARDLY_TOLD_APART)
+
+
+def _digit_or_dash(character: str) -> str:
+    digit = unicodedata.digit(character, None)
+    if digit is not None:
+        return str(digit)
+    return "-" if unicodedata.category(character) == "Pd" else character

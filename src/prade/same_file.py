@@ -102,7 +102,7 @@ def _plain_name(file: str) -> Hashable:
 def _opening(file: str) -> Hashable:
     """The first bytes of the content; None for a file without rows, which may be like another one."""
     with _readable(file), _content(file) as content:
-        return hashlib.sha256(content.read(OPENING)).digest() if _has_rows(file) else None
+        return hashlib.sha256(content.read(OPENING)).digest() if has_rows(file) else None
 
 
 def _size(file: str) -> Hashable:
@@ -143,7 +143,7 @@ def _blocks(file: str) -> Iterator[bytes]:
             yield block
 
 
-def _has_rows(file: str) -> bool:
+def has_rows(file: str) -> bool:
     """Whether anything follows a CSV file's header, or a parquet file counts a row; a damaged file may have some."""
     if file.lower().endswith(".parquet"):
         import pyarrow as pa
@@ -153,7 +153,7 @@ def _has_rows(file: str) -> bool:
             return bool(pq.read_metadata(file).num_rows)
         except pa.ArrowException:
             return True
-    with _content(file) as content:
+    with _readable(file), _content(file) as content:
         records = csv.reader(TextIOWrapper(content, encoding="utf-8-sig", errors="replace", newline=""))
         try:
             return next(records, None) is not None and next(records, None) is not None

@@ -12,7 +12,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from prade import Budget, DataError, Level, Plan, Schema, Unit, Workload
+from prade.measure import measure
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
 SECONDS = 60
@@ -208,7 +212,9 @@ def link(place: Path) -> None:
 
 
 def sealed_link(place: Path) -> None:
+    """To a folder of another program, which has a file of that name: beside a damaged release nothing is spent."""
     link(place)
+    (place / "plan.toml").unlink()
     (place / "release.json").write_text("{}")
 
 
@@ -224,6 +230,19 @@ def folder_of_notes(place: Path) -> None:
 
 
 MAKE: list[Callable[[Path], None]] = [pipe, link, sealed_link, sealed_by_a_pipe, folder_of_notes]
+
+
+def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: Path) -> None:
+    """It may be of the same data set, and not on the ledger's record: whoever knows it has to move it away."""
+    place = tmp_path / f".release.{0:016x}.unfinished"
+    link(place)
+    (place / "release.json").write_text("{}")
+    before = seen(tmp_path)
+    schema = Schema.from_mbi({"a": 2})
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    with pytest.raises(DataError, match="nothing is spent beside a release that cannot be read"):
+        measure(plan, pa.table({"a": [0, 1, 1]}), tmp_path / "release", tmp_path / "ledger", cap=Budget.pure(1))
+    assert seen(tmp_path) == before
 
 
 def test_what_is_called_like_a_staging_folder_is_left_alone(tmp_path: Path) -> None:

@@ -121,6 +121,25 @@ def test_a_cap_is_raised_with_a_reason(custodian):
     assert "raise that on the record with `prade ledger raise-cap`" in enter_fails("--cap", 4)
 
 
+@pytest.mark.parametrize(
+    ("modest", "weak"),
+    [
+        (["--cap", 20], ["--cap", 21]),
+        (["--cap", 1, "--delta", "1/1001"], ["--cap", 1, "--delta", "1/1000"]),
+        (["--rho", 1], ["--rho", 10]),
+    ],
+    ids=range(3),
+)
+def test_a_weak_cap_is_remarked_on_and_not_refused(custodian, modest, weak):
+    """What several releases tell adds up, though each of their plans may protect well."""
+    words = "is weak protection once it is spent, in one release or in several"
+    assert words not in enter(*modest).stderr
+    raised = call("ledger", "raise-cap", "people", *weak, "--reason", "approved", "--json")
+    assert words in raised.stderr
+    assert json.loads(raised.stdout)["dataset"] == "people"
+    assert words in call("ledger", "open", "others", *weak).stderr
+
+
 def test_releases_of_a_lost_ledger_are_imported(files, custodian):
     enter("--cap", 4)
     call(*measuring(files, "a"))

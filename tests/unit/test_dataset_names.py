@@ -79,6 +79,41 @@ def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger:
     assert len(ledger.datasets()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        *(
+            (f"a-{dash}b", "a--b")
+            for dash in "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u058a\u2e3a\u30a0\ufe58\uff0d"
+        ),
+        *((f"o{quote}b", "o'b") for quote in "\u2018\u2019\u201b\u2032\u02bb\u02bc`\uff07"),
+        *((f"{quote}b", '"b') for quote in ["\u201c", "\u201d", "\u201e", "\u00ab", "\u2033", "''"]),
+        ("ᴄᴇɴꜱᴜꜱ", "census"),
+        ("ᴄᴇɴꜱᴜꜱ ɪ", "census i"),
+        ("ɑɡe", "age"),
+        ("cıty", "city"),
+        ("wave 1", "wave l"),
+        ("wave 1", "wave I"),
+        ("wave l", "wave I"),
+        ("wave |", "wave І"),
+        ("2010", "20lO"),
+        ("census 0", "CENSUS o"),
+        ("census ٢", "census 2"),
+        ("census २०", "census 20"),
+        ("census ۱", "census l"),
+        ("census 𞥒", "census 2"),
+    ],
+)
+def test_characters_that_look_alike_make_no_other_name(name: str, other: str) -> None:
+    assert same_to_a_reader(name, other)
+    assert same_to_a_reader(other, name)
+
+
+@pytest.mark.parametrize(("name", "other"), [("mail", "mall"), ("a-b", "ab"), ("o'b", "ob"), ("wave ٢", "wave 3")])
+def test_names_that_can_be_told_apart_stay_two(name: str, other: str) -> None:
+    assert not same_to_a_reader(name, other)
+
+
 def test_accents_make_another_name() -> None:
     assert not same_to_a_reader("resume", "resumé")
     assert not same_to_a_reader("census 1", "census l2")

@@ -179,10 +179,50 @@ def test_measure_refuses_the_plans_public_files(here, ledger, way):
     measure(plan, "z.csv", here / "release", ledger)
 
 
+@pytest.mark.parametrize("way", ["copy", "zipped copy"])
+def test_public_files_that_were_moved_are_known_by_their_contents(here, ledger, way):
+    public = PublicFiles.at([again(way), "y.csv"]).hashed()
+    plan = planned().with_public(public)
+    for file in public.files:
+        os.rename(file, here / "there" / f"moved-{os.path.basename(file)}")
+    (here / "z.csv").write_bytes(b"AGE\n1\n")
+    for private in ("x.csv", ["z.csv", "x.csv"]):
+        with pytest.raises(DataError, match=PUBLISHED):
+            measure(plan, private, here / "release", ledger)
+    assert ledger.entries("people") == []
+    measure(plan, "z.csv", here / "release", ledger)
+
+
+def test_a_moved_public_file_without_rows_may_be_like_a_private_one(here, ledger):
+    (here / "z.csv").write_bytes(b"AGE\n")
+    plan = planned().with_public(PublicFiles.at(["z.csv"]).hashed())
+    os.rename("z.csv", "moved.csv")
+    measure(plan, "moved.csv", here / "release", ledger)
+
+
 FRAME = pd.DataFrame({"AGE": np.array([3, 70, 80]), "WHERE": ["a", "b", "c"]})
 ARROW = pa.table({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
 POLARS = pl.DataFrame({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
 CELLS = {"AGE": [3, 70, 80]}
+KINDS = pa.table(
+    {
+        "AGE": [3, 70, 80],
+        "YES": [True, False, True],
+        "PAIR": [{"a": 1}, {"a": 2}, {"a": 3}],
+        "LARGE": pa.array(["a", "b", "c"], pa.large_string()),
+        "LIST": [[1], [2], [3]],
+    }
+)
+OWN_TYPES = pd.DataFrame(  # each kept by pandas in an array of its own kind
+    {
+        "AGE": pd.array([3, 70, None], dtype="Int64"),
+        "TEXT": pd.array(["a", "b", "c"], dtype="string[python]"),
+        "ARROW": pd.array(["a", "b", "c"], dtype="string[pyarrow]"),
+        "KIND": pd.Categorical(["a", "b", "a"]),
+        "WHEN": pd.to_datetime(["2020-01-01"] * 3).tz_localize("UTC"),
+        "DAY": pd.period_range("2020-01-01", periods=3),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +243,22 @@ CELLS = {"AGE": [3, 70, 80]}
         (POLARS.drop("AGE").rename({"WHERE": "AGE"}), POLARS),
         (CELLS, dict(CELLS)),
         ({"AGE": FRAME["AGE"].to_numpy()}, FRAME),
+        (POLARS.lazy(), POLARS),
+        (POLARS, POLARS.lazy()),
+        (POLARS.lazy().rename({"WHERE": "PLACE"}), POLARS),
+        (FRAME, FRAME.iloc[:2]),
+        (FRAME.iloc[1:], FRAME.iloc[:2]),
+        (FRAME.iloc[::2], FRAME.iloc[2:]),
+        (ARROW.slice(0, 2), ARROW.slice(1)),
+        (ARROW.select(["WHERE"]).slice(0, 2), ARROW.slice(1)),
+        (POLARS.tail(2), POLARS.head(2)),
+        (KINDS, KINDS.select(["YES"]).slice(1)),
+        (KINDS, KINDS.select(["PAIR"]).slice(1)),
+        (KINDS, KINDS.select(["LARGE"]).slice(1)),
+        (KINDS, KINDS.select(["LIST"]).slice(1)),
+        *((OWN_TYPES[[name]].copy(deep=False), OWN_TYPES) for name in OWN_TYPES),
     ],
-    ids=range(15),
+    ids=range(34),
 )
 def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, private, public):
     if isinstance(public, pl.LazyFrame):
@@ -224,13 +278,21 @@ def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, priva
         (pl.DataFrame({"AGE": [3, 70, 80]}), POLARS),
         ({"AGE": [3, 70, 80]}, CELLS),
         (ARROW.slice(0, 1), ARROW.slice(1)),
+        (KINDS.slice(0, 1), KINDS.slice(1)),
+        (POLARS.head(1), POLARS.tail(2)),
+        (FRAME.iloc[::2], FRAME.iloc[1::2]),
+        (OWN_TYPES.iloc[:1], OWN_TYPES.iloc[1:]),
+        (OWN_TYPES.drop(columns="ARROW").copy(), OWN_TYPES),
+        ({"AGE": 3, "WHERE": np.array(3)}, FRAME),
+        (POLARS.clone().lazy().select(pl.col("AGE") + 1), POLARS),
+        (pl.scan_csv("x.csv"), POLARS),
         ({"AGE": []}, {"AGE": []}),
         (ARROW, "x.csv"),
         ("x.csv", ARROW),
         ("duckdb://people.db/people", ARROW),
         ("duckdb://people.db/people", "x.csv"),
     ],
-    ids=range(10),
+    ids=range(18),
 )
 def test_equal_cells_elsewhere_are_not_compared(here, private, public):
     """No cell of a table in memory decides whether a run starts."""
@@ -242,6 +304,25 @@ def test_the_memory_of_a_column_that_is_gone_is_not_taken_for_the_next(here):
     texts = pd.Series(["a", "b", "c"], dtype="string[python]")
     for _ in range(200):
         refuse_public(pd.DataFrame({"A": texts.copy()}), pd.DataFrame({"A": texts.copy(), "B": texts.copy()}))
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        pd.DataFrame({"WHERE": pd.array(["SECRET\ud800", "b", "c"], dtype=pd.StringDtype("python"))}),
+        pd.DataFrame({"WHERE": pd.Series(["SECRET\ud800", 1, None], dtype=object)}),
+        pl.DataFrame({"WHERE": pl.Series([2**100, 1, 2], dtype=pl.Int128)}),
+        pl.DataFrame({"WHERE": pl.Series([object(), 1, "SECRET"], dtype=pl.Object)}),
+        pd.DataFrame({"WHERE": pd.arrays.SparseArray([0, 1, 0])}),
+        pd.DataFrame({"WHERE": pd.interval_range(0, 3)}),
+        {"WHERE": ("SECRET\ud800", 1)},
+    ],
+    ids=range(7),
+)
+def test_no_cell_is_converted_in_order_to_compare(private):
+    for public in (ARROW, FRAME, POLARS, CELLS):
+        refuse_public(private, public)
+        refuse_public(public, private)
 
 
 def test_the_other_ways_in_refuse_it_too(here, ledger):

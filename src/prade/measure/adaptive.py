@@ -1,6 +1,6 @@
 """Asking adaptively through the one door: what is asked next may depend on what was answered, the price may not.
 
-    check     the ledger has the budget, the file's folder is there; nothing is spent, no row is read
+    check     the ledger has the budget and every release beside the file, whose folder is there; no row is read
     count     true counts of the first parts: what the table does not have shall fail here
     reserve   the whole budget is in the ledger, durably, before anything is chosen or answered
     ask       choices and noisy answers, each paid from what was reserved; nothing beyond it
@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
+from prade.beside import Terms, need_on_record
+from prade.dataset_names import dataset_name
 from prade.errors import BudgetError, DataError, PradeError
 from prade.ledger import Ledger
 from prade.ledger_books import Claim, Entry
@@ -266,6 +268,7 @@ def _check(
         raise DataError(f"{place} exists and is kept: read it with `answered`, or give another file")
     if not place.parent.is_dir():
         raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
+    need_on_record(Terms(dataset_name(dataset), budget, unit), place, ledger)
     ledger.check(dataset, task, budget, unit=unit, again=again)
     _step("checked")
 

@@ -125,7 +125,7 @@ def measure(
     told = partial(_tell, progress)
     source = open_source(private)
     try:
-        refuse_public(source, plan.public and plan.public.files, public)
+        refuse_public(source, plan.public, public)
         counts = _counted(plan, source, told)
     finally:
         if source is not private:
