@@ -172,8 +172,12 @@ def test_a_choice_is_made_by_the_library_alone(monkeypatch: pytest.MonkeyPatch) 
     asked = []
 
     def noisy_max(*_: Any, scale: float) -> Callable[[list[int]], int]:
+        def third(scores: list[int]) -> int:
+            asked.append(scores)
+            return 2
+
         asked.append(scale)
-        return lambda scores: asked.append(scores) or 2  # type: ignore[func-returns-value]
+        return third
 
     monkeypatch.setattr(opendp.measurements, "make_noisy_max", noisy_max)
     assert select([10**9, 5, -(10**9)], sensitivity=3, epsilon=Fraction(1, 2)) == 2

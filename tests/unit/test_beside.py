@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -377,7 +376,10 @@ def test_the_run_that_was_killed_is_finished_by_its_own_ledger(
 ) -> None:
     """What the tests above refuse is not refused where it is right."""
     sealed(plan_of(1), out / "r", ledger, monkeypatch)
-    finish: Callable[[], Release] = lambda: measure(plan_of(1), Unread(), out / "r", ledger)  # noqa: E731
+
+    def finish() -> Release:
+        return measure(plan_of(1), Unread(), out / "r", ledger)
+
     assert finish().plan == plan_of(1)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]
     assert finish().path == out / "r"
