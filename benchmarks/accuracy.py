@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 from common import ROOT, report, table
 from jobs import Job, kept, seconds_of
 from prade import Plan
-from prade.plan_files import plan_of_toml
+from prade.planning.plan_file import plan_of_toml
 
 ALL = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
 MAIN = ("10", "1", "0.1")

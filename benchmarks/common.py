@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from prade import Coded, Layout, Measurement, Prior, Schema, Workload, encode
-from prade.tables import read_table
+from prade.data.tables import read_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

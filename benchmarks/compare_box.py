@@ -100,7 +100,7 @@ def peak_gib() -> float:
 def _last_words(told: Path, code: int) -> str:
     """Why a command failed: the last line that it wrote, as a rule the error."""
     lines = [line.strip() for line in told.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("prade.errors.")[:300] if lines else f"ended with status {code}"
+    return lines[-1].removeprefix("prade.core.errors.")[:300] if lines else f"ended with status {code}"
 
 
 class Kept:

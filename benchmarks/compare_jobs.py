@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from common import OUT
 from jobs import THREADS, Job, acs, nist
 from prade import Budget, Schema, Unit
-from prade.datasets import census_like
-from prade.tables import write_table
-from prade.tune import Tuned, tune
+from prade.data.invented import census_like
+from prade.data.tables import write_table
+from prade.tuning.tune import Tuned, tune
 
 ADULT = (
     "AGE", "SEX", "RACE", "HISPANIC", "CITIZEN", "EDUC", "MARITAL", "EMPLOY", "OCCUP", "HOURS", "WAGE", "INCOME",

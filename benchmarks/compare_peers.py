@@ -15,9 +15,9 @@ import numpy as np
 from common import ROOT
 from compare_systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
 from prade import Coded, Part, encode
-from prade.measurement import Measurement
-from prade.parts import Marginal
-from prade.prior import Prior
+from prade.data.prior import Prior
+from prade.queries.parts import Marginal
+from prade.release.measurement import Measurement
 
 MIRROR_STEPS = 2500
 ADAM_STEPS = 1000  # mbi's default

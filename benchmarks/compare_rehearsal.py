@@ -14,10 +14,10 @@ import pyarrow as pa
 from jobs import Job, kept
 from prade import Budget, Coded, Ledger, Prior, Schema, Workload
 from prade.baselines import MWEM, Baseline, run
-from prade.evaluate import joint_errors
-from prade.joint import Joint
-from prade.same_groups import SameGroups
-from prade.tables import read_table
+from prade.data.joint import Joint
+from prade.data.recurring_groups import SameGroups
+from prade.data.tables import read_table
+from prade.scoring.score import joint_errors
 
 REHEARSED = 4  # public groups
 REHEARSAL_ROWS = 20_000

@@ -24,14 +24,14 @@ from compare_rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Coded, Column, Plan, Prior, Release, Schema, encode
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
-from prade.errors import PradeError
-from prade.evaluate import public_errors
-from prade.joint import Joint
-from prade.published import published_plan, published_rows
-from prade.same_groups import SameGroups
-from prade.sample import ordering, sample
-from prade.synthesize import synthesize
-from prade.tables import read_table, write_table
+from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.core.errors import PradeError
+from prade.data.joint import Joint
+from prade.data.recurring_groups import SameGroups
+from prade.data.tables import read_table, write_table
+from prade.sampling.draw import ordering, sample
+from prade.sampling.table import synthesize
+from prade.scoring.score import public_errors
 
 DELTA = "1e-9"
 GROUP = "GROUP"  # the column that the groups are where a system knows columns only

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from common import DATA, need_data, report, seconds, table
 from prade import Schema
-from prade.measure import add_noise, count, open_source
-from prade.parts import Marginal
-from prade.privacy import Unit
-from prade.tables import read_table
+from prade.data.tables import read_table
+from prade.measuring import add_noise, count, open_source
+from prade.privacy.budget import Unit
+from prade.queries.parts import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 COPIES = 30  # of 344,497 rows: 10,334,910

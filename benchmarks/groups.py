@@ -14,9 +14,9 @@ import numpy as np
 
 from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
 from prade import MAP, Prior, Workload
-from prade.estimators.base import check, fit_many
-from prade.estimators.dual import Dual
-from prade.estimators.worth import prior_worth
+from prade.estimating.base import check, fit_many
+from prade.estimating.dual import Dual
+from prade.estimating.prior_worth import prior_worth
 
 
 def numpy_sweeps(prior: Prior, workload: Workload, dual: Dual, bound: float, limit: float) -> tuple[float, float]:

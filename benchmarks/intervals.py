@@ -20,12 +20,12 @@ import numpy as np
 
 from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload, encode
-from prade.datasets import census_like
-from prade.estimates import Estimates
-from prade.public import Public
-from prade.query import parse
-from prade.settings import Settings
-from prade.tables import read_table
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.data.tables import read_table
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
+from prade.queries.query import parse
 
 EPSILONS = ("10", "1", "0.1")
 EVERY = {"10": 1, "1": 2, "0.1": 6}  # of the columns, one in so many is asked for: the less budget, the fewer

@@ -21,17 +21,17 @@ import numpy as np
 
 from common import DATA, OUT, ROOT
 from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
-from prade.cores import cores
-from prade.distances import pair_errors
-from prade.estimates import Estimates
-from prade.evaluate import Score, chosen_pairs, public_errors, score
-from prade.measure import measure
-from prade.public import Public, group_columns
-from prade.published import published_plan, published_rows
-from prade.same_groups import SameGroups
-from prade.synthesize import sample_groups, synthesize
-from prade.tables import read_table, write_table
-from prade.tune import Tuned, tune
+from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.core.cores import cores
+from prade.data.public import Public, group_columns
+from prade.data.recurring_groups import SameGroups
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels.estimates import Estimates
+from prade.measuring.run import measure
+from prade.sampling.table import sample_groups, synthesize
+from prade.scoring.distances import pair_errors
+from prade.scoring.score import Score, chosen_pairs, public_errors, score
+from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
 TUNING = 120  # seconds

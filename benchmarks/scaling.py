@@ -8,7 +8,7 @@ import numpy as np
 
 from common import OUT, ROOT, layout_of, random_rows, report, seconds, table
 from prade import MAP, Measurement, Workload
-from prade.layout import Layout
+from prade.estimating.layout import Layout
 
 
 def costs(rows: int, parts: int) -> tuple[float, float, float]:

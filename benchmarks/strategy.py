@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from common import report, table
 from prade import Schema, Workload
-from prade.strategy import Strategy, best_strategy, p_identity, query_matrix
+from prade.planning.strategy.choice import Strategy, best_strategy, p_identity, query_matrix
 
 PAIRS = Workload.all_marginals(Schema.from_mbi({f"c{i}": 2 for i in range(8)}), 2)
 RANGES = Workload.all_ranges(Schema.from_mbi({"age": 64}), "age")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import prade.layout
+import prade.estimating.layout
 from common import copy_bandwidth, layout_of, random_rows, report, seconds, table
 from prade import IDE, Measurement, Workload
-from prade.layout import Layout
+from prade.estimating.layout import Layout
 
 ROWS, PARTS = 1_000_000, 40
 
@@ -35,11 +35,11 @@ def main() -> None:
         return (long - short) / 10
 
     bandwidth = copy_bandwidth()
-    largest = prade.layout.LARGEST_BUNDLE
+    largest = prade.estimating.layout.LARGEST_BUNDLE
     baseline = seconds(numpy_sweep)
     rows, figures = [["numpy `bincount` loop, 1 thread", f"{baseline * 1e3:.0f}", "1.0", ""]], {}
     for bundled, threads in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        prade.layout.LARGEST_BUNDLE = largest if bundled else 1
+        prade.estimating.layout.LARGEST_BUNDLE = largest if bundled else 1
         layout = layout_of(prior, workload, threads)
         once = ours(layout)
         sweep = IDE(PARTS, order="cyclic")

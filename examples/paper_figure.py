@@ -23,15 +23,15 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
-from prade.datasets import census_like
-from prade.evaluate import Score, score
-from prade.measure import measure
-from prade.public import Public
-from prade.published import asked_totals, published_plan, published_rows
-from prade.sample import draw, ordering
-from prade.synthesize import estimates_of, sample_groups
-from prade.tables import read_table, write_table
-from prade.tune import tune
+from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.data.tables import read_table, write_table
+from prade.measuring.run import measure
+from prade.sampling.draw import draw, ordering
+from prade.sampling.table import estimates_of, sample_groups
+from prade.scoring.score import Score, score
+from prade.tuning.tune import tune
 
 Synthetic = tuple[Coded, Any]  # coded rows, and the number of each row's group
 
@@ -59,7 +59,7 @@ class Job:
 
 
 def invented(persons: int, seed: int) -> Job:
-    """People of `prade.datasets.census_like`: states, then places and years."""
+    """People of `prade.data.invented.census_like`: states, then places and years."""
     data = census_like(persons=persons, seed=seed)
     unit = Unit(data.max_rows, person_id="PERSON")
     levels = ("STATE", ("PLACE", "YEAR"))

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from prade.privacy import Budget, Unit
+from prade.privacy.budget import Budget, Unit
 
 TABLES = """
 CREATE TABLE dataset (

@@ -1,7 +1,7 @@
 """What the site's reference pages take from the code itself, when the site is built.
 
 A page asks for it with a comment of its own: `<!-- help: plan -->` becomes what `prade plan --help` says, and
-`<!-- names: Budget measure.measure -->` the signatures and docstrings of `prade.Budget` and `prade.measure.measure`.
+`<!-- names: Budget measure.measure -->` the signatures and docstrings of `prade.Budget` and `prade.measuring.measure`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from prade.cli import every_command
+from prade.cli.main import every_command
 
 WIDTH = 100
 

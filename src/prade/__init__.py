@@ -11,87 +11,87 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from prade.codec import Coded as Coded
-    from prade.codec import encode as encode
-    from prade.codec import outside as outside
-    from prade.decode import Decoder as Decoder
-    from prade.errors import BudgetError as BudgetError
-    from prade.errors import DataError as DataError
-    from prade.errors import EstimationError as EstimationError
-    from prade.errors import PradeError as PradeError
-    from prade.errors import SchemaError as SchemaError
-    from prade.errors import WorkloadError as WorkloadError
-    from prade.estimate import Estimate as Estimate
-    from prade.estimates import Estimates as Estimates
-    from prade.estimators.base import fit_many as fit_many
-    from prade.estimators.ide import IDE as IDE
-    from prade.estimators.map_ import MAP as MAP
-    from prade.estimators.two_stage import TwoStage as TwoStage
-    from prade.evaluate import Score as Score
-    from prade.evaluate import score as score
-    from prade.expected import Expected as Expected
-    from prade.groups import Groups as Groups
-    from prade.layout import Layout as Layout
-    from prade.ledger import Ledger as Ledger
-    from prade.measurement import Measurement as Measurement
-    from prade.plan import Ask as Ask
-    from prade.plan import Level as Level
-    from prade.plan import Plan as Plan
-    from prade.prior import Prior as Prior
-    from prade.privacy import Budget as Budget
-    from prade.privacy import Unit as Unit
-    from prade.public import Public as Public
-    from prade.query import Query as Query
-    from prade.release import Release as Release
-    from prade.schema import Column as Column
-    from prade.schema import Schema as Schema
-    from prade.settings import Settings as Settings
+    from prade.core.errors import BudgetError as BudgetError
+    from prade.core.errors import DataError as DataError
+    from prade.core.errors import EstimationError as EstimationError
+    from prade.core.errors import PradeError as PradeError
+    from prade.core.errors import SchemaError as SchemaError
+    from prade.core.errors import WorkloadError as WorkloadError
+    from prade.data.decode import Decoder as Decoder
+    from prade.data.encode import Coded as Coded
+    from prade.data.encode import encode as encode
+    from prade.data.encode import outside as outside
+    from prade.data.groups import Groups as Groups
+    from prade.data.prior import Prior as Prior
+    from prade.data.public import Public as Public
+    from prade.data.schema import Column as Column
+    from prade.data.schema import Schema as Schema
+    from prade.estimating.base import fit_many as fit_many
+    from prade.estimating.estimate import Estimate as Estimate
+    from prade.estimating.ide import IDE as IDE
+    from prade.estimating.layout import Layout as Layout
+    from prade.estimating.levels.estimates import Estimates as Estimates
+    from prade.estimating.map import MAP as MAP
+    from prade.estimating.two_stage import TwoStage as TwoStage
+    from prade.planning.expected import Expected as Expected
+    from prade.planning.plan import Ask as Ask
+    from prade.planning.plan import Level as Level
+    from prade.planning.plan import Plan as Plan
+    from prade.planning.settings import Settings as Settings
+    from prade.privacy.budget import Budget as Budget
+    from prade.privacy.budget import Unit as Unit
+    from prade.privacy.ledger import Ledger as Ledger
+    from prade.queries.query import Query as Query
+    from prade.queries.workload import Part as Part
+    from prade.queries.workload import Workload as Workload
+    from prade.release.measurement import Measurement as Measurement
+    from prade.release.release import Release as Release
+    from prade.scoring.score import Score as Score
+    from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
-    from prade.tune import Tuned as Tuned
-    from prade.workload import Part as Part
-    from prade.workload import Workload as Workload
+    from prade.tuning.tune import Tuned as Tuned
 
 # Names are loaded when first used: importing the package costs milliseconds, whatever the parts need.
 _HOME = {
-    "Ask": "plan",
-    "Budget": "privacy",
-    "BudgetError": "errors",
-    "Coded": "codec",
-    "Column": "schema",
-    "DataError": "errors",
-    "Decoder": "decode",
-    "Estimate": "estimate",
-    "Estimates": "estimates",
-    "EstimationError": "errors",
-    "Expected": "expected",
-    "Groups": "groups",
-    "IDE": "estimators.ide",
-    "Layout": "layout",
-    "Ledger": "ledger",
-    "Level": "plan",
-    "MAP": "estimators.map_",
-    "Measurement": "measurement",
-    "Part": "workload",
-    "Plan": "plan",
-    "PradeError": "errors",
-    "Prior": "prior",
-    "Public": "public",
-    "Query": "query",
-    "Release": "release",
-    "Schema": "schema",
-    "SchemaError": "errors",
-    "Score": "evaluate",
-    "Settings": "settings",
+    "Ask": "planning.plan",
+    "Budget": "privacy.budget",
+    "BudgetError": "core.errors",
+    "Coded": "data.encode",
+    "Column": "data.schema",
+    "DataError": "core.errors",
+    "Decoder": "data.decode",
+    "Estimate": "estimating.estimate",
+    "Estimates": "estimating.levels.estimates",
+    "EstimationError": "core.errors",
+    "Expected": "planning.expected",
+    "Groups": "data.groups",
+    "IDE": "estimating.ide",
+    "Layout": "estimating.layout",
+    "Ledger": "privacy.ledger",
+    "Level": "planning.plan",
+    "MAP": "estimating.map",
+    "Measurement": "release.measurement",
+    "Part": "queries.workload",
+    "Plan": "planning.plan",
+    "PradeError": "core.errors",
+    "Prior": "data.prior",
+    "Public": "data.public",
+    "Query": "queries.query",
+    "Release": "release.release",
+    "Schema": "data.schema",
+    "SchemaError": "core.errors",
+    "Score": "scoring.score",
+    "Settings": "planning.settings",
     "Synthesizer": "synthesizer",
-    "Tuned": "tune",
-    "TwoStage": "estimators.two_stage",
-    "Unit": "privacy",
-    "Workload": "workload",
-    "WorkloadError": "errors",
-    "encode": "codec",
-    "fit_many": "estimators.base",
-    "outside": "codec",
-    "score": "evaluate",
+    "Tuned": "tuning.tune",
+    "TwoStage": "estimating.two_stage",
+    "Unit": "privacy.budget",
+    "Workload": "queries.workload",
+    "WorkloadError": "core.errors",
+    "encode": "data.encode",
+    "fit_many": "estimating.base",
+    "outside": "data.encode",
+    "score": "scoring.score",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """The entry point."""
     try:
-        from prade.cli import main as command_line
+        from prade.cli.main import main as command_line
     except KeyboardInterrupt:
         sys.stderr.write("prade: interrupted; nothing was begun\n")
         sys.exit(130)

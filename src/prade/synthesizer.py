@@ -1,7 +1,7 @@
 """`fit` and `sample`: the whole way as one object, for people who come from SDV, smartnoise-synth or scikit-learn.
 
-It holds what was given and what came of it, and calls the functions that everybody else calls (`prade.tune`,
-`prade.measure`, `prade.synthesize`): a release made here and one made by the command `prade synthesize` are the same.
+It holds what was given and what came of it, and calls the functions that everybody else calls (`prade.tuning.tune`,
+`prade.measuring`, `prade.sampling.table`): a release made here and one made by the command `prade synthesize` are the same.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.beside import need_on_record, not_entered
-from prade.cores import cores
-from prade.decode import Decoder, Like
-from prade.errors import DataError, PradeError
-from prade.estimates import Estimates
-from prade.groups import Groups
-from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
-from prade.ledger import Ledger
-from prade.ledger_place import custodian_ledger
-from prade.names import SYNTHETIC
-from prade.plan import Plan
-from prade.planning import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
-from prade.privacy import Budget, Number, Unit
-from prade.progress import Progress
-from prade.protection import refuse_weak
-from prade.public import Public, group_columns
-from prade.public_files import PublicFiles
-from prade.release import MANIFEST, Release
-from prade.rounding import exact
-from prade.schema import Schema
-from prade.sizes import resized
-from prade.synthesize import drawn_table, estimates_of, kind_of
-from prade.tables import read_table
+from prade.core.cores import cores
+from prade.core.errors import DataError, PradeError
+from prade.core.names import SYNTHETIC
+from prade.core.numbers import exact
+from prade.core.progress import Progress
+from prade.data.decode import Decoder, Like
+from prade.data.groups import Groups
+from prade.data.public import Public, group_columns
+from prade.data.public_files import PublicFiles
+from prade.data.schema import Schema
+from prade.data.tables import read_table
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.plan import Plan
+from prade.privacy.budget import Budget, Number, Unit
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger_place import custodian_ledger
+from prade.privacy.protection import refuse_weak
+from prade.release.beside import need_on_record, not_entered
+from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
+from prade.release.release import MANIFEST, Release
+from prade.sampling.sizes import resized
+from prade.sampling.table import drawn_table, estimates_of, kind_of
+from prade.tuning.choice import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
 _NO_SEED = "the noise takes no seed, for whoever knew it could take the noise away; `sample` takes one"
@@ -68,7 +68,7 @@ class Synthesizer:
     `delta`, Gaussian noise), or a `Budget`. public: the public table or file (or several files) that the estimates
     start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
     public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
-    person may have. ledger: file of the account, the custodian's one when not given (`prade.ledger_place`);
+    person may have. ledger: file of the account, the custodian's one when not given (`prade.privacy.ledger_place`);
     `dataset` is the private table's name in it. cap: for a data set that the ledger does not know yet, the most that
     may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too. weak_protection: whether to
     spend a budget that hardly protects, such as an epsilon above 20. tune: whether to choose the plan by rehearsal on
@@ -84,7 +84,7 @@ class Synthesizer:
     * There is one method, so nothing like ``create("mst")``; a saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
-    >>> from prade.datasets import census_like
+    >>> from prade.data.invented import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
     >>> synthesizer = Synthesizer(data.schema, 4, public=data.public.to_pandas(), folder="release",
     ...     groups=data.groups, levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False,
@@ -228,13 +228,13 @@ class Synthesizer:
     def fit(self, data: Any, *, again: bool = False, **refused: Any) -> Synthesizer:
         """Measure the private table, which spends the budget, and estimate every group.
 
-        `data` is a pandas, polars or pyarrow table, a file, a database address (see `prade.measure.measure`); it is
+        `data` is a pandas, polars or pyarrow table, a file, a database address (see `prade.measuring.measure`); it is
         not kept. With the same parameters a second fit finds the release in the folder: it spends nothing, does not
         look at `data`, and warns that it did not. Other rows need another folder, and budget. A fit that fails leaves
         the object as it was. `again` pays once more for a plan whose release was lost.
         """
-        from prade.measure import measure
-        from prade.measure.identity import refuse_public
+        from prade.measuring.identity import refuse_public
+        from prade.measuring.run import measure
 
         for name in refused:
             if name not in _REFUSED:
@@ -323,11 +323,11 @@ class Synthesizer:
         return self._fitted().release_.account()
 
     def report(self, path: str | PathLike[str] | None = None, **options: Any) -> Path:
-        """Write an HTML page about the release, and say where it is: see `prade.report.write_report`.
+        """Write an HTML page about the release, and say where it is: see `prade.reporting.report.write_report`.
 
         The page shows rows too: they are drawn into the folder, as `prade sample` does, unless they are there already.
         """
-        from prade.report import write_report
+        from prade.reporting.report import write_report
 
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):

@@ -5,7 +5,7 @@ import json
 import pytest
 import worlds
 
-from prade.report import write_report
+from prade.reporting.report import write_report
 
 BANNER = "This page is NOT private and must not be published."
 MINUS = "\u2212"

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.datasets import census_like
-from prade.kept import write_rows
-from prade.measure import measure
-from prade.synthesize import synthesize
-from prade.tables import write_table
+from prade.data.invented import census_like
+from prade.data.tables import write_table
+from prade.measuring.run import measure
+from prade.release.kept import write_rows
+from prade.sampling.table import synthesize
 
 NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
@@ -19,7 +19,7 @@ CONTEST = ["SEX", "AGE", "MARST", "RACE", "EDUC", "LABFORCE", "HCOVANY", "INCWAG
 
 def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> Path:
     """A whole release folder, and the private table beside it."""
-    ledger = Ledger(folder / "prade.ledger")
+    ledger = Ledger(folder / "prade.privacy.ledger")
     ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger)

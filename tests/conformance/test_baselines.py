@@ -9,9 +9,9 @@ import pytest
 
 from prade import DataError, Estimate, EstimationError, Layout, Measurement, Prior, Schema, Workload
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
-from prade.estimate import Status
-from prade.estimators.base import fit_many
-from prade.parts import Cells, Marginal
+from prade.estimating.base import fit_many
+from prade.estimating.estimate import Status
+from prade.queries.parts import Cells, Marginal
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
 TOTAL = 600.0

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, Schema
-from prade.errors import DataError
-from prade.measure import count, open_source
-from prade.parts import Marginal
-from prade.privacy import Unit
+from prade.core.errors import DataError
+from prade.measuring import count, open_source
+from prade.privacy.budget import Unit
+from prade.queries.parts import Marginal
 
 DAY, MOMENT = datetime.date, datetime.datetime
 D = decimal.Decimal

@@ -21,10 +21,10 @@ from prade import (
     WorkloadError,
 )
 from prade.baselines import MWEM, PMWPub
-from prade.estimate import Report, Status
-from prade.estimators.base import fit_many
-from prade.query import parse
-from prade.workload import Cells, Marginal, Predicate, RowCells
+from prade.estimating.base import fit_many
+from prade.estimating.estimate import Report, Status
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate, RowCells
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
 TOTAL = 500.0
@@ -587,7 +587,7 @@ def test_what_the_climb_has_proved_impossible_is_not_put_to_the_linear_programme
     def refuse(*_):
         raise AssertionError("asked again")
 
-    monkeypatch.setattr("prade.estimators.base.smallest_radius", refuse)
+    monkeypatch.setattr("prade.estimating.base.smallest_radius", refuse)
     schema = Schema.from_mbi({"a": 2, "b": 2})
     prior = Prior.from_table(schema, {"a": [0, 1], "b": [0, 1]})
     answers = [

@@ -17,8 +17,8 @@ import pytest
 from blocks import FLAGS, Block, blocks, run_page
 
 import prade
-from prade import cli
-from prade.cli import every_command
+from prade.cli import main as cli
+from prade.cli.main import every_command
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -147,7 +147,7 @@ def test_doctests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_some_module_has_doctests() -> None:
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("prade.prior"))
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("prade.data.prior"))
     assert any(test.examples for test in found)
 
 
@@ -240,6 +240,6 @@ def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:
-    assert found("prade.prior.Prior.from_table")
-    assert not found("prade.prior.Posterior")
+    assert found("prade.data.prior.Prior.from_table")
+    assert not found("prade.data.prior.Posterior")
     assert not found("prade.nowhere.Prior")

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.errors import PradeError
-from prade.measure import run
-from prade.measure.run import measure
-from prade.plan import Level, Plan
-from prade.release import Release
+from prade.core.errors import PradeError
+from prade.measuring import run
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
+from prade.release.release import Release
 
 __all__ = [
     *["Ledger", "Path", "Release", "measure"],

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, DataError, Level, Plan, Schema, Unit, Workload
-from prade.measure import measure
+from prade.measuring.run import measure
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
 SECONDS = 60
@@ -24,7 +24,7 @@ SECONDS = 60
 SPILL = """
 import sys
 from pathlib import Path
-from prade.measure.held import spill_folder
+from prade.measuring.held import spill_folder
 
 with spill_folder() as own:
     (own / "rows.tmp").write_text("private")
@@ -38,7 +38,7 @@ with spill_folder() as own:
 MEASURE = """
 import pyarrow
 from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Unit, Workload
-from prade.measure import measure
+from prade.measuring.run import measure
 
 schema = Schema.from_mbi({"a": 2})
 plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
@@ -164,7 +164,7 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
 
 def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_path: Path) -> None:
     """The name is given to a link after the folder was looked at: what is behind the link stays."""
-    from prade.measure.held import held, remove_held
+    from prade.measuring.held import held, remove_held
 
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -181,7 +181,7 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_pat
 
 def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A removal that breaks off leaves a folder that the next run removes."""
-    from prade.measure import held
+    from prade.measuring import held
 
     def broken(*arguments: object, **named: object) -> None:
         raise OSError("the disk is gone")

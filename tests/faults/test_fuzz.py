@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 import fuzz_readers
 from readers import ALL, Reader, World
 
-from prade.errors import DataError
+from prade.core.errors import DataError
 
 INPUTS = 60  # for each reader; `make fuzz` reads millions
 

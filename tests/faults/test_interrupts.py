@@ -18,12 +18,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from prade import Ledger, cli
-from prade.datasets import census_like
-from prade.errors import DataError
-from prade.interrupts import held_back, second_ends
-from prade.measure import run
-from prade.tables import write_table
-from prade.workers import workers
+from prade.core.errors import DataError
+from prade.core.interrupts import held_back, second_ends
+from prade.core.workers import workers
+from prade.data.invented import census_like
+from prade.data.tables import write_table
+from prade.measuring import run
 
 cli.every_command()
 
@@ -211,8 +211,8 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
 
 HANGING = """
 import threading, time
-from prade import cli
-from prade.levels import several
+from prade.cli import main as cli
+from prade.estimating.levels.descent import several
 
 def wait(number):
     print("ready", flush=True)
@@ -302,7 +302,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("module", ["click", "prade.console", "numba"])
+@pytest.mark.parametrize("module", ["click", "prade.cli.console", "numba"])
 def test_an_interrupt_while_loading_is_one_line(release: Path, module: str) -> None:
     code, said, complained = end(start(SENT_AT, module, "0", "estimate", str(release)), 3 * PATIENCE)
     assert (code, said) == (130, "")
@@ -317,7 +317,7 @@ def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: P
         code, _, complained = end(start(SENT_AT, "prade-groups", delay, "estimate", place), 3 * PATIENCE)
         assert code in ((130,) if delay == "0" else (0, 130)), complained
         assert "Traceback" not in complained
-        code, said, complained = end(start("from prade.cli import main; main()", "estimate", place), 6 * PATIENCE)
+        code, said, complained = end(start("from prade.cli.main import main; main()", "estimate", place), 6 * PATIENCE)
         assert code == 0, complained
         assert "converged" in said
 

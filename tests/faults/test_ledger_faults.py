@@ -22,19 +22,19 @@ from pathlib import Path
 import pytest
 
 from format_1 import old_dataset, old_entry, write_format_1
-from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger import Ledger
-from prade.ledger_chain import Chain
-from prade.privacy import Budget, Unit
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger_chain import Chain
 
 UNIT = Unit(max_rows=2)
 
 PRELUDE = """
 import os, random, resource, signal, sys, time
 from pathlib import Path
-from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger import Ledger
-from prade.privacy import Budget, Unit
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.privacy.ledger import Ledger
+from prade.privacy.budget import Budget, Unit
 
 UNIT = Unit(max_rows=2)
 here = Path(sys.argv[1])
@@ -136,7 +136,7 @@ def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converte
         """
 import shutil
 from prade import Level, Plan, Schema, Workload
-from prade.measure import measure
+from prade.measuring.run import measure
 
 def killed_at(step, act):
     def listen(event, values):

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.errors import BudgetError, DataError, PradeError
-from prade.measure import measure, run
-from prade.parts import Cells
-from prade.plan import Level, Plan
-from prade.release import Release
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.measuring.run import measure, run
+from prade.planning.plan import Level, Plan
+from prade.queries.parts import Cells
+from prade.release.release import Release
 
 ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
 FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")
@@ -150,7 +150,7 @@ def test_a_missing_file(home: Path, name: str) -> None:
 
 
 def test_a_newer_release(home: Path) -> None:
-    from prade.release import read_manifest, sealed_text
+    from prade.release.release import read_manifest, sealed_text
 
     manifest = {**read_manifest(home / "release"), "format": 2}
     (home / "release" / "release.json").write_text(sealed_text(manifest))

@@ -14,11 +14,11 @@ WORLD = """
 import numpy as np
 import pyarrow as pa
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.estimates import Estimates
-from prade.kept import KEPT_ESTIMATES, is_kept
-from prade.names import ESTIMATES
-from prade.public import Public
-from prade.synthesize import synthesize
+from prade.estimating.levels.estimates import Estimates
+from prade.release.kept import KEPT_ESTIMATES, is_kept
+from prade.core.names import ESTIMATES
+from prade.data.public import Public
+from prade.sampling.table import synthesize
 
 generator = np.random.default_rng(0)
 

@@ -17,20 +17,20 @@ import pyarrow.parquet as pq
 from world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
 
 from prade import Schema, Workload, encode, outside
-from prade.decode import Decoder
-from prade.estimate import Estimate
-from prade.estimators.map_ import MAP
-from prade.groups import Groups
-from prade.kept import KEPT_ESTIMATES, recorded
-from prade.measurement import Measurement
-from prade.plan_files import plan_of_file
-from prade.prior import Prior
-from prade.public import Public
-from prade.public_files import PublicFiles
-from prade.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
-from prade.report_map import outlines
-from prade.report_promise import promise_of
-from prade.synthesize import estimates_of
+from prade.data.decode import Decoder
+from prade.data.groups import Groups
+from prade.data.prior import Prior
+from prade.data.public import Public
+from prade.data.public_files import PublicFiles
+from prade.estimating.estimate import Estimate
+from prade.estimating.map import MAP
+from prade.planning.plan_file import plan_of_file
+from prade.release.kept import KEPT_ESTIMATES, recorded
+from prade.release.measurement import Measurement
+from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
+from prade.reporting.map import outlines
+from prade.reporting.promise import promise_of
+from prade.sampling.table import estimates_of
 
 # ---------------------------------------------------------------------- readers of documents
 

@@ -30,7 +30,7 @@ import click
 import msgspec
 from readers import ALL, Reader, World
 
-from prade.errors import PradeError
+from prade.core.errors import PradeError
 
 SLICE = 1.0  # seconds that a reader has before it is another one's turn
 SLOW = 20.0  # seconds for one input; the machine may be busy

@@ -12,9 +12,9 @@ import numpy as np
 from world import BORN, SCHEMA, Reader, World
 
 from prade import Budget, Schema, Unit
-from prade.cli import UNFORESEEN, every_command
-from prade.query import parse
-from prade.rounding import exact
+from prade.cli.main import UNFORESEEN, every_command
+from prade.core.numbers import exact
+from prade.queries.query import parse
 
 
 class UnforeseenEnd(Exception):

@@ -14,11 +14,20 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.parts import Cells
-from prade.public import Public
-from prade.public_files import PublicFiles
-from prade.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, file_hash, measurement_table, sealed_text
-from prade.synthesize import estimates_of
+from prade.data.public import Public
+from prade.data.public_files import PublicFiles
+from prade.queries.parts import Cells
+from prade.release.release import (
+    EXTRACT,
+    MANIFEST,
+    MEASUREMENTS,
+    PLAN,
+    Release,
+    file_hash,
+    measurement_table,
+    sealed_text,
+)
+from prade.sampling.table import estimates_of
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Schema
-from prade.evaluate import chosen_pairs, score
+from prade.scoring.score import chosen_pairs, score
 
 SCHEMA = Schema(
     [

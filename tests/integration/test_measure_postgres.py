@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.errors import BudgetError, DataError
-from prade.measure import measure
-from prade.plan import Level, Plan
+from prade.core.errors import BudgetError, DataError
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 PLAN = Plan(

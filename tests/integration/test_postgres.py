@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, Schema, encode
-from prade.errors import DataError
-from prade.measure import count, open_source
-from prade.parts import Cells, Marginal, Predicate
-from prade.privacy import Unit
-from prade.query import parse
+from prade.core.errors import DataError
+from prade.measuring import count, open_source
+from prade.privacy.budget import Unit
+from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.query import parse
 
 ROWS = 3000
 TYPES = {
@@ -233,7 +233,7 @@ def test_nothing_is_left_behind_in_the_database(people_url, postgres_url, monkey
     """Where the choice of rows must be kept between statements, it is a temporary table that is dropped."""
     import psycopg
 
-    from prade.measure import counts as module
+    from prade.measuring import counts as module
 
     monkeypatch.setattr(module, "PARTS_A_STATEMENT", 3)
     declared = schema()

@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from prade import Measurement, Prior, Schema
-from prade.query import parse
-from prade.workload import Cells, Marginal, Predicate
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate
 
 NAMES = ("a", "b", "c")
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from prade import Schema, encode
-from prade.datasets import census_like
-from prade.evaluate import joint_errors, score
-from prade.schema_files import CONTEST_EDGES
+from prade.data.invented import census_like
+from prade.data.schema_file import CONTEST_EDGES
+from prade.scoring.score import joint_errors, score
 
 
 def slow_score(truth, synthetic, by, pairs, bias=250):

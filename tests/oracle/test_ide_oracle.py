@@ -5,11 +5,11 @@ import pytest
 from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 from scipy.optimize import linprog
 
-import prade.layout
+import prade.estimating.layout
 from prade import IDE, Layout, Measurement, Prior, Schema, Workload
-from prade.estimate import Status
-from prade.query import parse
-from prade.workload import Cells, Marginal, Predicate
+from prade.estimating.estimate import Status
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate
 
 SEEDS = range(60)
 
@@ -17,7 +17,7 @@ SEEDS = range(60)
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"])
 def bundles(request, monkeypatch):
     """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
-    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", request.param)
+    monkeypatch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", request.param)
     return request.param
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 from prade import MAP, TwoStage
-from prade.estimate import Status
+from prade.estimating.estimate import Status
 
 # a seed does not get simpler by being smaller: no shrinking
 law = settings(derandomize=True, deadline=None, database=None, max_examples=40, phases=[Phase.explicit, Phase.generate])

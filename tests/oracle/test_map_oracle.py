@@ -7,10 +7,10 @@ import pytest
 from reference import add_noise, costs, map_objective, oracle_map, random_case
 from scipy.optimize import minimize
 
-import prade.layout
+import prade.estimating.layout
 from prade import MAP, Measurement, Prior, Schema, Workload
-from prade.estimate import Status
-from prade.workload import Marginal
+from prade.estimating.estimate import Status
+from prade.queries.workload import Marginal
 
 KINDS = ("laplace", "gaussian", "mixed", "exact", "squared")
 
@@ -56,7 +56,7 @@ def problem(kind, seed, stiff):
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"], autouse=True)
 def _bundles(request, monkeypatch):
     """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
-    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", request.param)
+    monkeypatch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", request.param)
 
 
 def fit(solver, case, n0, loss, max_steps=500):

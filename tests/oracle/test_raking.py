@@ -5,9 +5,9 @@ import pytest
 from reference import kl, oracle_map, random_case
 
 from prade import MAP, Measurement, Prior, Schema
-from prade.estimate import Status
-from prade.query import parse
-from prade.workload import Cells, Marginal, Predicate
+from prade.estimating.estimate import Status
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate
 
 SOLVERS = ["newton", "block", "lbfgs"]
 MOST_STEPS = 60  # looks at the problem: a handful settles each of these, hundreds would be looping

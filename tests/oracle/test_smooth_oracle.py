@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from prade.smooth import EXPECTED_BETWEEN, EXPECTED_WITHIN, RATIOS, SCALES, UNSURE, Smoother, Spread
-from prade.uncertainty import _of_groups
+from prade.estimating.levels.error_bars import _of_groups
+from prade.estimating.levels.smoothing import (
+    EXPECTED_BETWEEN,
+    EXPECTED_WITHIN,
+    RATIOS,
+    SCALES,
+    UNSURE,
+    Smoother,
+    Spread,
+)
 
 
 def covariance(generator, cells, rank):

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from prade import Schema, Workload
-from prade.strategy import best_strategy, p_identity, weighted_marginals
+from prade.planning.strategy.choice import best_strategy, p_identity, weighted_marginals
 
 ranges = np.array([[i <= k < j for k in range(6)] for i in range(6) for j in range(i + 1, 7)], dtype=int)
 MATRICES = {

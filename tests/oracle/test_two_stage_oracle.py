@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from reference import add_noise, kl, oracle_two_stage, random_case
 
-import prade.estimators.radius as radius_module
-import prade.layout
+import prade.estimating.layout
+import prade.estimating.radius as radius_module
 from prade import Measurement, Prior, Schema, TwoStage
-from prade.estimate import Status
-from prade.workload import Marginal
+from prade.estimating.estimate import Status
+from prade.queries.workload import Marginal
 
 
 @cache
@@ -105,7 +105,7 @@ def generate_columns(monkeypatch, at_once, a_round):
     monkeypatch.setattr(radius_module, "ROWS_AT_ONCE", at_once)
     monkeypatch.setattr(radius_module, "ROWS_PER_ROUND", a_round)
     # the first rows are one for every bundle cell: with all parts in one bundle nothing would be left to generate
-    monkeypatch.setattr(prade.layout, "LARGEST_BUNDLE", 1)
+    monkeypatch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", 1)
 
 
 @pytest.mark.parametrize(("at_once", "a_round"), [(1, 1), (3, 2), (1, 5)])

@@ -27,7 +27,7 @@ import numpy as np
 import opendp.measurements
 import pytest
 
-import prade.progress
+import prade.core.progress
 
 Observed = dict[str, Any]
 
@@ -110,7 +110,7 @@ def differences(first: Observed, second: Observed) -> list[str]:
 
 def run_command(*arguments: object) -> None:
     """A command, as the shell would run it; it ends in SystemExit with the exit code."""
-    from prade.cli import main
+    from prade.cli.main import main
 
     main([str(each) for each in arguments])
 
@@ -166,7 +166,7 @@ def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
     def bar(*, shown: bool | None = None) -> Iterator[Any]:
         yield lambda *arguments: told.append(arguments)
 
-    patch.setattr(prade.progress, "progress_bar", bar)
+    patch.setattr(prade.core.progress, "progress_bar", bar)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from observation import Observed, observing
 from private_tables import TABLES
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measure import measure
-from prade.plan import Level, Plan
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
 
 SCHEMA = Schema(
     [

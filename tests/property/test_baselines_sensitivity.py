@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Schema, Unit
-from prade.measure.adaptive import Dependence, Misfit
-from prade.measure.scores import MOST_ROWS, STEPS_A_ROW
-from prade.parts import Cells, Marginal
+from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_A_ROW
+from prade.measuring.adaptive.session import Dependence, Misfit
+from prade.queries.parts import Cells, Marginal
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 3})
 BOTH = Marginal.of(SCHEMA, ["a", "b"])

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from prade.errors import PradeError
-from prade.privacy import Budget, Unit
-from prade.rounding import float_above, root_above
-from prade.schema import Schema
-from prade.workload import Workload
+from prade.core.errors import PradeError
+from prade.core.numbers import float_above, root_above
+from prade.data.schema import Schema
+from prade.privacy.budget import Budget, Unit
+from prade.queries.workload import Workload
 
 law = settings(max_examples=200)
 slow_law = settings(max_examples=25)

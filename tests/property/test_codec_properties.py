@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade.codec import Coded, Decoder, encode, outside
-from prade.errors import DataError, WorkloadError
-from prade.schema import Column, Schema
+from prade.core.errors import DataError, WorkloadError
+from prade.data.encode import Coded, Decoder, encode, outside
+from prade.data.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=60)
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.layout
+import prade.estimating.layout
 from prade import IDE, MAP, Layout, Measurement, Prior, Schema, TwoStage, Workload
 from prade.baselines import MWEM, PMWPub
-from prade.workload import Cells, Marginal
+from prade.queries.workload import Cells, Marginal
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 SCHEMA = Schema.from_mbi(SIZES)
@@ -190,7 +190,7 @@ def test_bundled_or_not(name, seed):
     fit = ESTIMATORS[name].fit
     bundled = Layout(prior, workload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.layout, "LARGEST_BUNDLE", 1)
+        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", 1)
         single = Layout(prior, workload)
     assert len(bundled.bundles) == 1
     assert len(single.bundles) == 4

@@ -40,8 +40,8 @@ from small_plan import EMPTY, GROUPS, PERSONS, PLAN, SCHEMA, Runs, ledger_for, p
 from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
 from prade.baselines import run as run_baseline
-from prade.prior import Prior
-from prade.tables import write_table
+from prade.data.prior import Prior
+from prade.data.tables import write_table
 
 
 @pytest.fixture

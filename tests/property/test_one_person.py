@@ -26,9 +26,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
-from prade.measure import count, open_source
-from prade.parts import Marginal
-from prade.privacy import Unit
+from prade.measuring import count, open_source
+from prade.privacy.budget import Unit
+from prade.queries.parts import Marginal
 
 DAY, MOMENT, HOURS = datetime.date, datetime.datetime, datetime.timedelta
 TEXTS = ("1", "2", "37.5", "true", "2020-01-01", "2020-01-01 08:30:00", "x", "1234567890123456", "1.5", "00100")
@@ -126,8 +126,8 @@ def outcome(opened, unit):
     """The counts by place and in all; the secret that chooses a person's rows is held fixed."""
     with (
         opened as source,
-        patch("prade.measure.counts.secrets.token_hex", lambda size: "fixed"),
-        patch("prade.measure.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
+        patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"),
+        patch("prade.measuring.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
     ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]

@@ -11,14 +11,14 @@ import tomli_w
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from prade.dataset_names import dataset_name
-from prade.errors import PradeError
-from prade.plan import Ask, Level, Plan
-from prade.plan_files import plan_of_toml
-from prade.privacy import Budget, Unit
-from prade.query import backticked, parse
-from prade.schema import Column, Schema
-from prade.workload import Cells, Marginal, Predicate, Workload
+from prade.core.errors import PradeError
+from prade.data.schema import Column, Schema
+from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan_file import plan_of_toml
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.dataset_names import dataset_name
+from prade.queries.query import backticked, parse
+from prade.queries.workload import Cells, Marginal, Predicate, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 

@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measure import count, measure, open_source
-from prade.parts import Cells, Marginal, Predicate
-from prade.plan import Ask, Level, Plan
-from prade.query import parse
+from prade.measuring import count, measure, open_source
+from prade.planning.plan import Ask, Level, Plan
+from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.query import parse
 
 SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
 PLACES = ["here", "there"]
@@ -68,7 +68,7 @@ def measured(levels, budget, unit, tables):
         scales.append(scale)
         return counts
 
-    with TemporaryDirectory() as folder, patch("prade.measure.run.add_noise", no_noise):
+    with TemporaryDirectory() as folder, patch("prade.measuring.run.add_noise", no_noise):
         ledger = Ledger(Path(folder) / "ledger")
         ledger.open_dataset("worlds", unit, budget)
         noisy = measure(plan, table, Path(folder) / "release", ledger).noisy
@@ -163,7 +163,7 @@ def test_the_budget_is_used_up_by_a_row_that_is_in_every_part(most):
     [
         patch.object(Workload, "per_row", 1),
         patch.object(Unit, "rows", 1),
-        patch("prade.measure.counts.bound_rows", lambda source, rows, unit: rows),
+        patch("prade.measuring.counts.bound_rows", lambda source, rows, unit: rows),
         nullcontext(),
     ],
     ids=["forgets the parts", "forgets max_rows", "forgets the bound", "none"],

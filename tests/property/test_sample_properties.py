@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Prior, Schema
-from prade.sample import draw, improve, ordering
+from prade.sampling.draw import draw, improve, ordering
 
 law = settings(max_examples=100)
 seeds = st.integers(0, 2**32 - 1)

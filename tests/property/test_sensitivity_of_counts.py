@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Schema, Workload
-from prade.measure import count, open_source
-from prade.measure.counts import LONG_LIST
-from prade.parts import Cells, Marginal, Predicate
-from prade.privacy import Unit
-from prade.query import parse
-from prade.schema import Column
+from prade.data.schema import Column
+from prade.measuring import count, open_source
+from prade.measuring.counts import LONG_LIST
+from prade.privacy.budget import Unit
+from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.query import parse
 
 SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
 PLACES = ["here", "there"]
@@ -41,7 +41,7 @@ law = settings(derandomize=True, deadline=None, max_examples=15)
 @pytest.fixture(scope="module", params=[LONG_LIST, 0], ids=["compared", "joined"], autouse=True)
 def way(request):
     """Every test twice: places in lists are found by comparing, and by joining."""
-    with patch("prade.measure.counts.LONG_LIST", request.param):
+    with patch("prade.measuring.counts.LONG_LIST", request.param):
         yield
 
 
@@ -128,7 +128,7 @@ def kept_rows(rows, unit, secret, source_of):
     names = ("PERSON", "PLACE", "ROW")
     arrow = pa.table([pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)], names=names)
     part = Marginal.of(PEOPLE, ["ROW"])
-    with patch("prade.measure.counts.secrets.token_hex", lambda size: secret), source_of(arrow) as source:
+    with patch("prade.measuring.counts.secrets.token_hex", lambda size: secret), source_of(arrow) as source:
         (found,) = count(source, PEOPLE, [part], {"PLACE": [0, 1]}, unit, [])
     assert found.max(initial=0) <= 1
     return set(np.flatnonzero(found[0]).tolist())
@@ -192,7 +192,7 @@ def test_a_seeded_generator_of_the_engine_decides_nothing():
         with seeded_engine(arrow) as source:
             return count(source, PEOPLE, [Marginal.of(PEOPLE, ["ROW"])], {"PLACE": [0]}, unit)[0][0, :2]
 
-    with patch("prade.measure.counts.secrets.token_hex", lambda size: "fixed"):
+    with patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"):
         before, after = first_rows(rows), first_rows([("new", 0, 5), *rows])
     assert np.array_equal(before, after)
     drawn = [int(first_rows(rows)[0]) for _ in range(8)]

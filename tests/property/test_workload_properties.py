@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade.joint import Joint
-from prade.privacy import Unit
-from prade.query import backticked, parse
-from prade.schema import Column, Schema
-from prade.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.data.joint import Joint
+from prade.data.schema import Column, Schema
+from prade.privacy.budget import Unit
+from prade.queries.query import backticked, parse
+from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -220,7 +220,7 @@ def test_queries_are_answered_in_their_order(data):
 @law
 @given(st.data())
 def test_a_proof_of_disjointness_column_by_column_is_never_wrong(data):
-    from prade.colouring import may_overlap
+    from prade.queries.colouring import may_overlap
 
     schema = data.draw(schemas())
     parsed = [parse(data.draw(queries(schema, depth=2))[0], schema) for _ in range(3)]

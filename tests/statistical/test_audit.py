@@ -21,10 +21,10 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Ledger, Schema, Unit, Workload
-from prade.measure import add_noise, measure
-from prade.parts import Marginal, Predicate
-from prade.plan import Ask, Level, Plan
-from prade.query import parse
+from prade.measuring import add_noise, measure
+from prade.planning.plan import Ask, Level, Plan
+from prade.queries.parts import Marginal, Predicate
+from prade.queries.query import parse
 
 FALSE_ALARM = 1e-4
 AUDITS = 2 * (2 + 1)  # under both laws: by likelihood ratio and by contrasts, and that separate releases differ
@@ -165,7 +165,7 @@ def half_the_noise(monkeypatch):
     def less(counts, law, scale, *, threads=None):
         return add_noise(counts, law, scale / 2, threads=threads)
 
-    monkeypatch.setattr("prade.measure.run.add_noise", less)
+    monkeypatch.setattr("prade.measuring.run.add_noise", less)
 
 
 def forgets_the_number_of_parts(monkeypatch):
@@ -186,7 +186,7 @@ def uses_noise_twice(monkeypatch):
             kept[key] = add_noise(np.zeros_like(counts), law, scale, threads=threads)
         return counts + kept[key]
 
-    monkeypatch.setattr("prade.measure.run.add_noise", again)
+    monkeypatch.setattr("prade.measuring.run.add_noise", again)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from test_noise import p_value as p_value_of_noise
 
 from prade import Budget, Ledger, Prior, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
-from prade.measure import add_noise
-from prade.measure.adaptive import Dependence, Misfit, adaptive
-from prade.measure.selection import select, selection_scale
+from prade.measuring import add_noise
+from prade.measuring.adaptive.selection import select, selection_scale
+from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 
 FALSE_ALARM = 1e-4
 CASES = [
@@ -233,11 +233,15 @@ def test_a_run_proves_no_more_than_it_pays(name, tmp_path):
 
 
 def half_the_noise(monkeypatch):
-    monkeypatch.setattr("prade.measure.adaptive.add_noise", lambda counts, law, b: add_noise(counts, law, b / 2))
+    monkeypatch.setattr(
+        "prade.measuring.adaptive.session.add_noise", lambda counts, law, b: add_noise(counts, law, b / 2)
+    )
 
 
 def half_the_selection_scale(monkeypatch):
-    monkeypatch.setattr("prade.measure.adaptive.select", lambda scores, most, cost: select(scores, most, 2 * cost))
+    monkeypatch.setattr(
+        "prade.measuring.adaptive.session.select", lambda scores, most, cost: select(scores, most, 2 * cost)
+    )
 
 
 def takes_steps_for_rows(monkeypatch):

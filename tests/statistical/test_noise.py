@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 from prade import Schema
-from prade.errors import PradeError
-from prade.measure import add_noise, count, open_source
-from prade.parts import Marginal
+from prade.core.errors import PradeError
+from prade.measuring import add_noise, count, open_source
+from prade.queries.parts import Marginal
 
 FALSE_ALARM = 1e-4
 CASES = [
@@ -104,7 +104,7 @@ def test_cells_are_independent(law):
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_threads_draw_different_noise_of_the_same_law(law, monkeypatch):
-    monkeypatch.setattr("prade.measure.noise.CELLS_A_TASK", DRAWS // 4)
+    monkeypatch.setattr("prade.measuring.noise.CELLS_A_TASK", DRAWS // 4)
     noise = add_noise(np.zeros(DRAWS, int), law, Fraction(9), threads=4)
     pieces = noise.reshape(4, -1)
     assert len({piece.tobytes() for piece in pieces}) == 4

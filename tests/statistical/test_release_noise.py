@@ -16,10 +16,10 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measure import add_noise, measure
-from prade.parts import Cells, Marginal, Predicate
-from prade.plan import Ask, Level, Plan
-from prade.query import parse
+from prade.measuring import add_noise, measure
+from prade.planning.plan import Ask, Level, Plan
+from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.query import parse
 
 FALSE_ALARM = 1e-4
 ENOUGH = 18_000  # counts from which on a question is tested by itself: fewer do not tell nine tenths from ten
@@ -157,7 +157,7 @@ def test_a_tenth_less_noise_would_be_noticed(name, kind, tmp_path, monkeypatch):
     def less(counts, law, scale, *, threads=None):
         return add_noise(counts, law, Fraction(float(scale * Fraction(9, 10))), threads=threads)
 
-    monkeypatch.setattr("prade.measure.run.add_noise", less)
+    monkeypatch.setattr("prade.measuring.run.add_noise", less)
     found = p_values(released(tmp_path, name, kind)[1], truth(name))
     assert len(found) == LARGE[name] + 1
     assert max(found.values()) < ALPHA, found

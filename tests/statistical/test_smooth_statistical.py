@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.smooth import Smoother, Spread
+from prade.estimating.levels.smoothing import Smoother, Spread
 
 CELLS = 6
 

@@ -31,12 +31,12 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measure import add_noise, measure
-from prade.measure.adaptive import Dependence, Misfit, adaptive
-from prade.measure.selection import select
-from prade.parts import Marginal
-from prade.plan import Level, Plan
-from prade.release import Release
+from prade.measuring import add_noise, measure
+from prade.measuring.adaptive.selection import select
+from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
+from prade.planning.plan import Level, Plan
+from prade.queries.parts import Marginal
+from prade.release.release import Release
 
 FALSE_ALARM = 1e-6
 CASES = [
@@ -128,7 +128,7 @@ def test_what_the_sampler_returns_is_what_comes_out(
 ) -> None:
     """No value is cut off, moved or dropped, and OpenDP is asked once, for this law at this scale."""
     answers = far_out(scale)
-    monkeypatch.setattr("prade.measure.noise.CELLS_A_TASK", len(answers))  # in two pieces
+    monkeypatch.setattr("prade.measuring.noise.CELLS_A_TASK", len(answers))  # in two pieces
     asked = samplers(answers)
     counts = np.arange(2 * len(answers)).reshape(2, -1)
     assert add_noise(counts, law, scale, threads=threads).tolist() == [answers, answers]
@@ -160,7 +160,7 @@ def test_what_the_sampler_returns_is_what_is_released(samplers: Any, tmp_path: P
 def test_the_library_promises_pure_privacy_at_the_declared_scale() -> None:
     """By OpenDP's own map: what it samples has no cut-off tail, for which no finite epsilon could be promised."""
     dp.enable_features("contrib")
-    from prade.measure.noise import _mechanism
+    from prade.measuring.noise import _mechanism
 
     for scale in (0.25, 7.0, 5000.0):
         assert _mechanism("laplace", scale).map(1) == pytest.approx(1 / scale, rel=1e-12)

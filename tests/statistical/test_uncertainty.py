@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Level, Plan, Release, Schema, Unit, Workload, encode
-from prade.estimates import Estimates
-from prade.public import Public
-from prade.settings import Settings
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
 
 FALSE_ALARM = 1e-3
 PLACES, ROWS, WORLDS = 150, 600, 4

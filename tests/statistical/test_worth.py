@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from prade import MAP, Coded, Layout, Measurement, Prior, Schema, Workload
-from prade.estimators.base import check
-from prade.estimators.worth import LARGEST, prior_worth
+from prade.estimating.base import check
+from prade.estimating.prior_worth import LARGEST, prior_worth
 
 TOTAL = 2000.0
 SCHEMA = Schema.from_mbi({f"c{i}": 10 for i in range(20)})

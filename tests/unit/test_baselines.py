@@ -28,12 +28,12 @@ from prade import (
     score,
 )
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
-from prade.estimate import Status
-from prade.measure import add_noise
-from prade.measure.adaptive import Dependence, Misfit, adaptive, answered
-from prade.parts import Marginal
-from prade.query import parse
-from prade.workload import Predicate, RowCells
+from prade.estimating.estimate import Status
+from prade.measuring import add_noise
+from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
+from prade.queries.parts import Marginal
+from prade.queries.query import parse
+from prade.queries.workload import Predicate, RowCells
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3, "c": 3, "town": 2})
 HUGE = Budget.pure(10**6)
@@ -393,7 +393,7 @@ def test_a_door_takes_only_scores_whose_sensitivity_is_known(open_door):
 def test_a_table_beyond_the_proofs_is_refused_before_anything_is_spent(truth, terms, ledger, monkeypatch):
     given = terms | {"budget": Budget.pure(1)}
     for rows, most in ((10, 10), (11, 10)):
-        monkeypatch.setattr("prade.measure.adaptive.MOST_ROWS", most)
+        monkeypatch.setattr("prade.measuring.adaptive.session.MOST_ROWS", most)
         table = pa.table({name: values[:rows] for name, values in truth.items()})
         if rows > most:
             with pytest.raises(DataError, match=r"more than 2\*\*33 rows, for which no sensitivity is proved"):
@@ -411,7 +411,7 @@ def test_the_proofs_reach_to_two_to_the_33_rows(rows, refused, open_door, monkey
     def huge(source, schema, parts, *rest):
         return [np.eye(1, part.n_cells, dtype=np.int64) * rows for part in parts]
 
-    monkeypatch.setattr("prade.measure.adaptive.count", huge)
+    monkeypatch.setattr("prade.measuring.adaptive.session.count", huge)
     if refused:
         with pytest.raises(DataError, match="more than 2"), open_door():
             pass
@@ -423,7 +423,7 @@ def test_the_proofs_reach_to_two_to_the_33_rows(rows, refused, open_door, monkey
 def test_what_is_beyond_the_proofs_is_refused_again_and_again(truth, terms, monkeypatch):
     """A door that was opened with a part of few rows."""
     few = Workload(SCHEMA, [Predicate(parse("a == 0 and b == 1 and c == 0", SCHEMA))]).parts
-    monkeypatch.setattr("prade.measure.adaptive.MOST_ROWS", 4000)
+    monkeypatch.setattr("prade.measuring.adaptive.session.MOST_ROWS", 4000)
     given = {**terms, "task": "3f2a"}
     path, ledger = given.pop("path"), given.pop("ledger")
     with adaptive(pa.table(truth), SCHEMA, few, path, ledger, **given) as door:
@@ -442,7 +442,7 @@ def test_a_run_that_was_taken_for_dead_replaces_no_answers(truth, prior, terms, 
         kept.append(terms["path"].read_text())
         return add_noise(*given)
 
-    monkeypatch.setattr("prade.measure.adaptive.add_noise", slow)
+    monkeypatch.setattr("prade.measuring.adaptive.session.add_noise", slow)
     with suppress(DataError):
         run(Histogram(), prior, pa.table(truth), **terms)
     assert terms["path"].read_text() == kept[0]
@@ -517,7 +517,7 @@ def test_no_true_count_gets_out(planted, terms, tmp_path, monkeypatch):
             "select": lambda: door.choose([Misfit(part, np.zeros(part.n_cells, int)) for part in PAIRS], "1e-13"),
         }.items():
             with monkeypatch.context() as patched:
-                patched.setattr(f"prade.measure.adaptive.{name}", broken)
+                patched.setattr(f"prade.measuring.adaptive.session.{name}", broken)
                 with pytest.raises(DataError, match="RuntimeError") as caught:
                     attempt()
                 errors.append(told(caught.value))

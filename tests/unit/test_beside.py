@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from prade import Budget, Column, Ledger, Prior, Schema, Unit, Workload, cli
 from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
-from prade.errors import DataError, PradeError
-from prade.measure import measure, run
-from prade.plan import Level, Plan
-from prade.release import Release, read_manifest, read_sealed, sealed_text
+from prade.core.errors import DataError, PradeError
+from prade.measuring.run import measure, run
+from prade.planning.plan import Level, Plan
+from prade.release.release import Release, read_manifest, read_sealed, sealed_text
 
 UNIT = Unit(2, person_id="PERSON")
 # so many counts that two draws of noise are never the same: once in more than 10^15 pairs

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Ledger, Plan, Release, Schema, cli, commands_release
-from prade.console import text_table
-from prade.datasets import census_like
-from prade.public_files import PublicFiles
-from prade.tables import read_table, write_table
+from prade.cli.console import text_table
+from prade.data.invented import census_like
+from prade.data.public_files import PublicFiles
+from prade.data.tables import read_table, write_table
 
 cli.every_command()
 
@@ -124,7 +124,7 @@ def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_pa
 
 
 def test_a_file_of_another_kind_is_refused_before_the_work(release, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.synthesize.synthesize", lambda *_, **__: pytest.fail("it worked for nothing"))
+    monkeypatch.setattr("prade.sampling.table.synthesize", lambda *_, **__: pytest.fail("it worked for nothing"))
     assert ".parquet" in complaint("sample", release, "-o", tmp_path / "rows.docx")
 
 
@@ -392,7 +392,7 @@ def test_every_command_is_entered():
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys\nfrom prade.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "import sys\nfrom prade.cli.main import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print([m for m in ('numpy', 'pyarrow', 'numba', 'rich', 'ibis') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -573,7 +573,7 @@ def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, 
     shutil.copytree(release, bare)
     (bare / "estimates.parquet").unlink()
     monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
-    monkeypatch.setattr("prade.synthesize.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing"))
+    monkeypatch.setattr("prade.sampling.table.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing"))
     for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
         assert f"the folder {bare} may not be written to" in complaint(*command)
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload, cli
-from prade.tables import write_table
+from prade.data.tables import write_table
 
 cli.every_command()
 

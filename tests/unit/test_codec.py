@@ -15,9 +15,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from prade.codec import Coded, Decoder, encode, outside, read_table, write_table
-from prade.errors import DataError, SchemaError
-from prade.schema import Column, Schema
+from prade.core.errors import DataError, SchemaError
+from prade.data.encode import Coded, Decoder, encode, outside, read_table, write_table
+from prade.data.schema import Column, Schema
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, Column, Ledger, Schema, Workload, encode
-from prade.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.measure import add_noise, count, measure, open_source
-from prade.measure import counts as counts_module
-from prade.parts import Cells, Marginal, Predicate, RowCells
-from prade.plan import Level, Plan
-from prade.privacy import Unit
-from prade.query import parse
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.measuring import add_noise, count, measure, open_source
+from prade.measuring import counts as counts_module
+from prade.planning.plan import Level, Plan
+from prade.privacy.budget import Unit
+from prade.queries.parts import Cells, Marginal, Predicate, RowCells
+from prade.queries.query import parse
 
 DAY = datetime.date
 MOMENT = datetime.datetime
@@ -229,7 +229,7 @@ def test_a_row_counts_once_whatever_the_collation_takes_for_equal(collation, tmp
 @pytest.mark.parametrize("engine", ["duckdb", "another"])
 def test_long_lists_of_text_are_found_in_any_engine(engine, monkeypatch):
     """By their bytes where it is known how to get them, and otherwise by one comparison after another."""
-    monkeypatch.setattr("prade.measure.source.Source.engine", engine)
+    monkeypatch.setattr("prade.measuring.source.Source.engine", engine)
     schema = Schema([Column("x", "categorical", values=LONG, missing=True)])
     with in_database({"x": ["va", "VA", "w7", None, "\u00e9"]}) as source:
         (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
@@ -338,7 +338,7 @@ def test_parts_in_several_statements_give_the_same(way, monkeypatch):
 
 @ways
 def test_an_engine_without_arrays_is_asked_part_by_part(way, monkeypatch):
-    monkeypatch.setattr("prade.measure.counts._has_arrays", lambda source: False)
+    monkeypatch.setattr("prade.measuring.counts._has_arrays", lambda source: False)
     schema, table = people()
     parts = all_kinds(schema)
     with way(table) as source:
@@ -615,7 +615,7 @@ def test_levels_by_number_agree_between_join_and_comparison(monkeypatch):
     rows = {"AGE": table["AGE"], "PUMA": puma}
     with open_source(rows) as source:
         joined = count(source, schema, parts, groups, by=["STATE"])[0]
-        monkeypatch.setattr("prade.measure.counts._has_arrays", lambda source: False)
+        monkeypatch.setattr("prade.measuring.counts._has_arrays", lambda source: False)
         compared = count(source, schema, parts, groups, by=["STATE"])[0]
     assert np.array_equal(joined, compared)
     assert joined.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]

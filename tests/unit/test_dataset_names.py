@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.dataset_names import LOOK_ALIKES, dataset_name, same_to_a_reader
-from prade.errors import PradeError
+from prade.core.errors import PradeError
+from prade.privacy.dataset_names import LOOK_ALIKES, dataset_name, same_to_a_reader
 
 SCHEMA = Schema.from_mbi({"age": 4})
 

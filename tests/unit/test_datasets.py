@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from prade.codec import Coded, encode, outside
-from prade.datasets import CensusLike, census_like
-from prade.errors import PradeError
+from prade.core.errors import PradeError
+from prade.data.encode import Coded, encode, outside
+from prade.data.invented import CensusLike, census_like
 
 RELATIONS = ("other states", "earlier years")
 both_relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -310,5 +310,5 @@ def test_wrong_arguments_are_named(wrong: dict[str, object], message: str) -> No
 
 
 def test_import_is_light() -> None:
-    heavy = "import sys, prade.datasets; sys.exit(any(m in sys.modules for m in ('pyarrow', 'scipy', 'pandas')))"
+    heavy = "import sys, prade.data.invented; sys.exit(any(m in sys.modules for m in ('pyarrow', 'scipy', 'pandas')))"
     assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0

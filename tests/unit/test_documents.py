@@ -2,8 +2,8 @@
 
 import pytest
 
-from prade.documents import MOST_LEVELS, Malformed, file_text, json_value, structured, toml_table
-from prade.errors import DataError, SchemaError
+from prade.core.documents import MOST_LEVELS, Malformed, file_text, json_value, structured, toml_table
+from prade.core.errors import DataError, SchemaError
 
 
 def nested(levels):
@@ -67,7 +67,7 @@ def test_toml_at_the_limits():
 
 
 def test_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.documents.MOST_BYTES", 10)
+    monkeypatch.setattr("prade.core.documents.MOST_BYTES", 10)
     for content, words in ((b"x" * 11, "too much for a plan"), (b"\xff", "not a text file")):
         (tmp_path / "a").write_bytes(content)
         with pytest.raises(DataError, match=words):

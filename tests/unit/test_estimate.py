@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import DataError, Estimate, EstimationError, Layout, Prior, Schema, Workload
-from prade.column import Column
-from prade.estimate import PartFit, Report, Status, TraceRow
+from prade.data.column import Column
+from prade.estimating.estimate import PartFit, Report, Status, TraceRow
 
 SCHEMA = Schema(
     [

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.estimates import Estimates
-from prade.levels import Descent
-from prade.names import ESTIMATES
-from prade.public import Public
-from prade.settings import Settings
-from prade.synthesize import estimates_of
+from prade.core.names import ESTIMATES
+from prade.data.public import Public
+from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
+from prade.sampling.table import estimates_of
 
 SCHEMA = Schema(
     [
@@ -243,7 +243,7 @@ def test_sums_are_less_certain_than_independent_parts_and_more_than_equal_ones(e
 
 def test_many_cells_are_worked_out_in_pieces(estimates, monkeypatch):
     whole = estimates.marginal(("AGE", "WORK"), by="STATE")["sd"].to_numpy()
-    monkeypatch.setattr("prade.uncertainty.AT_ONCE", 5)
+    monkeypatch.setattr("prade.estimating.levels.error_bars.AT_ONCE", 5)
     pieces = estimates.marginal(("AGE", "WORK"), by="STATE")["sd"].to_numpy()
     np.testing.assert_allclose(pieces, whole, rtol=0.1)  # B is cut to its positive part, with other cells in each
 
@@ -260,7 +260,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
         return found.levels[-1].spread.shape[1], [found.answer(each, by="STATE")["sd"].to_numpy() for each in queries]
 
     one, whole = deviations()
-    monkeypatch.setattr("prade.levels.MOST_SMOOTHED", 4)
+    monkeypatch.setattr("prade.estimating.levels.descent.MOST_SMOOTHED", 4)
     several, pieces = deviations()
     assert several > one == 1
     np.testing.assert_allclose(pieces, whole, rtol=0.35)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Coded, Column, DataError, Schema, encode
-from prade.distances import pair_errors
-from prade.evaluate import chosen_pairs, joint_errors, score
-from prade.tables import write_table
+from prade.data.tables import write_table
+from prade.scoring.distances import pair_errors
+from prade.scoring.score import chosen_pairs, joint_errors, score
 
 SCHEMA = Schema(
     [

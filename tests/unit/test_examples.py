@@ -10,8 +10,8 @@ import pyarrow.csv
 import pytest
 
 from prade import Budget, Ledger
-from prade.evaluate import chosen_pairs, score
-from prade.tables import read_table
+from prade.data.tables import read_table
+from prade.scoring.score import chosen_pairs, score
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-from prade.group_prior import HANDED_ON, GroupPriors
-from prade.public import Public
-from prade.settings import Settings
+from prade.data.public import Public
+from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
+from prade.planning.settings import Settings
 
 SCHEMA = Schema([Column("STATE", "group"), Column("PUMA", "group"), Column("SEX", "categorical", values=[1, 2])])
 TABLE = {

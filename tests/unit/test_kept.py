@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.cli import every_command
-from prade.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
-from prade.public_files import PublicFiles
-from prade.release import file_hash, measurement_table, sealed_text
-from prade.report import write_report
-from prade.synthesize import synthesize
+from prade.cli.main import every_command
+from prade.data.public_files import PublicFiles
+from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
+from prade.release.release import file_hash, measurement_table, sealed_text
+from prade.reporting.report import write_report
+from prade.sampling.table import synthesize
 
 SCHEMA = Schema(
     [

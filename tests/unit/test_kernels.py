@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, brentq, minimize
 from scipy.special import lambertw, wrightomega
 
-from prade import kernels
-from prade.estimators.solvers import maximise_in_box
+from prade.estimating import kernels
+from prade.estimating.solvers import maximise_in_box
 
 seeds = st.integers(0, 2**32 - 1)
 

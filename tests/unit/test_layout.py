@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.layout
+import prade.estimating.layout
 from prade import Coded, EstimationError, Layout, Prior, Schema, Workload
-from prade.layout import choose_bundles, distinct_rows
-from prade.workload import Cells, Marginal, RowCells
+from prade.estimating.layout import choose_bundles, distinct_rows
+from prade.queries.workload import Cells, Marginal, RowCells
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -88,7 +88,7 @@ def test_collisions_of_the_random_sums_are_found_and_repaired(monkeypatch):
                 return np.arange(size, dtype=dtype)  # sums collide: 0 + 1 = 1 + 0
             return real.integers(low, high, size=size, dtype=dtype)
 
-    monkeypatch.setattr(prade.layout.np.random, "default_rng", lambda seed: Clumsy())
+    monkeypatch.setattr(prade.estimating.layout.np.random, "default_rng", lambda seed: Clumsy())
     check_distinct([np.array([0, 1, 1, 0, 2, 0]), np.array([1, 0, 0, 1, 0, 2])])
     assert len(asked) == 6
 
@@ -109,7 +109,7 @@ def test_bundled_codes_lead_back_to_their_parts(seed, largest):
     sizes = [int(n) for n in generator.integers(1, 6, int(generator.integers(1, 7)))]
     cells = [generator.integers(0, n + 1, 30).astype(np.uint8) for n in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.layout, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", largest)
         bundles = choose_bundles(cells, sizes)
     assert sorted(k for bundle in bundles for k in bundle.parts.tolist()) == list(range(len(sizes)))
     for bundle in bundles:
@@ -170,7 +170,7 @@ def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
     prior = random_prior(generator, zeros=0.3)
     parts = random_parts(generator, prior.schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.layout, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", largest)
         layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
     matrix = dense(prior, parts)
     multipliers = size * generator.choice([-1.0, 1.0, generator.random()], layout.n_cells)

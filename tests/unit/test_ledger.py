@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger import Ledger
-from prade.ledger_books import Dataset, Entry
-from prade.privacy import Budget, Unit
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger_books import Dataset, Entry
 
 UNIT = Unit(max_rows=3, person_id="PERSON")
 

@@ -13,13 +13,13 @@ import pytest
 
 from format_1 import THEN, old_dataset, old_entry, write_format_1
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.errors import BudgetError, DataError, PradeError
-from prade.ledger_books import Claim, Origin
-from prade.ledger_chain import Head
-from prade.ledger_place import custodian_ledger
-from prade.measure import measure
-from prade.plan import Level, Plan
-from prade.release import claim_of, read_manifest, read_sealed
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
+from prade.privacy.ledger_books import Claim, Origin
+from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger_place import custodian_ledger
+from prade.release.release import claim_of, read_manifest, read_sealed
 
 UNIT = Unit(2, person_id="PERSON")
 ROWS = pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]})

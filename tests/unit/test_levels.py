@@ -24,12 +24,12 @@ from prade import (
     Workload,
     encode,
 )
-from prade.datasets import census_like
-from prade.group_prior import GroupPriors
-from prade.levels import Descent, blocks, several
-from prade.public import Public
-from prade.settings import Settings
-from prade.smooth import smooth_totals
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.estimating.levels.descent import Descent, blocks, several
+from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.smoothing import smooth_totals
+from prade.planning.settings import Settings
 
 SCHEMA = Schema(
     [
@@ -353,8 +353,8 @@ def test_a_part_too_large_for_one_block_is_smoothed_in_pieces(monkeypatch):
     release = release_of(plan, table, 6)
     whole = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     raw = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC, estimator=MAP(n0=10.0)).estimates()]
-    monkeypatch.setattr("prade.levels.MOST_SMOOTHED", 5)
-    monkeypatch.setattr("prade.levels.PIECE", 4)
+    monkeypatch.setattr("prade.estimating.levels.descent.MOST_SMOOTHED", 5)
+    monkeypatch.setattr("prade.estimating.levels.descent.PIECE", 4)
     pieces = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     far = [np.abs(np.array(each) - np.array(whole)).sum() for each in (pieces, raw)]
     assert 0 < far[0] < 0.7 * far[1]

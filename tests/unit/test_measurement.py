@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Measurement, Schema
-from prade.workload import Marginal
+from prade.queries.workload import Marginal
 
 PART = Marginal.of(Schema.from_mbi({"a": 3, "b": 2}), ["a"])
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, Schema, Unit
-from prade.cells import object_cells, texts_of
-from prade.errors import DataError
-from prade.measure import Source, count, open_source
-from prade.measure.streams import person_keys
-from prade.parts import Marginal
+from prade.core.errors import DataError
+from prade.data.cells import object_cells, texts_of
+from prade.measuring import Source, count, open_source
+from prade.measuring.streams import person_keys
+from prade.queries.parts import Marginal
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime
@@ -139,7 +139,7 @@ DURATION = pd.Timedelta(days=1)
 @pytest.mark.parametrize("batch", [65536, 2])
 def test_rows_of_every_batch_count_once(batch, monkeypatch):
     """Of a column of Python objects every batch was the first one again: one row moved as many counts as batches."""
-    monkeypatch.setattr("prade.measure.streams.ROWS_PER_BATCH", batch)
+    monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", batch)
     rows = 3 * batch + 1
     cells = np.arange(rows) % 100
     table = pd.DataFrame({"HOURS": pd.Series(cells.tolist(), dtype=object), "ID": [str(each) for each in range(rows)]})

@@ -1,4 +1,4 @@
-"""Private rows and noise have one door: only `prade.measure` opens a source, counts rows or draws noise."""
+"""Private rows and noise have one door: only `prade.measuring` opens a source, counts rows or draws noise."""
 
 import ast
 import json
@@ -12,11 +12,11 @@ import prade
 
 ROOT = Path(prade.__file__).parent
 ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for in advance
-    "prade.measure.adaptive",
-    *(f"prade.measure.adaptive.{name}" for name in ("Dependence", "Door", "Misfit", "adaptive", "answered")),
+    "prade.measuring.adaptive.session",
+    *(f"prade.measuring.adaptive.session.{name}" for name in ("Dependence", "Door", "Misfit", "adaptive", "answered")),
 }
 # To say early that a private file is public: it compares where files and tables are, and counts nothing.
-EARLY = {"prade.measure.identity", "prade.measure.identity.refuse_public"}
+EARLY = {"prade.measuring.identity", "prade.measuring.identity.refuse_public"}
 ENGINES = ("opendp", "ibis", "duckdb", "psycopg")
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 OUTSIDE = [name for name in MODULES if not name.startswith("measure/")]
@@ -30,7 +30,7 @@ def imported(text: str) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             home = ".".join(filter(None, ["prade" if node.level else "", node.module]))
-            found |= {home, *(f"{home}.{alias.name}" for alias in node.names)} - ({"prade.measure"} & {home})
+            found |= {home, *(f"{home}.{alias.name}" for alias in node.names)} - ({"prade.measuring"} & {home})
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # importlib.import_module("opendp"), __import__("opendp")
     return found
@@ -40,8 +40,8 @@ def offences(text: str) -> list[str]:
     """Engines, and anything of the door but the one step that does everything in order."""
     names = imported(text)
     engines = [name for name in names if name.split(".")[0] in ENGINES and " " not in name]
-    steps = {"prade.measure.measure", *EARLY}
-    door = [name for name in names if f"{name}.".startswith("prade.measure.") and name not in steps]
+    steps = {"prade.measuring.measure", *EARLY}
+    door = [name for name in names if f"{name}.".startswith("prade.measuring.") and name not in steps]
     return sorted(engines + door)
 
 
@@ -64,15 +64,15 @@ def test_the_noise_library_is_imported_where_noise_is_drawn_and_choices_are_made
         "def f():\n    from opendp.mod import enable_features",
         "import importlib\nimportlib.import_module('opendp.prelude')",
         "import ibis",
-        "from prade.measure.noise import add_noise",
-        "from prade.measure import noise\nimport prade.measure.counts as c",
-        "from prade.measure import add_noise",
-        "from prade.measure import measure, count",
-        "import prade.measure",
+        "from prade.measuring.noise import add_noise",
+        "from prade.measuring import noise\nimport prade.measuring.counts as c",
+        "from prade.measuring import add_noise",
+        "from prade.measuring.run import measure, count",
+        "import prade.measuring",
         "from prade import measure",
         "from .measure import noise",
         "from . import measure",
-        "import importlib\nimportlib.import_module('prade.measure')",
+        "import importlib\nimportlib.import_module('prade.measuring')",
     ],
 )
 def test_the_check_would_see_it(text):
@@ -80,7 +80,7 @@ def test_the_check_would_see_it(text):
 
 
 def test_the_one_step_may_be_called_from_elsewhere():
-    assert offences("from prade.measure import measure") == []
+    assert offences("from prade.measuring.run import measure") == []
 
 
 def test_importing_prade_and_estimating_load_no_engine():
@@ -96,6 +96,8 @@ def test_importing_prade_and_estimating_load_no_engine():
 
 
 def test_the_door_itself_opens_without_loading_engines():
-    code = "import sys, prade.measure; print([m for m in ('opendp', 'ibis', 'duckdb', 'psycopg') if m in sys.modules])"
+    code = (
+        "import sys, prade.measuring; print([m for m in ('opendp', 'ibis', 'duckdb', 'psycopg') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"

@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade.errors import DataError, PradeError, WorkloadError
-from prade.expected import Expected
-from prade.plan import SMALLEST_VARIANCE, TOTAL, Ask, Level, Plan, total_part, total_variance
-from prade.plan_files import plan_of_toml
-from prade.privacy import Budget, Unit
-from prade.query import parse
-from prade.schema import Column, Schema
-from prade.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.core.errors import DataError, PradeError, WorkloadError
+from prade.data.schema import Column, Schema
+from prade.planning.expected import Expected
+from prade.planning.plan import SMALLEST_VARIANCE, TOTAL, Ask, Level, Plan, total_part, total_variance
+from prade.planning.plan_file import plan_of_toml
+from prade.privacy.budget import Budget, Unit
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}

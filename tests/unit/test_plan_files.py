@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from prade.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.plan import Ask, Level, Plan
-from prade.plan_files import plan_of_toml
-from prade.privacy import Budget, Unit
-from prade.query import parse
-from prade.schema import Column, Schema
-from prade.workload import Cells, Marginal, Predicate, Workload
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.data.schema import Column, Schema
+from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan_file import plan_of_toml
+from prade.privacy.budget import Budget, Unit
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate, Workload
 
 TEXT = """\
 # 3 groups, 2 levels, epsilon = 1 (pure differential privacy)

@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prade.errors import BudgetError, PradeError
-from prade.ledger import Ledger
-from prade.privacy import Budget, Unit
-from prade.schema import Schema
-from prade.workload import Workload
+from prade.core.errors import BudgetError, PradeError
+from prade.data.schema import Schema
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.ledger import Ledger
+from prade.queries.workload import Workload
 
 # ------------------------------------------------------------------ Unit
 
@@ -376,8 +376,6 @@ def test_conversions_go_only_where_one_promise_implies_the_other():
 
 
 def test_budgets_are_light_to_import():
-    loaded = (
-        "import sys, prade.privacy; print([m for m in ('scipy', 'numpy', 'pyarrow', 'opendp') if m in sys.modules])"
-    )
+    loaded = "import sys, prade.privacy.budget; print([m for m in ('scipy', 'numpy', 'pyarrow', 'opendp') if m in sys.modules])"
     output = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"

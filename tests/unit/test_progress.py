@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
-from prade.measure import measure
-from prade.progress import progress_bar
+from prade.core.progress import progress_bar
+from prade.measuring.run import measure
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
 ONES = Workload.all_marginals(SCHEMA, 1)

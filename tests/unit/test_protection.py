@@ -7,10 +7,10 @@ import pytest
 
 from prade import Budget, Ledger, Level, Plan, PradeError, Prior, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
-from prade.conversion import epsilon_of, rho_within
-from prade.measure import measure
-from prade.measure.adaptive import adaptive
-from prade.protection import LEAST_WEAK_DELTA, MOST_EPSILON, USUAL_DELTA, refuse_weak, weakness
+from prade.measuring.adaptive.session import adaptive
+from prade.measuring.run import measure
+from prade.privacy.conversion import epsilon_of, rho_within
+from prade.privacy.protection import LEAST_WEAK_DELTA, MOST_EPSILON, USUAL_DELTA, refuse_weak, weakness
 
 TINY = Fraction(1, 10**30)
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, DataError, Groups, Layout, Schema, Workload
-from prade.public import Public
-from prade.same_groups import SameGroups
+from prade.data.public import Public
+from prade.data.recurring_groups import SameGroups
 
 SCHEMA = Schema(
     [

@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload, encode
-from prade.errors import EstimationError, PradeError
-from prade.evaluate import score
-from prade.public import Public
-from prade.published import asked_totals, published_estimates, published_plan, published_rows, published_workloads
-from prade.select import MOST_CELLS
-from prade.tables import read_table
+from prade.baselines.algorithm_2 import (
+    asked_totals,
+    published_estimates,
+    published_plan,
+    published_rows,
+    published_workloads,
+)
+from prade.core.errors import EstimationError, PradeError
+from prade.data.public import Public
+from prade.data.tables import read_table
+from prade.scoring.score import score
+from prade.tuning.information import MOST_CELLS
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
 GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}

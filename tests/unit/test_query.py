@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from prade.errors import DataError, WorkloadError
-from prade.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
-from prade.schema import Column, Schema
+from prade.core.errors import DataError, WorkloadError
+from prade.data.schema import Column, Schema
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
 
 
 @pytest.fixture

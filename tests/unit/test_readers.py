@@ -16,16 +16,16 @@ from click.testing import CliRunner
 
 from prade import Budget, Column, DataError, Estimate, Level, Plan, PradeError, Public, Release, Schema, Unit, Workload
 from prade import outside as outside_of
-from prade.cli import UNFORESEEN, every_command
-from prade.errors import SchemaError
-from prade.groups import Groups
-from prade.parts import Marginal
-from prade.plan_files import plan_of_toml
-from prade.release import measurement_table, read_measurements, sealed_text
-from prade.report_map import outlines
-from prade.report_promise import meaning
-from prade.rounding import exact
-from prade.settings import Settings
+from prade.cli.main import UNFORESEEN, every_command
+from prade.core.errors import SchemaError
+from prade.core.numbers import exact
+from prade.data.groups import Groups
+from prade.planning.plan_file import plan_of_toml
+from prade.planning.settings import Settings
+from prade.queries.parts import Marginal
+from prade.release.release import measurement_table, read_measurements, sealed_text
+from prade.reporting.map import outlines
+from prade.reporting.promise import meaning
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 ONE = Workload.marginals(SCHEMA, ["a"])
@@ -462,7 +462,7 @@ def test_dates_that_python_does_not_know_are_told_as_text():
 
 
 def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
-    from prade import bombs
+    from prade.data import bombs
 
     monkeypatch.setattr(bombs, "ALWAYS", 2**20)
     dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
@@ -478,7 +478,7 @@ def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
 
 
 def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
-    from prade import bombs
+    from prade.data import bombs
 
     pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
     monkeypatch.setattr(bombs, "memory", lambda: 3)

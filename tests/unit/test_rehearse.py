@@ -7,19 +7,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade.datasets import census_like
-from prade.errors import DataError
-from prade.evaluate import joint_errors
-from prade.folds import Fold
-from prade.groups import Groups
-from prade.plan import Ask, Level, Plan
-from prade.prior import Prior
-from prade.privacy import Budget, Unit
-from prade.public import Public
-from prade.rehearse import Rehearsal, _noisy
-from prade.schema import Schema
-from prade.settings import Settings
-from prade.workload import Workload
+from prade.core.errors import DataError
+from prade.data.groups import Groups
+from prade.data.invented import census_like
+from prade.data.prior import Prior
+from prade.data.public import Public
+from prade.data.schema import Schema
+from prade.planning.plan import Ask, Level, Plan
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget, Unit
+from prade.queries.workload import Workload
+from prade.scoring.score import joint_errors
+from prade.tuning.rehearse import Rehearsal, _noisy
+from prade.tuning.stand_ins import Fold
 
 LEVELS = ["STATE", "PLACE"]
 

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade.errors import DataError
-from prade.ledger import Ledger
-from prade.measure import measure
-from prade.plan import TOTAL, Ask, Level, Plan
-from prade.privacy import Budget, Unit
-from prade.query import parse
-from prade.release import MEASUREMENTS, Release, measurement_table, read_measurements
-from prade.schema import Column, Schema
-from prade.tables import write_table
-from prade.workload import Cells, Marginal, Predicate, Workload
+from prade.core.errors import DataError
+from prade.data.schema import Column, Schema
+from prade.data.tables import write_table
+from prade.measuring.run import measure
+from prade.planning.plan import TOTAL, Ask, Level, Plan
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.ledger import Ledger
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate, Workload
+from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
 
 SCHEMA = Schema(
     [

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measure import measure
-from prade.plan import Level, Plan
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
 
 SECRET = "hush-zulu"  # nothing that a hash in hexadecimal could spell by chance
 HUGE = 8_675_309_867_530_912_345
@@ -48,7 +48,7 @@ BEGIN = """
 import errno, logging, sys, traceback
 import ibis, pandas, pyarrow.parquet
 from prade import Budget, Column, Ledger, Prior, Schema, Unit, Workload
-from prade.errors import PradeError
+from prade.core.errors import PradeError
 
 logging.basicConfig(level=logging.DEBUG)
 columns = {
@@ -67,8 +67,8 @@ def fail(event, arguments):
 sys.addaudithook(fail)
 """
 MEASURE = """
-from prade.measure import measure
-from prade.plan import Level, Plan
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
 
 def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."):
     schema = Schema([columns[each] for each in names])
@@ -229,7 +229,7 @@ def true_release(private, folder, unit=None):
     ledger = Ledger(folder / "ledger")
     ledger.open_dataset("rows", unit, Budget.pure(1000))
     place = folder / f"release-{len(list(folder.iterdir()))}"
-    with patch("prade.measure.run.add_noise", lambda counts, *_, **__: counts):
+    with patch("prade.measuring.run.add_noise", lambda counts, *_, **__: counts):
         return measure(plan, private, place, ledger, again=True).noisy
 
 

@@ -30,19 +30,19 @@ from prade import (
     cli,
     score,
 )
-from prade.estimates import Estimates
-from prade.evaluate import chosen_pairs, joint_errors
-from prade.kept import write_rows
-from prade.measure import measure
-from prade.parts import Marginal
-from prade.report import REPORT, json_in_html, report_place, write_report
-from prade.report_data import LARGEST_PAIR, data_of, rounded
-from prade.report_facts import PublicPriors, facts_of
-from prade.report_map import outlines, simple
-from prade.report_promise import COVERAGE, meaning, once_in_twenty, promise_of
-from prade.report_truth import coded_rows, true_rows, truth_of
-from prade.synthesize import sample_groups, synthesize
-from prade.tables import read_table, write_table
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels.estimates import Estimates
+from prade.measuring.run import measure
+from prade.queries.parts import Marginal
+from prade.release.kept import write_rows
+from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.map import outlines, simple
+from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
+from prade.reporting.promise import COVERAGE, meaning, once_in_twenty, promise_of
+from prade.reporting.report import REPORT, json_in_html, report_place, write_report
+from prade.reporting.truth import coded_rows, true_rows, truth_of
+from prade.sampling.table import sample_groups, synthesize
+from prade.scoring.score import chosen_pairs, joint_errors
 
 cli.every_command()
 
@@ -79,7 +79,7 @@ def folder(tmp_path_factory):
     """A release with public rows of one of its states, and the private table beside it."""
     home = tmp_path_factory.mktemp("world")
     plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), LEVELS, GROUPS)
-    ledger = Ledger(home / "prade.ledger")
+    ledger = Ledger(home / "prade.privacy.ledger")
     ledger.open_dataset("survey", plan.unit, plan.budget)
     private = people(1, [1, 2])
     write_table(
@@ -227,12 +227,12 @@ def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeyp
     table = estimates.marginal(["AGE", "WORK"])
     np.testing.assert_allclose(whole.ravel() / data["unit"], table["share"].to_numpy(), atol=1e-4)
     assert data["leftOut"] == []
-    monkeypatch.setattr("prade.report_data.MOST_NUMBERS", 100)
+    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
     cut = data_of(estimates, facts, None, None)
     assert cut["pairs"]["2,0"][2] is None
     assert cut["leftOut"] == ["WORK x AGE (STATE)", "WORK x AGE (STATE+PLACE)"]
     assert LARGEST_PAIR >= 16
-    monkeypatch.setattr("prade.report_data.LARGEST_PAIR", 10)
+    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
     assert set(data_of(estimates, facts, None, None)["pairs"]) == {"0,1", "1,2"}
 
 
@@ -541,8 +541,8 @@ def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_may_not_be_written_is_said_before_the_work(release, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.report.os.access", lambda *_: False)
-    monkeypatch.setattr("prade.report.facts_of", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("prade.reporting.report.os.access", lambda *_: False)
+    monkeypatch.setattr("prade.reporting.report.facts_of", lambda *_, **__: 1 / 0)
     with pytest.raises(DataError, match="may not be written to; get access to it, or name another file"):
         write_report(release, tmp_path / "page.html")
 
@@ -575,7 +575,7 @@ def test_synthetic_rows_of_other_groups_are_refused(release, tmp_path):
 def test_a_failure_leaves_the_old_page(release, tmp_path, monkeypatch):
     old = tmp_path / "page.html"
     old.write_text("old")
-    monkeypatch.setattr("prade.report.page", lambda *_: 1 / 0)
+    monkeypatch.setattr("prade.reporting.report.page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(release, old)
     assert old.read_text() == "old"

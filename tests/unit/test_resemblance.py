@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from prade.resemblance import resemblance
+from prade.estimating.levels.resemblance import resemblance
 
 
 def problem(seed, cells=8, groups=5, noise=0.02):

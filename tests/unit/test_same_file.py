@@ -14,10 +14,10 @@ import pytest
 
 from prade import Budget, Column, DataError, Ledger, Level, Plan, Prior, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
-from prade.measure import count, measure, open_source
-from prade.measure.identity import refuse_public
-from prade.public_files import PublicFiles
-from prade.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
+from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
+from prade.data.public_files import PublicFiles
+from prade.measuring import count, measure, open_source
+from prade.measuring.identity import refuse_public
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 TEXT = b"AGE\n3\n70\n80\n"
@@ -362,6 +362,6 @@ def test_what_may_not_be_read_is_a_plain_error(here, monkeypatch):
     def refused(*arguments, **named):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("prade.same_file.open", refused, raising=False)
+    monkeypatch.setattr("prade.core.same_file.open", refused, raising=False)
     with pytest.raises(DataError, match=r"cannot be read \(Permission denied\): get access to it"):
         refuse_repeats(["x.csv", "y.csv"])

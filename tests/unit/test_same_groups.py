@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prade import Column, Groups, Schema
-from prade.public import Public
-from prade.same_groups import SameGroups
+from prade.data.public import Public
+from prade.data.recurring_groups import SameGroups
 
 SCHEMA = Schema([Column(name, "group") for name in ("STATE", "PUMA", "YEAR")] + [Column("AGE", "numeric", edges=[18])])
 TABLE = {

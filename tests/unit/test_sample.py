@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from prade import Prior, Schema
-from prade import sample as sampling
-from prade.datasets import census_like
-from prade.errors import EstimationError
-from prade.sample import draw, improve, ordering, sample
+from prade.core.errors import EstimationError
+from prade.data.invented import census_like
+from prade.sampling import draw as sampling
+from prade.sampling.draw import draw, improve, ordering, sample
 
 FALSE_ALARM = 1e-4  # of the statistical tests below; seeds are fixed, so they fail always or never
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}

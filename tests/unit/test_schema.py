@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade.codec import encode
-from prade.errors import DataError, SchemaError, WorkloadError
-from prade.schema import Column, Schema
+from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.data.encode import encode
+from prade.data.schema import Column, Schema
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from prade import Coded, Prior, Schema, encode
-from prade.errors import WorkloadError
-from prade.select import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.core.errors import WorkloadError
+from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from prade import smooth
-from prade.smooth import Smoother, Spread, shared_part, smooth_totals, totals_variance
+from prade.estimating.levels import smoothing as smooth
+from prade.estimating.levels.smoothing import Smoother, Spread, shared_part, smooth_totals, totals_variance
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):

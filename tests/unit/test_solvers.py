@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from prade import MAP, Layout, Measurement, Prior, Schema, Workload
-from prade.estimators import solvers
-from prade.estimators.solvers import reachable_only
+from prade.estimating import solvers
+from prade.estimating.solvers import reachable_only
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
 PAIRS = Workload.marginals(SCHEMA, [("a", "b"), ("b", "c")])

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Column, Schema, encode
-from prade.errors import DataError
-from prade.measure import Source, count, open_source
-from prade.measure.held import spill_folder
-from prade.measure.streams import Stream
-from prade.parts import Marginal
-from prade.privacy import Unit
+from prade.core.errors import DataError
+from prade.measuring import Source, count, open_source
+from prade.measuring.held import spill_folder
+from prade.measuring.streams import Stream
+from prade.privacy.budget import Unit
+from prade.queries.parts import Marginal
 
 SECRET = "hush-4711"
 HUGE = 8_675_309_867_530_912_345
@@ -235,7 +235,7 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
         assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
-    monkeypatch.setattr("prade.measure.counts.PARTS_A_STATEMENT", 1)
+    monkeypatch.setattr("prade.measuring.counts.PARTS_A_STATEMENT", 1)
     with open_source("duckdb://rows.db/people") as source:
         (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
     assert young.sum() == 3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from prade import Schema, Workload, WorkloadError
-from prade.errors import EstimationError
-from prade.strategy import best_strategy, p_identity, weighted_marginals
+from prade.core.errors import EstimationError
+from prade.planning.strategy.choice import best_strategy, p_identity, weighted_marginals
 
 NORMS = pytest.mark.parametrize("norm", [1, 2])
 CASES = [

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
-from prade.datasets import census_like
-from prade.decode import Decoder
-from prade.estimates import Estimates
-from prade.measure import measure
-from prade.names import ESTIMATES
-from prade.public import Public
-from prade.settings import Settings
-from prade.synthesize import _typed, estimates_of, sample_groups, synthesize
+from prade.core.names import ESTIMATES
+from prade.data.decode import Decoder
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.measuring.run import measure
+from prade.planning.settings import Settings
+from prade.sampling.table import _typed, estimates_of, sample_groups, synthesize
 
 SCHEMA = Schema(
     [

@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit, cli
-from prade.release import PLAN
-from prade.sizes import shared_out
-from prade.synthesize import synthesize
+from prade.release.release import PLAN
+from prade.sampling.sizes import shared_out
+from prade.sampling.table import synthesize
 from prade.synthesizer import NotFittedError
 
 SCHEMA = Schema(
@@ -255,7 +255,7 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
     def no_second_rehearsal(*arguments, **settings):
         raise AssertionError("tuned again")
 
-    monkeypatch.setattr("prade.tune.tune", no_second_rehearsal)
+    monkeypatch.setattr("prade.tuning.tune.tune", no_second_rehearsal)
     fresh = synthesizer(tmp_path, tune=True, seconds=0).fit(PRIVATE)
     assert fresh.plan_ == plan
     assert str(plan.expected) == fresh.advice_

@@ -10,20 +10,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prade.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
-from prade.datasets import census_like
-from prade.errors import DataError, PradeError
-from prade.expected import Expected
-from prade.plan import Level, Plan
-from prade.plan_files import plan_of_toml
-from prade.predict import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
-from prade.privacy import Budget, Unit
-from prade.public import Public
-from prade.rehearse import Rehearsal
-from prade.schema import Schema
-from prade.settings import Settings
-from prade.tune import _Clock, _Search, tune
-from prade.workload import Workload
+from prade.core.errors import DataError, PradeError
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.data.schema import Schema
+from prade.planning.expected import Expected
+from prade.planning.plan import Level, Plan
+from prade.planning.plan_file import plan_of_toml
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget, Unit
+from prade.queries.workload import Workload
+from prade.tuning.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
+from prade.tuning.gain import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.rehearse import Rehearsal
+from prade.tuning.tune import _Clock, _Search, tune
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
@@ -118,7 +118,7 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch
         played.append(slow)
         return np.linspace(0.1, 0.2, 2) - 0.05 * slow
 
-    monkeypatch.setattr("prade.tune.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("prade.tuning.tune.time", SimpleNamespace(monotonic=lambda: now))
     rehearsal = SimpleNamespace(scored=2, folds=[SimpleNamespace(groups=range(2))] * folds, errors=errors)
     start = Choice((("a",),))
     search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, seconds, None), start)
@@ -133,12 +133,12 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch
 def test_no_engine_and_no_door_is_loaded():
     code = (
         "import sys, prade\n"
-        "from prade.datasets import census_like\n"
-        "from prade.tune import tune\n"
+        "from prade.data.invented import census_like\n"
+        "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
         "tune('x', d.schema, prade.Budget.pure(1), prade.Unit(4), ['PLACE'], groups, d.public, seconds=0)\n"
-        "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measure.' in m])"
+        "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measuring.' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"

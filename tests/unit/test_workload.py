@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from prade.errors import DataError, WorkloadError
-from prade.joint import Joint
-from prade.privacy import Unit
-from prade.query import parse
-from prade.schema import Column, Schema
-from prade.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.core.errors import DataError, WorkloadError
+from prade.data.joint import Joint
+from prade.data.schema import Column, Schema
+from prade.privacy.budget import Unit
+from prade.queries.query import parse
+from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
 
 class Rows(Joint):

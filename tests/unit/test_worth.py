@@ -8,9 +8,15 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from prade import MAP, Layout, Measurement, Prior, Schema, Workload
-from prade.estimators.base import check
-from prade.estimators.worth import LARGEST, SMALLEST, _log_laplace_plus_laplace, _log_laplace_plus_normal, prior_worth
-from prade.workload import Marginal
+from prade.estimating.base import check
+from prade.estimating.prior_worth import (
+    LARGEST,
+    SMALLEST,
+    _log_laplace_plus_laplace,
+    _log_laplace_plus_normal,
+    prior_worth,
+)
+from prade.queries.workload import Marginal
 
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]
 DENSITIES = {"laplace": _log_laplace_plus_laplace, "gaussian": _log_laplace_plus_normal}

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.errors import EstimationError
-from prade.estimate import Estimate, Report, Status, TraceRow
-from prade.estimators.base import Estimator, check
-from prade.ledger import Ledger
-from prade.measure.adaptive import Door, adaptive, answered
-from prade.parts import Cells, Part
-from prade.rounding import exact, whole
+from prade.core.errors import EstimationError
+from prade.core.numbers import exact, whole
+from prade.estimating.base import Estimator, check
+from prade.estimating.estimate import Estimate, Report, Status, TraceRow
+from prade.measuring.adaptive.session import Door, adaptive, answered
+from prade.privacy.ledger import Ledger
+from prade.queries.parts import Cells, Part
 
 if TYPE_CHECKING:
-    from prade.layout import Layout
-    from prade.measurement import Measurement
-    from prade.prior import Prior
-    from prade.privacy import Budget, Unit
-    from prade.schema import Schema
+    from prade.data.prior import Prior
+    from prade.data.schema import Schema
+    from prade.estimating.layout import Layout
+    from prade.privacy.budget import Budget, Unit
+    from prade.release.measurement import Measurement
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def run(
     The ledger must know `dataset` with this unit. When the file has the answers of this very run, they are used and
     nothing is spent; a run that was paid for but has no file is refused, unless `again` says to pay once more. Groups
     are a coded column of the schema like any other. `public`, the table or file that the prior was made from, must not
-    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measure.measure`).
+    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measuring.measure`).
     ``estimate.report.total`` is the noisy number of rows.
 
     >>> import pyarrow

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
-from prade.errors import EstimationError
-from prade.parts import Marginal, Part
-from prade.prior import Prior
-from prade.rounding import exact
+from prade.core.errors import EstimationError
+from prade.core.numbers import exact
+from prade.data.prior import Prior
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.estimate import Estimate
-    from prade.layout import Layout
-    from prade.measure.adaptive import Door
-    from prade.measurement import Measurement
+    from prade.estimating.estimate import Estimate
+    from prade.estimating.layout import Layout
+    from prade.measuring.adaptive.session import Door
+    from prade.release.measurement import Measurement
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
-from prade.errors import EstimationError
-from prade.estimators.base import check
-from prade.joint import mass_per_cell
-from prade.layout import distinct_rows
-from prade.measure.adaptive import Door, Misfit
-from prade.parts import Part
-from prade.privacy import Budget
-from prade.rounding import exact
-from prade.workload import Workload
+from prade.core.errors import EstimationError
+from prade.core.numbers import exact
+from prade.data.joint import mass_per_cell
+from prade.estimating.base import check
+from prade.estimating.layout import distinct_rows
+from prade.measuring.adaptive.session import Door, Misfit
+from prade.privacy.budget import Budget
+from prade.queries.parts import Part
+from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
-    from prade.estimate import Estimate
-    from prade.layout import Layout
-    from prade.measurement import Measurement
-    from prade.prior import Prior
+    from prade.data.prior import Prior
+    from prade.estimating.estimate import Estimate
+    from prade.estimating.layout import Layout
+    from prade.release.measurement import Measurement
 
 
 @dataclass(frozen=True)

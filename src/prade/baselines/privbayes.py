@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
-from prade.codec import Coded
-from prade.errors import EstimationError
-from prade.joint import joint_codes, smallest_unsigned
-from prade.measure.adaptive import Dependence, Door
-from prade.parts import Marginal, Part
-from prade.prior import Prior
-from prade.privacy import Budget
-from prade.rounding import exact
+from prade.core.errors import EstimationError
+from prade.core.numbers import exact
+from prade.data.encode import Coded
+from prade.data.joint import joint_codes, smallest_unsigned
+from prade.data.prior import Prior
+from prade.measuring.adaptive.session import Dependence, Door
+from prade.privacy.budget import Budget
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.estimate import Estimate
-    from prade.layout import Layout
-    from prade.measurement import Measurement
-    from prade.schema import Schema
+    from prade.data.schema import Schema
+    from prade.estimating.estimate import Estimate
+    from prade.estimating.layout import Layout
+    from prade.release.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PrivBayes:
     """Columns join a network one by one, each with the parents that it depends on most.
 
     Of d columns the first is drawn at random. Each other one is chosen together with its parents P among those that
-    have joined, by the exponential mechanism with score n R(X; P) (`prade.measure.scores.Dependence`), for which
+    have joined, by the exponential mechanism with score n R(X; P) (`prade.measuring.adaptive.scores.Dependence`), for which
     `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
 
         Pr(x_1, ..., x_d) = product over i of Pr(x_i | p_i)

@@ -1,0 +1,95 @@
+"""The commands that judge a release, and show it to people: score, report."""
+
+from __future__ import annotations
+
+import click
+
+from prade.cli.console import FILE
+from prade.cli.main import examples, prade, remark, result
+from prade.cli.planning_commands import as_json, columns_of
+
+
+@prade.command()
+@click.argument("truth", type=FILE)
+@click.argument("synthetic", type=FILE)
+@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
+@click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
+@click.option(
+    "--groups", "groups_file", type=FILE, help="File with the public list of groups; without it, those in the tables."
+)
+@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
+@click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
+@as_json
+@examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
+def score(
+    truth: str,
+    synthetic: str,
+    schema_file: str,
+    by: str,
+    groups_file: str | None,
+    pairs: str,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Score SYNTHETIC rows against the TRUTH.
+
+    The score of the NIST contest, made of true rows: what it says is not private.
+    """
+    from prade.data.schema import Schema
+    from prade.scoring.score import CONTEST_SEED
+    from prade.scoring.score import score as scored
+
+    if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
+        raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
+    found = scored(
+        truth,
+        synthetic,
+        Schema.load(schema_file),
+        columns_of(by),
+        groups=groups_file,
+        pairs="all" if pairs == "all" else int(pairs),
+        seed=CONTEST_SEED if seed is None else seed,
+    )
+    remark("A score is made of true rows and is not differentially private: do not publish it for private ones.")
+    result(found.to_dict(), str(found), as_json)
+
+
+@prade.command()
+@click.argument("release_folder", metavar="RELEASE", type=click.Path())
+@click.option(
+    "--truth",
+    metavar="FILES",
+    type=click.Path(),
+    help="The true rows, to say how good the release is: a parquet or CSV file or a quoted glob; no database address.",
+)
+@click.option("--geojson", metavar="FILE", type=click.Path(), help="Outlines of the groups, for a map.")
+@click.option("--geojson-key", metavar="NAME", help="The property that tells the group; two joined by + (STATE+PUMA).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(),
+    help="File to write; RELEASE/report.html, or with --truth RELEASE-not-private.html beside the release.",
+)
+@examples("  prade report release --geojson places.geojson -o report.html")
+def report(
+    release_folder: str, truth: str | None, geojson: str | None, geojson_key: str | None, output: str | None
+) -> None:
+    """Explain a RELEASE on one HTML page.
+
+    What was promised, what was asked, where the public table was wrong, how sure the results are. The page works
+    offline. Spends nothing. With --truth the page is made of true rows: it is not private, must not be published, and
+    is not written into a release.
+    """
+    from prade.core.progress import progress_bar
+    from prade.reporting.report import write_report
+
+    if geojson_key is not None and geojson is None:
+        raise click.UsageError("--geojson-key names a property of the outlines: give these with --geojson")
+    with progress_bar() as progress:
+        path = write_report(
+            release_folder, output, truth=truth, geojson=geojson, geojson_key=geojson_key, progress=progress
+        )
+    if truth is not None:
+        remark("This page is made of true rows and is not differentially private: do not publish it.")
+    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

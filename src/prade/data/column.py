@@ -1,0 +1,324 @@
+"""One declared column: its values or bins, and which codes a comparison selects."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import writable
+from prade.core.errors import SchemaError
+
+Value = int | float | str | bool
+Kind = Literal["categorical", "numeric", "group"]
+Unknown = Literal["other", "clip", "missing"]
+
+KINDS = ("categorical", "numeric", "group")
+POLICIES = ("other", "clip", "missing")
+EPOCH = datetime.date(1970, 1, 1)
+LARGEST_NUMBER = 1e300
+LARGEST_WHOLE = 2**53  # beyond it a float no longer tells neighbouring whole numbers apart
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """A hint for a misspelt name: ``"; did you mean 'AGEP'?"``, or nothing."""
+    found = difflib.get_close_matches(str(name), [str(each) for each in names], n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(each) for each in found)}?" if found else ""
+
+
+def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """One column's name, or several, as a tuple; a single name is one column, not a list of letters."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def days(date: datetime.date) -> float:
+    """Days since 1970-01-01, the number a date is binned by."""
+    return float((date - EPOCH).days)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's domain: a list of values, or bins of a number; missing may be a value of its own.
+
+    Codes run from 0 to ``size - 1``. Categorical and group: the place in `values`. Numeric: with the cuts
+    k_0 < ... < k_(m-1) (those `edges` above `min` and not above `max`) the bins are
+    (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf), so that no number is out of range. With ``missing=True`` the
+    last code is "missing". `unknown` says where a value outside the domain goes: to the value `other`, to the
+    end bin (``"clip"``, what numbers do by default), or to missing.
+
+    >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
+    >>> hours.labels()
+    ['[1, 10)', '[10, 40)', '[40, 99]', 'missing']
+    >>> hours.split(">", 39)
+    array([False, False,  True, False])
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[Value, ...] = ()
+    edges: tuple[float, ...] = ()
+    integer: bool = False
+    min: float | None = None
+    max: float | None = None
+    missing: bool = False
+    other: Value | None = None
+    unknown: Unknown | None = None
+    dates: bool = False  # edges, min and max are days since 1970-01-01; set when they are given as dates
+    value_type: str = field(init=False, repr=False)  # "int", "float", "str", "bool" or "": so that 1 is not True
+    cuts: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError(f"a column needs a name of at least one letter, got {self.name!r}")
+        if not writable(self.name):
+            raise SchemaError(
+                f"the column name {self.name!a} holds half a character, which no file can hold: rename it"
+            )
+        if self.kind not in KINDS:
+            raise self._error(f"kind is {self.kind!r}; write one of {', '.join(KINDS)}")
+        self._check_flags()
+        if self.kind == "numeric":
+            self._settle_bins()
+        else:
+            self._settle_values()
+        self._check_policy()
+
+    # ------------------------------------------------------------------ what the domain is
+
+    @property
+    def size(self) -> int:
+        """Number of codes, missing included."""
+        return self.present + self.missing
+
+    @property
+    def present(self) -> int:
+        """Number of codes that are not missing."""
+        if self.kind == "numeric":
+            return len(self.cuts) + 1
+        if not self.values:
+            raise self._error(
+                "the values of this group column are not known yet; "
+                "give the public list of groups with schema.with_groups(table)"
+            )
+        return len(self.values)
+
+    @property
+    def fallback(self) -> int:
+        """The code of a cell that is no value of this column (for numeric columns: no number)."""
+        if self.other is not None and self.unknown != "missing":
+            return self.values.index(self.other)
+        if self.missing:
+            return self.size - 1
+        return 0 if self.kind == "numeric" else self.size - 1
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The first value of each bin but the first: the cuts, rounded up in a column of whole numbers."""
+        return tuple(float(math.ceil(cut)) for cut in self.cuts) if self.integer else self.cuts
+
+    def labels(self) -> list[str]:
+        """One readable label a code."""
+        names = self._bin_labels() if self.kind == "numeric" else [value_text(value) for value in self.values]
+        return [*names, "missing"][: self.size]  # size complains about a group column without its values
+
+    # ------------------------------------------------------------------ comparisons
+
+    def split(self, op: str, value: Any) -> NDArray[np.bool_]:
+        """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``."""
+        from prade.data.comparison import satisfied
+
+        chosen = np.zeros(self.size, dtype=np.bool_)
+        chosen[: self.present] = satisfied(self, op, value)
+        return chosen
+
+    def bounds(self, code: int) -> tuple[float | None, float | None]:
+        """Smallest and largest value of a bin, None where it is open."""
+        starts = self.thresholds
+        low = self.min if code == 0 else starts[code - 1]
+        if code == len(starts):
+            return low, self.max
+        return low, starts[code] - 1 if self.integer else math.nextafter(starts[code], -math.inf)
+
+    # ------------------------------------------------------------------ checks
+
+    def _error(self, message: str) -> SchemaError:
+        return SchemaError(f"column {self.name!r}: {message}")
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_flags(self) -> None:
+        for flag in ("missing", "integer", "dates"):
+            if not isinstance(getattr(self, flag), bool):
+                raise self._error(f"{flag} is {getattr(self, flag)!r}; write true or false")
+        for key, kinds in (("values", "categorical or group"), ("edges", "numeric")):
+            given = getattr(self, key)
+            if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
+                raise self._error(f"{key} is {given!r}; write a list")
+            if len(given) and (key == "edges") != (self.kind == "numeric"):
+                raise self._error(f"a {self.kind} column has no {key}; remove them or write kind = {kinds}")
+            self._set(key, tuple(given))
+        if self.kind != "numeric" and (self.integer or self.min is not None or self.max is not None):
+            raise self._error(f"integer, min and max belong to numeric columns; this one is {self.kind}")
+
+    def _settle_values(self) -> None:
+        values = tuple(plain_value(value) for value in self.values)
+        if not values and self.kind == "categorical":
+            raise self._error("the list of values is empty; write at least one, e.g. values = [1, 2]")
+        types = {type(value).__name__ for value in values}
+        if not types <= {"int", "float", "str", "bool"}:
+            raise self._error("values must be numbers, text, true/false or dates")
+        if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            raise self._error("a value does not fit 64 bits; write the values as text")
+        if any(isinstance(value, str) and not writable(value) for value in values):
+            raise self._error("a value holds half a character, which no file can hold: write it anew")
+        if types == {"int", "float"}:
+            values, types = tuple(float(value) for value in values), {"float"}
+        if len(types) > 1:
+            raise self._error(
+                f"values mix {' and '.join(sorted(types))}; write them all as one type, "
+                f"e.g. [{', '.join(quoted(value_text(value)) for value in values[:3])}]"
+            )
+        self._set("value_type", types.pop() if types else "")
+        if self.value_type == "float" and not all(math.isfinite(value) for value in values):
+            raise self._error("values must be finite numbers; write missing = true for NaN")
+        seen: set[Value] = set()
+        for value in values:
+            if value in seen:
+                raise self._error(f"the value {quoted(value)} is listed twice; remove one")
+            seen.add(value)
+        other = plain_value(self.other)
+        if other is not None and (other not in values or isinstance(other, str) != (self.value_type == "str")):
+            raise self._error(
+                f"other is {quoted(other)}, which is not among the values {some_of(values)}; add it there"
+            )
+        self._set("values", values)
+        self._set("other", other)
+        self._set("cuts", ())
+
+    def _settle_bins(self) -> None:
+        if not self.edges:
+            raise self._error("a numeric column needs edges; write at least one, e.g. edges = [10, 20, 30]")
+        given = [*self.edges, *(bound for bound in (self.min, self.max) if bound is not None)]
+        as_dates = [isinstance(number, datetime.date) for number in given]
+        if any(as_dates):
+            if not all(as_dates) or any(isinstance(number, datetime.datetime) for number in given):
+                raise self._error("edges, min and max must be all dates (2020-12-31, no time of day) or all numbers")
+            self._set("dates", True)
+        if self.dates:
+            self._set("integer", True)
+        edges = tuple(self._finite("edges", edge) for edge in self.edges)
+        low = None if self.min is None else self._finite("min", self.min)
+        high = None if self.max is None else self._finite("max", self.max)
+        for before, after in itertools.pairwise(edges):
+            if before >= after:
+                wrong = "is listed twice" if before == after else f"comes after {self.number_text(before)}"
+                raise self._error(f"edge {self.number_text(after)} {wrong}; write each edge once, from small to large")
+            if self.integer and math.ceil(before) == math.ceil(after):
+                raise self._error(
+                    f"no whole number lies in [{self.number_text(before)}, {self.number_text(after)}); "
+                    "remove one of the two edges"
+                )
+        if low is not None and high is not None and low > high:
+            raise self._error(f"min {self.number_text(low)} is above max {self.number_text(high)}; swap them")
+        self._set("edges", edges)
+        self._set("min", low)
+        self._set("max", high)
+        self._set("value_type", "")
+        inside = (e for e in edges if (low is None or e > low) and (high is None or e <= high))
+        self._set("cuts", tuple(inside))
+        if not self.cuts:
+            given_bounds = (("above min", low), ("not above max", high))
+            wanted = " and ".join(f"{text} {self.number_text(at)}" for text, at in given_bounds if at is not None)
+            raise self._error(f"no edge is {wanted}, so there would be one bin only; write an edge that is")
+
+    def _finite(self, key: str, number: Any) -> float:
+        if isinstance(number, datetime.date):
+            return days(number)
+        if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
+            example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
+            raise self._error(
+                f"{key} must hold numbers or dates, got {number!r}; write e.g. {key} = {example}, without quotes"
+            )
+        if not isinstance(number, int) and not math.isfinite(number):
+            raise self._error(f"{key} must be finite; the first and last bins are open-ended anyway, remove {number}")
+        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails on longer whole numbers
+            raise self._error(f"{key} must stay within 1e300, so that every bin has numbers in it; one is larger")
+        found = float(number)
+        if self.dates and not days(datetime.date.min) <= found <= days(datetime.date.max):
+            raise self._error(f"{key} must be days that a calendar has, from 0001-01-01 to 9999-12-31; got {found:g}")
+        if self.integer and abs(found) > LARGEST_WHOLE:
+            raise self._error(f"{key} of an integer column must stay within 2**53, got {number!r}")
+        if self.integer and key != "edges" and not found.is_integer():
+            raise self._error(f"{key} of an integer column must be whole, got {number!r}")
+        return found
+
+    def _check_policy(self) -> None:
+        if self.other is not None and self.kind != "categorical":
+            raise self._error("other belongs to categorical columns; remove it")
+        if self.unknown is None:
+            return
+        if self.unknown not in POLICIES:
+            raise self._error(f"unknown is {self.unknown!r}; write one of {', '.join(POLICIES)}")
+        if self.unknown == "other" and self.other is None:
+            raise self._error('unknown = "other" needs the value to use; write it as other = ...')
+        if self.unknown == "missing" and not self.missing:
+            raise self._error('unknown = "missing" needs missing = true')
+        if self.unknown == "clip" and self.kind != "numeric":
+            raise self._error('unknown = "clip" is for numeric columns; write other = ... or missing = true')
+
+    # ------------------------------------------------------------------ text
+
+    def number_text(self, number: float) -> str:
+        if self.dates:
+            return (EPOCH + datetime.timedelta(days=number)).isoformat()
+        return value_text(number)
+
+    def _bin_labels(self) -> list[str]:
+        # An edge just above a round number is how (20, 40] is written with half-open bins: show it that way.
+        def just_above(number: float) -> float | None:
+            short = round(number, 9)
+            return short if number == math.nextafter(short, math.inf) else None
+
+        def start(number: float) -> str:
+            short = just_above(number)
+            return f"[{self.number_text(number)}" if short is None else f"({self.number_text(short)}"
+
+        def stop(number: float) -> str:
+            short = just_above(number)
+            return f"{self.number_text(number)})" if short is None else f"{self.number_text(short)}]"
+
+        first = "(-inf" if self.min is None else f"[{self.number_text(self.min)}"
+        last = "inf)" if self.max is None else f"{self.number_text(self.max)}]"
+        starts = [first, *(start(cut) for cut in self.cuts)]
+        stops = [*(stop(cut) for cut in self.cuts), last]
+        return [f"{low}, {high}" for low, high in zip(starts, stops, strict=True)]
+
+
+def plain_value(value: Any) -> Any:
+    """A listed value as a plain Python one; dates become ISO text."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else value_text(value)
+
+
+def some_of(values: Sequence[Value], most: int = 12) -> str:
+    shown = ", ".join(quoted(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"

@@ -1,0 +1,123 @@
+"""Which codes of a column satisfy a comparison with a value, exactly or not at all.
+
+A numeric column knows only its bins. ``AGE >= 65`` is answerable when 65 is where a bin begins: it is then a
+union of bins. Anything else would have to guess inside a bin, so it is refused, naming the nearest edges.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from prade.data.column import Column
+
+Mask = NDArray[np.bool_]
+ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+def satisfied(column: Column, op: str, value: Any) -> Mask:
+    """Which of the codes that are not missing satisfy ``column op value``."""
+    if op not in ("==", "!=", *ORDER):
+        raise WorkloadError(f"{column.name}: {op!r} is not a comparison; write ==, !=, <, <=, > or >=")
+    return _of_bins(column, op, value) if column.kind == "numeric" else _of_values(column, op, value)
+
+
+def _of_values(column: Column, op: str, value: Any) -> Mask:
+    from prade.data.column import plain_value, some_of
+
+    asked = f"{column.name} {op} {value!r}"
+    value = plain_value(value)
+    if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
+        value = bool(value)
+    if isinstance(value, str) != (column.value_type == "str"):
+        has = {"str": "text", "bool": "true and false"}.get(column.value_type, "numbers")
+        got = "text" if isinstance(value, str) else "no text"
+        raise WorkloadError(
+            f"{asked}: the values of {column.name} are {has}, this is {got}; write it as in {some_of(column.values, 3)}"
+        )
+    if op in ("==", "!="):
+        if value not in column.values:
+            raise WorkloadError(f"{asked}: the values of {column.name} are {some_of(column.values)}")
+        equal = np.array([each == value for each in column.values], dtype=np.bool_)
+        return equal if op == "==" else ~equal
+    if column.value_type not in ("int", "float"):
+        raise WorkloadError(f"{asked}: the values of {column.name} have no order; use == or !=, or `in` with a list")
+    return np.asarray(ORDER[op](np.array(column.values), value), dtype=np.bool_)
+
+
+def _of_bins(column: Column, op: str, value: Any) -> Mask:
+    number = _threshold(column, op, value)
+    if op in ("==", "!="):
+        equal = _exactly(column, number, op, value)
+        return equal if op == "==" else ~equal
+    if op in (">", "<="):
+        # x > v is x >= the next number after v
+        number = _next_whole(number) if column.integer else math.nextafter(number, math.inf)
+    above = _at_least(column, number, op, value)
+    return above if op in (">", ">=") else ~above
+
+
+def _next_whole(number: float) -> float:
+    return math.floor(number) + 1.0 if math.isfinite(number) else number
+
+
+def _threshold(column: Column, op: str, value: Any) -> float:
+    from prade.data.column import days
+
+    asked = f"{column.name} {op} {value!r}"
+    if column.dates and isinstance(value, str):
+        try:
+            value = datetime.date.fromisoformat(value)
+        except ValueError:
+            raise WorkloadError(f"{asked}: {column.name} is a date; write it as '2020-12-31'") from None
+    if column.dates and isinstance(value, datetime.date):
+        return days(value)
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if column.dates or not number or math.isnan(value):
+        wanted = "a date such as '2020-12-31'" if column.dates else "a number"
+        raise WorkloadError(f"{asked}: compare {column.name} with {wanted}")
+    return float(value)
+
+
+def _at_least(column: Column, number: float, op: str, value: Any) -> Mask:
+    first = float(math.ceil(number)) if column.integer and math.isfinite(number) else number
+    if first == -math.inf or (column.min is not None and first <= column.min):
+        return np.ones(column.present, dtype=np.bool_)
+    if first == math.inf or (column.max is not None and first > column.max):
+        return np.zeros(column.present, dtype=np.bool_)
+    if first not in column.thresholds:
+        raise _off_edge(column, op, value, number)
+    return np.arange(column.present) > column.thresholds.index(first)
+
+
+def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
+    equal = np.zeros(column.present, dtype=np.bool_)
+    below = column.min is not None and number < column.min
+    above = column.max is not None and number > column.max
+    if below or above or (column.integer and not number.is_integer()):
+        return equal
+    code = int(np.searchsorted(column.thresholds, number, side="right"))
+    if column.bounds(code) != (number, number):
+        raise WorkloadError(
+            f"{column.name} {op} {value!r}: the bin {column.labels()[code]} holds other values too; "
+            "ask for the whole bin with < and >=, or add edges to the schema"
+        )
+    equal[code] = True
+    return equal
+
+
+def _off_edge(column: Column, op: str, value: Any, number: float) -> WorkloadError:
+    near = sorted(sorted(column.cuts, key=lambda cut: abs(cut - number))[:2])
+    names = " and ".join(column.number_text(cut) for cut in near)
+    where = f"the nearest edges are {names}" if near else "the column is one single bin"
+    return WorkloadError(
+        f"{column.name} {op} {value!r} does not fall on the edge of a bin: {where}; "
+        "ask for one of those or add an edge to the schema"
+    )

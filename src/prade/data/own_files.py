@@ -1,0 +1,75 @@
+"""Parquet files that prade writes for itself: columns of plain numbers, and a JSON header in the file's metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import Malformed, Structure, Versioned, json_value, structured
+from prade.core.errors import DataError, PradeError
+from prade.data.tables import write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADER = "prade"
+
+
+def write_own(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
+    """Write a table with its header."""
+    write_table(table.replace_schema_metadata({HEADER: json.dumps(header, allow_nan=False)}), path)
+
+
+class OtherOrigin(DataError):
+    """The file is sound, but of another version of prade, or made from something else."""
+
+
+@contextmanager
+def sound(path: str | PathLike[str], what: str, remedy: str) -> Iterator[None]:
+    """Say of every complaint in which file it arose, what that should be, and what to do."""
+    try:
+        yield
+    except OtherOrigin:
+        raise
+    except PradeError as damage:
+        raise DataError(f"{path} does not hold {what}, or is damaged ({damage}): {remedy}") from None
+
+
+def header_of(table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int) -> Structure:
+    """The header of a file that was read, as a structure; of a newer format it may look like anything."""
+    text = (table.schema.metadata or {}).get(HEADER.encode())
+    if text is None:
+        raise Malformed("the file has no header")
+    found = json_value(text)
+    if (version := structured(found, Versioned).format) > newest:
+        raise OtherOrigin(f"{path} has file format {version}, this version reads up to {newest}: update prade")
+    return structured(found, kind)
+
+
+def whole_numbers(table: pa.Table, name: str) -> NDArray[Any]:
+    """A column of whole numbers without empty cells."""
+    import pyarrow as pa
+
+    return _numbers(table, name, pa.types.is_integer)
+
+
+def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    """A column of double precision without empty cells."""
+    import pyarrow as pa
+
+    return _numbers(table, name, pa.types.is_float64)
+
+
+def _numbers(table: pa.Table, name: str, fits: Any) -> NDArray[Any]:
+    if table.column_names.count(name) != 1:
+        raise Malformed(f"the file does not have the column {name!r}, or has it twice")
+    cells = table[name]
+    if cells.null_count or not fits(cells.type):
+        raise Malformed(f"the column {name!r} has empty cells, or another type than it was written with")
+    return np.asarray(cells.to_numpy())

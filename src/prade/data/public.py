@@ -1,0 +1,157 @@
+"""The public side: rows that estimates may be made of, and the public group that each of them is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import Malformed
+from prade.core.errors import DataError
+from prade.data.encode import encode
+from prade.data.groups import Grouping, Groups
+from prade.data.joint import mass_per_cell
+from prade.data.own_files import floats, header_of, sound, whole_numbers, write_own
+from prade.data.plain_types import need_plain
+from prade.data.prior import Prior
+from prade.data.schema import Schema
+from prade.data.tables import plain_cells, read_table
+from prade.estimating.estimate import WEIGHT_FIELD
+
+if TYPE_CHECKING:
+    from prade.estimating.layout import Layout
+    from prade.queries.workload import Workload
+
+FORMAT = 1
+GROUP_FIELD = "prade:group"
+AGAIN = "run `prade estimate` again, which spends nothing"
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class _Header(msgspec.Struct):
+    by: tuple[str, ...]
+    groups: list[list[str]]
+    schema: str
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """Public rows with their weights (`prior`), and for each row its place in `groups`, the public groups.
+
+    Rows are kept as they are, one by one, so that each knows where it is from.
+
+    >>> from prade import Column, Schema
+    >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
+    >>> public = Public.of(schema, {"PLACE": ["a", "b", "a"], "AGE": [3, 40, 70]}, by=["PLACE"])
+    >>> public.groups.values, public.group
+    ((('a',), ('b',)), array([0, 1, 0]))
+    """
+
+    prior: Prior
+    groups: Grouping
+    group: Ints
+
+    @classmethod
+    def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
+        """From a public table or file. `by` are group columns; those that the table does not have are passed over.
+
+        Rows of weight 0 are left out.
+        """
+        import pyarrow as pa
+
+        found = read_table(table, guess=False)
+        for place, name in enumerate(found.column_names):
+            if name in (*by, weight) and pa.types.is_union(found[name].type):  # Python objects, each of its own type
+                found = found.set_column(place, name, read_table(table, [name])[name])
+        coded = encode(schema, found, weight=weight)
+        if weight is not None:
+            weighing = np.flatnonzero(coded.weights)
+            coded, found = coded.take(weighing), found.take(weighing)
+        prior = Prior(schema, coded.codes, coded.weights)
+        present = [name for name in by if name in found.column_names]
+        if not present:
+            return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
+        for name in present:
+            need_plain(name, found[name].type)
+        plain = pa.table({name: plain_cells(found[name]) for name in present})
+        listed = plain.group_by(present).aggregate([]).drop_null()
+        groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
+        level = groups.level(present)
+        number = groups.keyed(present, level.number).numbers(found)
+        if (number < 0).any():
+            raise DataError(
+                f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove them"
+            )
+        return cls(prior, level, number)
+
+    @cached_property
+    def group_weights(self) -> Floats:
+        """Weight of each public group."""
+        return mass_per_cell(self.group, self.prior.weights, len(self.groups))
+
+    def masses(self, layout: Layout) -> Floats:
+        """Cells of every public group as shares: [cells, public groups]. `layout` is one of these rows."""
+        if layout.workload not in self._masses:
+            columns = [
+                layout.masses_of(layout.collapsed(np.where(self.group == number, self.prior.weights, 0.0)))
+                for number in range(len(self.groups))
+            ]
+            self._masses[layout.workload] = np.stack(columns, axis=1) / self.group_weights
+        return self._masses[layout.workload]
+
+    @cached_property
+    def _masses(self) -> dict[Workload, Floats]:
+        return {}
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the coded rows, their weights and groups as parquet: what estimates need of a public table."""
+        import pyarrow as pa
+
+        columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
+        if len(columns) < len(self.prior.codes) + 2:
+            raise DataError(f"a column is named {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs: rename it")
+        values = [[str(value) for value in row] for row in self.groups.values]
+        header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
+        write_own(pa.table(columns), header, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Public:
+        """What `save` wrote; the groups' values come back as text."""
+        table = read_table(path)
+        with sound(path, "saved public rows", AGAIN):
+            header = header_of(table, _Header, path, FORMAT)
+            schema, names = Schema.from_toml(header.schema), [*table.column_names]
+            if {*names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD}:
+                raise Malformed("the columns are not those of the schema")
+            weights, group = floats(table, WEIGHT_FIELD), whole_numbers(table, GROUP_FIELD)
+            prior = Prior(schema, {name: whole_numbers(table, name) for name in names[:-2]}, weights)
+            if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
+                raise Malformed("the weights do not sum to one")
+            prior.weights = weights  # to the last bit: dividing by their sum again may change it
+            if any(len(row) != len(header.by) for row in header.groups) or not header.groups:
+                raise Malformed("a group has one value for each of its columns")
+            if group.min() < 0 or group.max() >= len(header.groups):
+                raise Malformed("a row is in a group that is not listed")
+            values = tuple(tuple(row) for row in header.groups)
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64))
+
+    def take(self, rows: NDArray[Any]) -> Public:
+        """Some of the rows; the groups stay numbered as they are."""
+        codes = {name: code[rows] for name, code in self.prior.codes.items()}
+        return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
+
+
+def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
+    """The columns that tell public groups apart: those of the list of groups, and the schema's own group columns."""
+    return tuple(dict.fromkeys([*groups.names, *schema.groups]))

@@ -1,0 +1,154 @@
+"""Which public groups are a plan's own: the same places in last year's table, say.
+
+A group is recognised by all columns of its level where the public table has their values, or else by all but those
+that say the time: years, or dates. (This year's STATE 17, PUMA 100 is last year's. A new PUMA of a known state is
+nobody's, for a state is not its places.) Columns in which all groups, public and planned, are alike tell nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.data.groups import Grouping, Groups
+
+if TYPE_CHECKING:
+    from prade.data.public import Public
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+YEARS = range(1800, 2200)
+TIME = re.compile(r"(1[89]|20|21)\d\d([-/.]?(Q[1-4]|\d{1,2})([-/.]\d{1,2})?)?")
+
+
+@dataclass(frozen=True, eq=False)
+class SameGroups:
+    """A key for every public group (-1: it is nobody's own) and one for every group of a level (-1: it has none).
+
+    Keys are of two kinds: of all columns, and of those that do not say the time. `loose` has which groups of the level
+    are recognised by the second kind.
+
+    >>> from prade import Column, Schema
+    >>> from prade.data.public import Public
+    >>> schema = Schema([Column("PLACE", "group"), Column("YEAR", "group"), Column("AGE", "numeric", edges=[18])])
+    >>> table = {"PLACE": ["a", "b", "a", "c"], "YEAR": [2018, 2018, 2019, 2019], "AGE": [1, 2, 70, 4]}
+    >>> public = Public.of(schema, table, by=["PLACE", "YEAR"])
+    >>> this_year = Groups.of({"PLACE": ["a", "b", "z"], "YEAR": [2020, 2020, 2020]}).level(["PLACE", "YEAR"])
+    >>> same = SameGroups.of(public, this_year)
+    >>> same.found, same.rows(public, 0)
+    (array([ True,  True, False]), array([ True, False,  True, False]))
+    """
+
+    keys: tuple[Ints, Ints]  # of each public group: by all columns, by all but time
+    of_group: Ints  # of each group of the level
+    loose: Flags
+    times: Ints  # in how many years, say, the public table has it, for each group of the level
+
+    @classmethod
+    def of(cls, public: Public, level: Grouping) -> SameGroups:
+        """For the groups of a level of a plan. To the one group of everybody belong all."""
+        every, size = len(public.groups), len(level)
+        if not level.by:
+            everybody = np.zeros(every, np.int64)
+            return cls((everybody, everybody), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.int64))
+        values = {name: [row[place] for row in level.values] for place, name in enumerate(level.by)}
+        theirs = {
+            name: [row[public.groups.by.index(name)] for row in public.groups.values]
+            for name in level.by
+            if name in public.groups.by
+        }
+        telling = [
+            name
+            for name in level.by
+            if len(set(values[name])) > 1
+            or (len(set(theirs.get(name, ()))) > 1)
+            or has_values(public, name, values[name])
+        ]
+        place = [name for name in telling if not is_time([*values[name], *theirs.get(name, ())])]
+        keys, of_group = [], []
+        for names in (telling, place):
+            if not names or any(name not in theirs for name in names):
+                keys.append(np.full(every, -1))
+                of_group.append(np.full(size, -1))
+                continue
+            number = _numbered(list(zip(*(values[name] for name in names), strict=True)))
+            key = _keys_of(public, {name: values[name] for name in names}, number)
+            keys.append(key)
+            of_group.append(np.where(np.isin(number, key), number, -1))
+        loose = (of_group[0] < 0) & (of_group[1] >= 0)
+        when = _numbered(
+            list(zip(*(theirs[name] for name in theirs if name not in place), strict=True)) or [()] * every
+        )
+        seen = np.unique(np.stack([keys[1], when]), axis=1)[0]
+        times = np.bincount(seen + 1, minlength=int(of_group[1].max()) + 2)[of_group[1] + 1]
+        return cls((keys[0], keys[1]), np.where(loose, of_group[1], of_group[0]), loose, np.where(loose, times, 1))
+
+    @property
+    def found(self) -> Flags:
+        """Which groups of the level have public rows of their own."""
+        return self.of_group >= 0
+
+    def rows(self, public: Public, group: int) -> Flags:
+        """Which public rows are a group's own."""
+        key = self.keys[int(self.loose[group])][public.group]
+        return key == self.of_group[group] if self.found[group] else np.zeros(len(public), np.bool_)
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over each group's own public groups, 0 where it has none; `values` has a row a public group."""
+        found = np.zeros((len(self.of_group), *values.shape[1:]))
+        for key, mine in zip(self.keys, (~self.loose, self.loose), strict=True):
+            summed = np.zeros((int(max(key.max(), self.of_group.max())) + 2, *values.shape[1:]))
+            np.add.at(summed, key + 1, values)
+            summed[0] = 0.0
+            found[mine] = summed[self.of_group[mine] + 1]
+        return found
+
+
+def is_time(values: Iterable[Any]) -> bool:
+    """Whether all values are years, quarters, months or dates.
+
+    >>> is_time([2019, 2020]), is_time(["2019-Q1", "2019-Q2"]), is_time([100, 2019]), is_time(["east"])
+    (True, True, False, False)
+    """
+    return all(
+        isinstance(value, datetime.date)
+        or (isinstance(value, (int, np.integer)) and int(value) in YEARS)
+        or (isinstance(value, str) and TIME.fullmatch(value.strip()) is not None)
+        for value in values
+    )
+
+
+def has_values(public: Public, name: str, values: Sequence[Any]) -> bool:
+    """Whether the public groups have any of these values in a column."""
+    if name not in public.groups.by:
+        return False
+    return bool((_keys_of(public, {name: values}, np.zeros(len(values), np.int64)) >= 0).any())
+
+
+def _keys_of(public: Public, values: dict[str, Sequence[Any]], keys: Ints) -> Ints:
+    """The key of each public group, given columns of values and the keys that these stand for.
+
+    Names are read as those of private rows are: where the plan lists numbers, 1 and "01" are the same.
+    """
+    import pyarrow as pa
+
+    numbers = _numbered(list(zip(*values.values(), strict=True)))
+    first = np.unique(numbers, return_index=True)[1]
+    listed = Groups.of({name: [column[row] for row in first] for name, column in values.items()})
+    places = {name: public.groups.by.index(name) for name in values}
+    mine = pa.table({name: [row[place] for row in public.groups.values] for name, place in places.items()})
+    return listed.keyed(list(values), keys[first]).numbers(mine)
+
+
+def _numbered(rows: Sequence[tuple[Any, ...]]) -> Ints:
+    """The number of each row's value, in order of appearance."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)

@@ -1,0 +1,205 @@
+"""The columns of a table, declared: every cell of the domain is known before any private row is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from prade.core.errors import SchemaError
+from prade.data.column import Column, closest, names_of
+
+__all__ = ["Column", "Schema"]
+
+
+class Schema:
+    """An ordered set of columns; the domain is the product of their codes.
+
+    >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
+    >>> schema = Schema([sex, age])
+    >>> schema.shape(["SEX", "AGE"]), schema.domain_size(["SEX", "AGE"])
+    ((2, 3), 6)
+    """
+
+    columns: tuple[Column, ...]
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = tuple(columns)
+        if not self.columns:
+            raise SchemaError("a schema needs at least one column; write a [[column]] table for each")
+        self._by_name: dict[str, Column] = {}
+        for column in self.columns:
+            if not isinstance(column, Column):
+                raise SchemaError(f"a schema is made of Column objects, got {type(column).__name__}")
+            if column.name in self._by_name:
+                raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
+            self._by_name[column.name] = column
+
+    # ------------------------------------------------------------------ look up
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns, in order."""
+        return tuple(self._by_name)
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """Names of the columns that are estimated: all but the group columns."""
+        return tuple(column.name for column in self.columns if column.kind != "group")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the group columns, outermost first."""
+        return tuple(column.name for column in self.columns if column.kind == "group")
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise SchemaError(f"there is no column {name!r} in the schema{closest(name, self._by_name)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def size(self, name: str) -> int:
+        """Number of codes of one column, missing included."""
+        return self[name].size
+
+    def shape(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Number of codes of each column: the shape of their joint table."""
+        return tuple(self.size(name) for name in names_of(names))
+
+    def domain_size(self, names: Sequence[str]) -> int:
+        """Number of cells in the product of the columns."""
+        return math.prod(self.shape(names))
+
+    # ------------------------------------------------------------------ other schemas
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """The schema of these columns only, in this order."""
+        return Schema([self[name] for name in names_of(names)])
+
+    def with_groups(self, table: Any) -> Schema:
+        """This schema with the values of its group columns taken from a public list of groups.
+
+        `table` has one row a group (a table or a file); its columns may nest, as STATE and PUMA do, and then
+        the values of the outer one repeat. A group column that the list does not have keeps its values.
+        """
+        from prade.data.tables import distinct_values, group_cells, read_table
+
+        groups = read_table(table)
+        filled = []
+        for column in self.columns:
+            if column.kind == "group" and column.name in groups.column_names:
+                values = distinct_values(group_cells(table, column.name))
+                if None in values or not values:
+                    raise SchemaError(
+                        f"column {column.name!r}: the list of groups has an empty cell or no rows; "
+                        "give every group a value"
+                    )
+                column = dataclasses.replace(column, values=tuple(values))
+            elif column.kind == "group" and not column.values:
+                raise SchemaError(
+                    f"column {column.name!r}: the list of groups has no such column"
+                    f"{closest(column.name, groups.column_names)}"
+                )
+            filled.append(column)
+        return Schema(filled)
+
+    # ------------------------------------------------------------------ files
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Schema:
+        """Read a schema file: our TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
+        from prade.data import schema_file as schema_files
+
+        return cls(schema_files.columns_of_file(path))
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from the text of a TOML file."""
+        from prade.core.documents import toml_table
+        from prade.data import schema_file as schema_files
+
+        return cls(schema_files.columns_of_table(toml_table(text, SchemaError)))
+
+    @classmethod
+    def from_contest(cls, path: str | PathLike[str]) -> Schema:
+        """Read the parameters.json of the NIST contest (sprint 2), with the bins of the contest's score."""
+        from prade.data import schema_file as schema_files
+
+        return cls(schema_files.columns_of_contest(schema_files.json_object(path)))
+
+    @classmethod
+    def from_mbi(cls, domain: str | PathLike[str] | Mapping[str, int]) -> Schema:
+        """Read mbi's domain, {"column": size}: the values are 0, 1, ..., size - 1.
+
+        >>> Schema.from_mbi({"sex": 2, "race": 5}).shape(["sex", "race"])
+        (2, 5)
+        """
+        from prade.data import schema_file as schema_files
+
+        found = domain if isinstance(domain, Mapping) else schema_files.json_object(domain)
+        return cls(schema_files.columns_of_mbi(found))
+
+    @classmethod
+    def infer(
+        cls,
+        table: Any,
+        *,
+        groups: Sequence[str] = (),
+        weight: str | None = None,
+        skip: Sequence[str] = (),
+        max_values: int = 64,
+        bins: int = 20,
+    ) -> Schema:
+        """Propose a schema for a PUBLIC table; save it, look at it, edit it.
+
+        There is a column for each of the table's, in its order, but for `weight` and those in `skip`. At most
+        `max_values` distinct text, true/false or whole-number values make a categorical column; more numbers than
+        that make a numeric one of about `bins` bins, with rounded quantiles as edges. Columns in `groups` become
+        group columns with the values seen. Text with more values than `max_values` has no order to bin by: name it
+        in `groups`, in `skip`, or raise `max_values`.
+        """
+        from prade.data.draft import infer_columns
+
+        return cls(infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins))
+
+    def to_toml(self) -> str:
+        """The text of the schema file; `from_toml` reads it back to an equal schema."""
+        from prade.data import schema_file as schema_files
+
+        return schema_files.toml_of_columns(self.columns)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema file (TOML)."""
+        from prade.data.tables import replace_file
+
+        with replace_file(path) as temporary:
+            temporary.write_text(self.to_toml(), encoding="utf-8")
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the schema file's text: equal schemas, equal fingerprints."""
+        return hashlib.sha256(self.to_toml().encode()).hexdigest()
+
+    # ------------------------------------------------------------------ value object
+
+    def __eq__(self, other: object) -> bool:
+        return self.columns == other.columns if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
+
+    def __repr__(self) -> str:
+        kinds = (f"{column.name}: {column.kind}" for column in self.columns[:6])
+        more = ", ..." if len(self.columns) > 6 else ""
+        return f"Schema({len(self.columns)} columns: {', '.join(kinds)}{more})"

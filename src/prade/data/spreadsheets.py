@@ -1,0 +1,46 @@
+"""Texts that a spreadsheet would run: a CSV cell that begins with =, +, -, @, a tab or a line break is a formula to it.
+
+A name in a public table may begin so by accident, or because somebody wants a formula to run on the reader's computer.
+`prade.data.tables.write_table(..., spreadsheet_safe=True)` puts a single quote before such texts.
+"""
+
+from __future__ import annotations
+
+import re
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prade.core.errors import DataError
+from prade.data.cells import is_text
+from prade.data.tables import table_suffix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are the wide forms of the first four
+
+
+def need_csv(path: str | PathLike[str]) -> str:
+    """The suffix of a CSV file; a complaint about a kind of file that no spreadsheet runs."""
+    suffix = table_suffix(Path(path))
+    if suffix == ".parquet":
+        raise DataError("spreadsheet-safe is for CSV files, and parquet files need none of it: leave it out")
+    return suffix
+
+
+def quoted(table: pa.Table) -> pa.Table:
+    """The table with a single quote before such texts, also before such names of columns; numbers stay as they are.
+
+    >>> import pyarrow as pa
+    >>> quoted(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]})).to_pylist()
+    [{'A': "'=1+1", 'B': -1}, {'A': '1+1', 'B': 1}]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column.cast(pa.large_string()), FORMULA, r"'\0") if is_text(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[re.sub(FORMULA, r"'\g<0>", name) for name in table.column_names])

@@ -1,0 +1,244 @@
+"""What all estimators share: checked input, the report, and many groups at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.blas import single_threaded_blas
+from prade.core.errors import EstimationError
+from prade.core.workers import workers
+from prade.data.prior import Prior
+from prade.estimating.dual import Dual
+from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
+from prade.estimating.layout import Layout
+from prade.estimating.radius import smallest_radius
+from prade.estimating.solvers import Solver, State, Tolerance, climb, state_at
+from prade.queries.workload import Workload
+from prade.release.measurement import Measurement
+
+Floats = NDArray[np.float64]
+
+PATIENCE = 25  # steps after which answers that must hold, and do not, are put to the linear programme
+
+STIFF = 1e3  # bounds on multipliers beyond which a climb may get caught in a corner
+
+_REASON = {
+    "converged": Status.CONVERGED,
+    "unreachable": Status.UNREACHABLE,
+    "stalled": Status.STALLED,
+    "exhausted": Status.EXHAUSTED,
+}
+
+
+class Estimator(Protocol):
+    """Noisy answers and a prior in, an estimate out."""
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """Estimate the distribution of a table of `total` rows.
+
+        `layout` may be given to share it between groups with the same prior and workload.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Checked input: the measurements as one vector over all cells of a layout, in shares of the total."""
+
+    layout: Layout
+    measurements: tuple[Measurement, ...]
+    total: float
+    y: Floats
+    reachable: NDArray[np.bool_]  # cells in which an estimate can have mass
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether every positive answer lies in cells that no row of the prior is in."""
+        positive = self.y > 0
+        return bool(positive.any() and not (positive & self.reachable).any())
+
+    def unreachable(self) -> list[float]:
+        """Per part, the share of the total that its answer puts in cells without a row."""
+        lost = np.where(self.reachable, 0.0, np.maximum(self.y, 0.0))
+        return [float(min(lost[self.layout.part(k)].sum(), 1.0)) for k in range(len(self.measurements))]
+
+    def fits(self, masses: Floats) -> tuple[PartFit, ...]:
+        """Residuals of each part at these cell masses."""
+        result = []
+        for k, (m, lost) in enumerate(zip(self.measurements, self.unreachable(), strict=True)):
+            residual = np.abs(masses[self.layout.part(k)] - self.y[self.layout.part(k)]) * self.total
+            # expected size of the noise: b for Laplace, sigma sqrt(2 / pi) for Gaussian
+            size = float(m.scale.sum()) * (1.0 if m.law == "laplace" else np.sqrt(2.0 / np.pi))
+            far = float(residual.sum())
+            units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else np.inf)
+            result.append(PartFit(m.part.name, far, float(units), lost))
+        return tuple(result)
+
+
+def check(
+    prior: Prior,
+    measurements: Sequence[Measurement],
+    total: float,
+    layout: Layout | None,
+    *,
+    collapse: bool = True,
+) -> Answers:
+    """Refuse what no estimator can work with, before any work."""
+    if not measurements:
+        raise EstimationError("no measurements: give at least one noisy answer, or use the prior as it is")
+    for measurement in measurements:
+        if not isinstance(measurement, Measurement):
+            raise EstimationError(f"expected a Measurement(part, counts, scale), got a {type(measurement).__name__}")
+    if not isinstance(total, (int, float, np.number)) or not np.isfinite(total) or total <= 0:
+        raise EstimationError(
+            f"total is {total!r}: a group's number of rows must be a positive number; "
+            "a noisy total that is not positive should be raised to 1 first"
+        )
+    parts = [m.part for m in measurements]
+    if layout is None:
+        layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
+    elif layout.prior is not prior or list(layout.workload) != parts:
+        raise EstimationError(
+            "the layout was made for another prior or other parts: make it with Layout(prior, workload) "
+            "from the same prior and the parts of the measurements, in their order"
+        )
+    y = np.concatenate([m.counts for m in measurements]) / total
+    return Answers(layout, tuple(measurements), float(total), y, layout.reachable)
+
+
+def settings_of(estimator: Any, **found: float | str) -> dict[str, float | str]:
+    """The estimator's settings for the report, with what was found out on the way."""
+    given = {name: value for name, value in asdict(estimator).items() if value is not None}
+    plain: dict[str, float | str] = {}
+    for name, value in given.items():
+        number = value.item() if isinstance(value, np.generic) else value
+        plain[name] = number if isinstance(number, (int, float, str)) else " ".join(map(str, value))
+    return {**plain, **found}
+
+
+def check_limits(max_steps: int, **tolerances: float) -> None:
+    """Refuse stopping rules that cannot be."""
+    for name, value in tolerances.items():
+        if not value >= 0:
+            raise EstimationError(f"{name} is {value!r}: give a number, 0 or more")
+    if not isinstance(max_steps, (int, np.integer)) or isinstance(max_steps, bool) or max_steps < 0:
+        raise EstimationError(f"max_steps is {max_steps!r}: give a whole number, 0 or more")
+
+
+def impossible(dual: Dual) -> bool:
+    """Whether the linear programme proves that the answers that must hold exactly cannot hold together."""
+    short, over = dual.rigid
+    both = short & over
+    return bool(both.any()) and smallest_radius(dual.layout, dual.y, both.astype(np.float64)).lower > 1e-9
+
+
+def corner(dual: Dual, passes: float) -> State:
+    """Where the multipliers go when misfits are so dear that KL hardly counts: the prices of a linear programme.
+
+    With next to no noise the dual is all but piecewise linear, which neither Newton's method nor block ascent was made
+    for; a simplex method was.
+    """
+    _, cost = dual.box
+    largest = float(cost.max())
+    return state_at(dual, smallest_radius(dual.layout, dual.y, cost / largest).prices * largest, passes)
+
+
+def hopeless(answers: Answers, name: str, settings: dict[str, float | str]) -> Estimate:
+    """The prior, with a report that says why."""
+    layout = answers.layout
+    report = Report(
+        estimator=name,
+        status=Status.HOPELESS,
+        total=answers.total,
+        kl=0.0,
+        objective=0.0,
+        gap=0.0,
+        parts=answers.fits(layout.prior_masses),
+        trace=(TraceRow(0, 0.0, 0.0, 0.0, 0.0),),
+        settings=settings,
+    )
+    return Estimate(layout.prior.schema, layout.prior.codes, report, weights=layout.prior.weights)
+
+
+def solve(
+    answers: Answers,
+    dual: Dual,
+    solver: Solver,
+    tolerance: Tolerance,
+    *,
+    name: str,
+    scale: float,
+    max_steps: int,
+    settings: dict[str, float | str],
+    certificate: dict[str, float] | None = None,
+) -> Estimate:
+    """Climb a dual and report. `scale` turns its objective (in units of KL) into the estimator's own."""
+    trace: list[TraceRow] = []
+
+    def watch(state: State) -> None:
+        c = state.certificate
+        trace.append(TraceRow(len(trace), state.passes, scale * c.objective, scale * c.gap, c.kl))
+
+    with single_threaded_blas():
+        state, reason = climb(dual, solver, tolerance, max_steps=min(max_steps, PATIENCE), watch=watch)
+        unsettled = reason in ("exhausted", "stalled")
+        if unsettled and state.certificate.misfit > tolerance.misfit and impossible(dual):
+            reason = "unreachable"
+        elif unsettled and max_steps > PATIENCE:
+            low, high = dual.box
+            if not dual.variance.any() and np.array_equal(-low, high) and high.max() > STIFF:
+                state = max(state, corner(dual, state.passes), key=lambda s: s.certificate.value)
+            state = replace(state, stuck=False)
+            state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
+    found = state.certificate
+    report = Report(
+        estimator=name,
+        status=_REASON[reason],
+        total=answers.total,
+        kl=found.kl,
+        objective=scale * found.objective,
+        gap=scale * found.gap,
+        parts=answers.fits(state.tilted.masses),
+        trace=tuple(trace),
+        settings=settings,
+        certificate={"dual": scale * found.value, "misfit": found.misfit, **(certificate or {})},
+    )
+    prior = answers.layout.prior
+    return Estimate(prior.schema, prior.codes, report, layout=dual.layout, multipliers=state.multipliers)
+
+
+def fit_many(
+    estimator: Estimator,
+    prior: Prior,
+    groups: Iterable[tuple[Sequence[Measurement], float]],
+    *,
+    layout: Layout,
+    threads: int = 1,
+) -> Iterator[Estimate]:
+    """Estimates of many groups with one prior and one workload, in their order, several at a time.
+
+    Hands each estimate on as soon as its turn has come and never works more than a few ahead, so memory does not grow
+    with the number of groups: use an estimate, then let go of it.
+    """
+    if threads < 1:
+        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
+    remaining = iter(groups)
+    with workers(threads) as pool:
+
+        def submit(group: tuple[Sequence[Measurement], float]) -> Future[Estimate]:
+            return pool.submit(estimator.fit, prior, group[0], group[1], layout=layout)
+
+        waiting = [submit(group) for group in islice(remaining, 2 * threads)]
+        while waiting:
+            estimate = waiting.pop(0).result()
+            waiting.extend(submit(group) for group in islice(remaining, 1))
+            yield estimate

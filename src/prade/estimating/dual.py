@@ -1,0 +1,139 @@
+"""The one problem behind MAP, the exact two-stage optimum and raking, seen from its dual side.
+
+    primal    min over q      KL(q || p) + sum_i phi_i(y_i - (Wq)_i)
+    dual      max over lam    lam . y - log sum_j p_j exp((W' lam)_j) - sum_i phi_i*(lam_i)
+    q(lam)_j = p_j exp((W' lam)_j) / Z
+
+phi_i is what a misfit r in cell i costs, phi_i* its conjugate, both given by three numbers per cell:
+
+    phi_i*(lam) = variance_i lam^2 / 2   on   low_i <= lam <= high_i
+
+    Laplace noise      variance 0, bounds -C .. C       phi(r) = C |r|
+    Gaussian noise     variance v, no bounds            phi(r) = r^2 / 2v
+    the same, robust   variance v, bounds -C .. C       phi(r) = r^2 / 2v up to |r| = C v, then C |r| - C^2 v / 2
+    exact answer       variance 0, no bounds            r = 0
+    r >= 0 required    variance 0, bounds -inf .. 0     (the second stage of the paper's exact problem)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.estimating.kernels import LARGEST_MULTIPLIER
+from prade.estimating.layout import Layout, Tilted
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How near to optimal: `value` <= optimum <= `value` + `gap` once `misfit` is zero."""
+
+    value: float  # the dual objective, a lower bound on the primal optimum
+    gap: float  # primal minus dual
+    misfit: float  # L1 distance to the answers that must hold exactly (no bound on the multiplier)
+    kl: float  # KL(q || p)
+
+    @property
+    def objective(self) -> float:
+        """The primal objective at q."""
+        return self.value + self.gap
+
+
+@dataclass(frozen=True)
+class Dual:
+    """Answers y per cell with the cost of missing them, on a layout."""
+
+    layout: Layout
+    y: Floats
+    variance: Floats
+    low: Floats
+    high: Floats
+
+    @cached_property
+    def rigid(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Cells whose answer must not be fallen short of, and must not be exceeded: no bound on the multiplier."""
+        exact = self.variance == 0
+        return exact & np.isinf(self.high), exact & np.isinf(self.low)
+
+    @cached_property
+    def box(self) -> tuple[Floats, Floats]:
+        """Finite bounds that lose nothing.
+
+        A Gaussian multiplier is (y - m) / variance at the optimum, with a mass m between 0 and 1. An answer that must
+        hold exactly gets a number large enough to empty a cell and to outbid all noisy parts together. In a cell that
+        nobody can reach it has no best multiplier: it is left alone, and shows as misfit.
+        """
+        with np.errstate(divide="ignore"):
+            most = np.where(self.variance > 0, (np.abs(self.y) + 1.0) / self.variance, np.inf)
+        soft = np.minimum(most, np.maximum(np.abs(self.low), np.abs(self.high)))
+        soft = np.where(np.isinf(soft), 0.0, soft)
+        large = LARGEST_MULTIPLIER + float(np.maximum.reduceat(soft, self.layout.part_start[:-1]).sum())
+        limit = np.where(self.variance > 0, most, np.where(self.layout.reachable, large, 0.0))
+        below, above = (np.where(np.isinf(bound), limit, np.abs(bound)) for bound in (self.low, self.high))
+        return -below, above
+
+    def start(self) -> Floats:
+        """Multipliers of the prior, except where the best one is plain from the start.
+
+        An answer that is not positive can only be missed from above, so without a variance its multiplier belongs at
+        the lower bound (an exact zero empties its cell). A cell that nobody can reach is decided by its answer alone.
+        """
+        low, high = self.box
+        exact = self.variance == 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alone = np.where(exact, high, self.y / self.variance)
+        guess = np.where(exact & (self.y <= 0), low, np.where(self.layout.reachable, 0.0, alone))
+        return np.clip(guess, low, high)
+
+    def value(self, multipliers: Floats, tilted: Tilted) -> float:
+        """The dual objective."""
+        return float(multipliers @ self.y - tilted.log_z - 0.5 * (self.variance @ multipliers**2))
+
+    def slope(self, multipliers: Floats, tilted: Tilted) -> Floats:
+        """Its gradient: what is missing in each cell, less the noise's share."""
+        return self.y - tilted.masses - self.variance * multipliers
+
+    def certify(self, multipliers: Floats, tilted: Tilted) -> Certificate:
+        """Duality gap by Fenchel and Young: sum_i phi_i(r_i) + phi_i*(lam_i) - lam_i r_i, with r = y - Wq.
+
+        The KL terms of primal and dual cancel, so the gap needs the masses alone. A cell whose answer must hold
+        exactly has no finite phi: its |lam r| counts towards the gap and its |r| towards the misfit.
+        """
+        r = self.y - tilted.masses
+        noisy = self.variance > 0
+        bound = np.where(r > 0, self.high, self.low)
+        short, over = self.rigid
+        rigid = (short & (r > 0)) | (over & (r < 0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaussian = (r - self.variance * multipliers) ** 2 / (2 * self.variance)
+            best = np.clip(r / self.variance, self.low, self.high)
+            bounded = (best - multipliers) * (r - self.variance * (best + multipliers) / 2)
+            gaussian = np.where(np.isinf(bound), gaussian, bounded)
+            laplace = (bound - multipliers) * r
+        terms = np.where(noisy, gaussian, np.where(rigid, np.abs(multipliers * r), np.where(r == 0, 0.0, laplace)))
+        kl = float(multipliers @ tilted.masses - tilted.log_z)
+        return Certificate(
+            self.value(multipliers, tilted), float(terms.sum()), float(np.abs(r[rigid]).sum()), max(kl, 0.0)
+        )
+
+    def refuted(self, multipliers: Floats, tilted: Tilted) -> bool:
+        """Whether these multipliers prove that the exact answers cannot all hold on this support (Farkas).
+
+        Let f be the multipliers of the answers that must hold, 0 elsewhere. Every distribution q on the support has
+        f . Wq <= max_j (W'f)_j, so f . y above that leaves no q with Wq = y.
+        """
+        short, over = self.rigid
+        held = np.where((short & (multipliers > 0)) | (over & (multipliers < 0)), multipliers, 0.0)
+        largest = float(np.abs(held).max())
+        if largest == 0.0:
+            return False
+        if np.array_equal(held, multipliers):
+            top = tilted.top
+        else:
+            top = float(self.layout.row_logits(held)[self.layout.base > 0].max())
+        return float(held @ self.y) - top > 1e-9 * largest

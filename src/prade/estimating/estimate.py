@@ -1,0 +1,261 @@
+"""What an estimator gives back: a distribution with its certificates, and the file it is kept in."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, EstimationError
+from prade.data.joint import Codes, Joint
+
+if TYPE_CHECKING:
+    from prade.data.encode import Coded
+    from prade.data.schema import Schema
+    from prade.estimating.layout import Layout
+
+Floats = NDArray[np.float64]
+
+FILE_FORMAT = 1
+WEIGHT_FIELD = "prade:weight"
+
+
+class Status(enum.Enum):
+    """Why an estimator stopped, and what to do about it."""
+
+    CONVERGED = "converged"
+    EXHAUSTED = "exhausted"
+    STALLED = "stalled"
+    CYCLING = "cycling"
+    UNREACHABLE = "unreachable"
+    HOPELESS = "hopeless"
+
+    @property
+    def advice(self) -> str:
+        """One sentence on what the status means for the user."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.CONVERGED: "Nothing to do: optimal to the tolerance asked for (IDE: all answers are met).",
+    Status.EXHAUSTED: "The step limit came first; look at the gap, and raise the limit if it matters to you.",
+    Status.STALLED: "Double precision allows no further progress; the gap says how near to optimal this is.",
+    Status.CYCLING: "Sweep after sweep the answers are missed by the same amount: they contradict each other, or "
+    "nearly so, and Algorithm 1 goes round in circles: the result depends on the part that was visited last. "
+    "Use MAP, or TwoStage for the exact optimum.",
+    Status.UNREACHABLE: "It is proved that no distribution on the prior's rows has these exact answers; give the "
+    "answers a scale, widen the prior, or use TwoStage for the nearest reachable ones.",
+    Status.HOPELESS: "No cell with a positive answer has a row in the prior: the answers could not be used and the "
+    "prior is returned. Check that the schema's values and the public table belong together.",
+}
+
+
+@dataclass(frozen=True)
+class PartFit:
+    """How one part's noisy answer is met."""
+
+    name: str
+    residual: float  # sum of |estimated - noisy| counts
+    noise_units: float  # the same per cell, in units of the noise's expected size: about 1 if noise explains it
+    unreachable: float  # share of the total that the answer puts in cells without any row in the prior
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One look at an estimator under way."""
+
+    step: int
+    passes: float
+    objective: float  # IDE has none: the largest miss that the sweep met
+    gap: float
+    kl: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything about an estimate but the distribution."""
+
+    estimator: str
+    status: Status
+    total: float
+    kl: float  # KL(q || p) in nats
+    objective: float
+    gap: float
+    parts: tuple[PartFit, ...]
+    trace: tuple[TraceRow, ...] = ()
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+    certificate: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def unreachable(self) -> float:
+        """The largest share of unreachable mass over the parts."""
+        return max((fit.unreachable for fit in self.parts), default=0.0)
+
+
+class Estimate(Joint):
+    """A distribution on the prior's rows, with the report of how it came about.
+
+    Weights are calculated when they are first asked for: an estimate that is only handed on is its multipliers.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        codes: Codes,
+        report: Report,
+        *,
+        weights: Floats | None = None,
+        layout: Layout | None = None,
+        multipliers: Floats | None = None,
+    ) -> None:
+        if weights is None and (layout is None or multipliers is None):
+            raise EstimationError("an estimate needs its weights, or multipliers with their layout")
+        self.schema = schema
+        self.codes = codes
+        self.report = report
+        self.multipliers = multipliers
+        self._layout = layout
+        if weights is not None:
+            self.weights = weights
+
+    @cached_property
+    def weights(self) -> Floats:  # type: ignore[override]
+        """Mass of each row, sum 1."""
+        assert self._layout is not None
+        assert self.multipliers is not None
+        return self._layout.expand(self._layout.evaluate(self.multipliers).normalised())
+
+    def emptied(self, layout: Layout) -> NDArray[np.bool_] | None:
+        """Which collapsed rows of the layout it started from have no mass, whatever the multipliers; None for none."""
+        if self._layout is None or self._layout.base is layout.base:
+            return None
+        gone = (layout.base > 0) & (self._layout.base == 0)
+        return gone if gone.any() else None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+    def __repr__(self) -> str:
+        r = self.report
+        return f"Estimate({r.estimator}, {r.status.value}, {len(self)} rows, KL {r.kl:.4g}, gap {r.gap:.2g})"
+
+    @property
+    def status(self) -> Status:
+        """Why the estimator stopped."""
+        return self.report.status
+
+    def sample(self, n: int, seed: int) -> Coded:
+        """n rows drawn systematically: each row's number is within one of n times its mass. In random order."""
+        from prade.data.encode import Coded
+
+        for name, value in (("n", n), ("seed", seed)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
+                raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
+        generator = np.random.default_rng(seed)
+        edges = np.cumsum(self.weights)
+        marks = (np.arange(n) + generator.random()) * (edges[-1] / max(n, 1))
+        rows = np.minimum(np.searchsorted(edges, marks, side="right"), len(self) - 1)
+        generator.shuffle(rows)
+        return Coded(self.schema, {name: code[rows] for name, code in self.codes.items()})
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
+        import pyarrow as pa
+
+        from prade.data.own_files import write_own
+
+        if WEIGHT_FIELD in self.codes:
+            raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
+        if not str(path).endswith(".parquet"):
+            raise DataError(f"an estimate is kept in a parquet file, {path} is none: give a name that ends in .parquet")
+        report = {**asdict(self.report), "status": self.status.value}
+        header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
+        table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
+        write_own(table, header, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Estimate:
+        """Read what `save` wrote."""
+        from prade.data.encode import Coded
+        from prade.data.own_files import floats, header_of, sound, whole_numbers
+        from prade.data.schema import Schema
+        from prade.data.tables import read_table
+
+        table = read_table(path)
+        with sound(path, "a saved estimate", "give a file that Estimate.save wrote"):
+            header = header_of(table, _Header, path, FILE_FORMAT)
+            names, weights = [name for name in table.column_names if name != WEIGHT_FIELD], floats(table, WEIGHT_FIELD)
+            codes = {name: whole_numbers(table, name) for name in names}
+            checked = Coded(Schema.from_toml(header.schema), codes, weights)
+            return cls(checked.schema, checked.codes, header.report.plain(), weights=weights)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: such numbers are written as text ("inf", "nan")."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+FileNumber = float | Literal["nan", "inf", "-inf"]
+
+
+class _Header(msgspec.Struct):
+    schema: str
+    report: _ReportEntry
+
+
+class _PartEntry(msgspec.Struct):
+    name: str
+    residual: FileNumber
+    noise_units: FileNumber
+    unreachable: FileNumber
+
+
+class _TraceEntry(msgspec.Struct):
+    step: int
+    passes: FileNumber
+    objective: FileNumber
+    gap: FileNumber
+    kl: FileNumber
+
+
+class _ReportEntry(msgspec.Struct):
+    """A report as the file has it: with texts for numbers that JSON does not know."""
+
+    estimator: str
+    status: Status
+    total: FileNumber
+    kl: FileNumber
+    objective: FileNumber
+    gap: FileNumber
+    parts: list[_PartEntry]
+    trace: list[_TraceEntry]
+    settings: dict[str, Any]
+    certificate: dict[str, FileNumber]
+
+    def plain(self) -> Report:
+        """The report itself."""
+        return Report(
+            self.estimator,
+            self.status,
+            float(self.total),
+            float(self.kl),
+            float(self.objective),
+            float(self.gap),
+            tuple(PartFit(p.name, float(p.residual), float(p.noise_units), float(p.unreachable)) for p in self.parts),
+            tuple(TraceRow(t.step, *map(float, (t.passes, t.objective, t.gap, t.kl))) for t in self.trace),
+            self.settings,
+            {name: float(value) for name, value in self.certificate.items()},
+        )

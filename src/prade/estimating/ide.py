@@ -1,0 +1,220 @@
+"""`IDE`: Algorithm 1 of the paper, Iterative Distribution Estimation, as published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import EstimationError
+from prade.data.joint import mass_per_cell
+from prade.data.prior import Prior
+from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of
+from prade.estimating.estimate import Estimate, Report, Status, TraceRow
+from prade.estimating.layout import Layout
+from prade.estimating.projection import nearest_l1, nearest_l2
+from prade.release.measurement import Measurement
+
+Floats = NDArray[np.float64]
+
+ENOUGH_SWEEPS = 6  # to tell going round in circles from not being there yet
+
+
+@dataclass(frozen=True)
+class IDE:
+    """Start at q = p; T times take a part, project its noisy answer to the nearest distribution, update q to have it.
+
+    The update f of Definition 1 for a row j and the projected answer y (s: current masses of the part's cells):
+
+        1. in cell i, s_i > 0:                 q_j y_i / s_i
+        2. in cell i, s_i = 0:                 y_i / number of domain cells in i
+        3. in no cell, uncovered mass u > 0:   q_j (1 - sum y) / u
+        4. in no cell, u = 0:                  (1 - sum y) / number of uncovered domain cells
+
+    Cases 2 and 4 need the full domain (`Prior.on_full_domain`). On a support there is nowhere to put such mass: those
+    cells are unreachable, their mass goes to the reachable ones by the same projection, and the report says how much.
+
+    `steps` is T (default: twice the number of parts). `order` is "random" as in the paper, "cyclic" as the authors did
+    in practice (every part once a sweep, parts of a bundle together), or the parts' numbers. `projection` is
+    "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
+
+    >>> from prade import IDE, Measurement, Prior, Schema, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> IDE().fit(prior, [Measurement(part, [40, 60], scale=2.0)], total=100).project(["a", "b"]).round(3).tolist()
+    [[0.267, 0.133], [0.0, 0.6]]
+    """
+
+    steps: int | None = None
+    order: Literal["random", "cyclic"] | Sequence[int] = "random"
+    projection: Literal["least-kl", "euclidean"] = "least-kl"
+    seed: int = 0
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            check_limits(self.steps, tolerance=self.tolerance)
+        if isinstance(self.order, str) and self.order not in ("random", "cyclic"):
+            raise EstimationError(f"order is {self.order!r}, expected 'random', 'cyclic' or a list of part numbers")
+        if self.projection not in ("least-kl", "euclidean"):
+            raise EstimationError(f"projection is {self.projection!r}, expected 'least-kl' or 'euclidean'")
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """Algorithm 1. On a full domain rows are not collapsed: the definition speaks of its cells one by one."""
+        answers = check(prior, measurements, total, layout, collapse=not prior.complete)
+        layout = answers.layout
+        if prior.complete and layout.kind is not None:
+            raise EstimationError(
+                "on a full domain IDE needs a layout that keeps all rows: Layout(..., collapse=False)"
+            )
+        if prior.complete:
+            # by cases 2 and 4, wherever the domain has a row
+            answers = replace(answers, reachable=layout.masses_of(np.ones(layout.rows)) > 0)
+        if answers.hopeless:
+            return hopeless(answers, "IDE", settings_of(self))
+        visits = self.visits(layout)
+        run = _Run(answers, self._projector(), prior.complete)
+        trace: list[TraceRow] = []
+        for sweep in batched(visits, len(measurements)):
+            miss = run.sweep(sweep)
+            trace.append(TraceRow(len(trace) + 1, len(trace) + 1.0, miss, np.nan, np.nan))
+        q, multipliers = run.weights / run.weights.sum(), run.multipliers.copy()  # before further sweeps for the status
+        masses = layout.masses_of(q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kl = float(np.sum(np.where(q > 0, q * np.log(q / layout.base), 0.0)))
+        report = Report(
+            estimator="IDE",
+            status=self._status(answers, masses, run, sweeps=len(trace)),
+            total=answers.total,
+            kl=max(kl, 0.0),
+            objective=float(np.abs(masses - answers.y).sum()),
+            gap=np.nan,  # Algorithm 1 optimises no objective: there is no gap to speak of
+            parts=answers.fits(masses),
+            trace=tuple(trace),
+            settings=settings_of(self, steps=len(visits)),
+        )
+        if prior.complete:  # rows filled by cases 2 and 4 have weights that no multiplier gives
+            return Estimate(prior.schema, prior.codes, report, weights=layout.expand(q))
+        return Estimate(prior.schema, prior.codes, report, layout=layout.restricted(q > 0), multipliers=multipliers)
+
+    def visits(self, layout: Layout) -> list[int]:
+        """Which part is visited at each of the T steps."""
+        parts = len(layout.workload)
+        steps = 2 * parts if self.steps is None else self.steps
+        if isinstance(self.order, str):
+            if self.order == "random":
+                return [int(k) for k in np.random.default_rng(self.seed).integers(0, parts, size=steps)]
+            sequence = [int(k) for members in layout.bundles for k in members]
+        else:
+            sequence = list(self.order)
+            if not sequence or not all(isinstance(k, (int, np.integer)) and 0 <= k < parts for k in sequence):
+                raise EstimationError(f"order is {self.order!r}: give part numbers from 0 to {parts - 1}")
+        return [sequence[i % len(sequence)] for i in range(steps)]
+
+    def _projector(self) -> Callable[..., Floats]:
+        return nearest_l1 if self.projection == "least-kl" else nearest_l2
+
+    def _status(self, answers: Answers, masses: Floats, run: _Run, sweeps: int) -> Status:
+        wanted = np.where(answers.reachable, answers.y, 0.0)
+        if float(np.abs(masses - wanted).max()) <= self.tolerance:
+            return Status.CONVERGED
+        if sweeps < ENOUGH_SWEEPS:
+            return Status.EXHAUSTED
+        # Three more sweeps, for the status alone: answers that go together are missed less each time, answers that
+        # contradict each other by the same amount for ever.
+        every = [int(k) for members in answers.layout.bundles for k in members]
+        _, before, after = (run.sweep(every) for _ in range(3))
+        return Status.CYCLING if after > max(0.99 * before, self.tolerance) else Status.EXHAUSTED
+
+
+class _Run:
+    """The weights under way: rows are scaled by one bundle and counted for the next in one fused pass."""
+
+    def __init__(self, answers: Answers, project: Callable[..., Floats], complete: bool) -> None:
+        self.answers = answers
+        self.project = project
+        self.complete = complete
+        layout = answers.layout
+        self.layout = layout
+        self.weights = layout.base.copy()
+        self.multipliers = np.zeros(layout.n_cells)  # of rows that have not been emptied
+        self.bundle_of = {int(k): b for b, members in enumerate(layout.bundles) for k in members}
+        self.hist = np.zeros((len(layout.chunks()), int(np.diff(layout.start).max())))
+        self.counted = -1  # the bundle that `hist` holds
+        self.largest_miss = 0.0
+        self._cell_of = {}
+        for k, b in self.bundle_of.items():
+            # cell of part k for every cell of its bundle; n_cells where the part has none
+            block = layout.membership[layout.start[b] : layout.start[b + 1], layout.part(k)].tocoo()
+            cell = np.full(block.shape[0], block.shape[1], np.int64)
+            cell[block.row] = block.col
+            self._cell_of[k] = cell
+        if complete:
+            everybody = np.ones(layout.rows)
+            sizes = np.diff(layout.start)
+            self._rows_in = [mass_per_cell(code, everybody, n) for code, n in zip(layout.codes, sizes, strict=True)]
+
+    def sweep(self, visits: Sequence[int]) -> float:
+        """Visit parts in order, consecutive ones of a bundle inside its table; returns the largest miss met."""
+        self.largest_miss = 0.0
+        runs = [(b, list(ks)) for b, ks in groupby(visits, key=self.bundle_of.__getitem__)]
+        for position, (bundle, parts) in enumerate(runs):
+            # after the last one the first comes again in a cyclic order; in a random one its masses may be wasted
+            self._visit(bundle, parts, then=runs[(position + 1) % len(runs)][0])
+        return self.largest_miss
+
+    def _visit(self, bundle: int, parts: Sequence[int], then: int) -> None:
+        layout = self.layout
+        if self.counted != bundle:
+            layout.count(bundle, self.weights, self.hist)
+        size = int(layout.start[bundle + 1] - layout.start[bundle])
+        mass = self.hist.sum(axis=0)[:size]
+        ratio, extra = np.full(size, 1.0 / mass.sum()), np.zeros(size)
+        mass *= ratio
+        for k in parts:
+            scale, added = self._update(k, mass, self._rows_in[bundle] if self.complete else None)
+            ratio *= scale
+            extra = extra * scale + added
+            mass = mass * scale + (added * self._rows_in[bundle] if self.complete else 0.0)
+        layout.scale_and_count(bundle, ratio, then, self.weights, self.hist, extra if extra.any() else None)
+        self.counted = then
+
+    def _update(self, k: int, mass: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
+        """Definition 1 for part k on its bundle's cells: weights become weights * scale + added."""
+        cell = self._cell_of[k]
+        number = self.answers.measurements[k].part.n_cells
+        masses = mass_per_cell(cell, mass, number + 1)
+        s = masses[:-1]
+        y = self.answers.y[self.layout.part(k)]
+        if rows is not None:
+            counts = mass_per_cell(cell, rows, number + 1)
+            possible = counts > 0  # cells of the domain that the part can be in at all
+        else:
+            counts = np.ones(number + 1)
+            possible = masses > 0
+        goal = np.zeros(number + 1)
+        inside = possible[:-1]
+        if inside.any():
+            goal[:-1][inside] = self.project(y[inside], s[inside], covers=not possible[-1])
+        goal[-1] = max(1.0 - goal[:-1].sum(), 0.0) if possible[-1] else 0.0
+        self.largest_miss = max(self.largest_miss, float(np.abs(goal[:-1] - s).max(initial=0.0)))
+        held = masses > 0
+        scale = np.divide(goal, masses, out=np.zeros(number + 1), where=held)  # cases 1 and 3
+        log = np.log(np.where(scale > 0, scale, 1.0))
+        self.multipliers[self.layout.part(k)] += log[:-1] - log[-1]
+        added = np.where(held | ~possible, 0.0, goal / np.maximum(counts, 1.0))  # cases 2 and 4
+        return scale[cell], added[cell]
+
+
+def batched(items: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Consecutive stretches of `size` items; the last may be shorter."""
+    rest = iter(items)
+    while stretch := list(islice(rest, size)):
+        yield stretch

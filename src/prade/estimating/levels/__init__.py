@@ -1,0 +1,1 @@
+"""From one distribution to all groups of all levels: borrowing strength, answers with their error bars."""

@@ -1,0 +1,235 @@
+"""How far answers may be off: the variance of a group's error, in the model that its answers were smoothed with.
+
+Let u be what the true shares of group g, in the private table as it is, differ from its prior's by (`prade.estimating.levels.smoothing`):
+
+    u ~ N(0, S),  S = a B + (w / n) C       over the measured cells W and the cells Q that are asked for
+    y_W = u_W + noise,  variances V         what was measured
+    x_W = S_WW (S_WW + V)^-1 y_W            smoothed, with variances D
+    x_Q = C_QW (C_WW + n0 D)^-1 x_W         what the least change of the prior's rows (MAP) makes of it for Q
+
+The last line is MAP with the curvature of KL in place of KL. So the answer to Q is G y_W for a matrix G: about the
+posterior mean where Q was measured, worse elsewhere. The error of that very answer has the variance
+
+    R + G V G',      R = S_QQ - G S_WQ - S_QW G' + G S_WW G'
+
+R is what remains of the prior's error, the other term is the noise. B and C come from public rows, a and w were fitted
+to all groups' noisy answers; nothing is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.blas import single_threaded_blas
+from prade.data.joint import mass_per_cell
+from prade.estimating.levels.descent import FEWEST_ROWS, blocks_of
+from prade.estimating.levels.group_prior import HANDED_ON
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, Spread, typical_rows
+
+if TYPE_CHECKING:
+    from prade.estimating.levels.estimates import Estimates
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of its cells
+
+AT_ONCE = 200  # cells that are asked for: time grows with the cube of their number and that of the measured ones
+NOISES = 8  # levels of noise that variances are worked out for; in between, groups' are interpolated
+EXPECTED_SHARED = 0.3  # where nothing was fitted: what it is between years of generated tables
+SMALLEST = 1e-12  # variance of a share; 0 where no public row is in a cell
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of the shares of cells in the groups of a level, [groups, cells].
+
+    variance: of all the error. left: R, what is left of the prior's. prior: S_QQ, the prior's before any answer.
+    shared: the share of the prior's error that groups have in common.
+    """
+
+    variance: Floats
+    left: Floats
+    prior: Floats
+    shared: Floats
+
+
+def errors(estimates: Estimates, level: int, asked: Sequence[Cells]) -> Errors:
+    """The errors of a level's groups in further cells: of each part every public row's cell, and how many there are.
+
+    A row that is in no cell of a part has their number.
+    """
+    pieces = []
+    places = blocks_of(estimates.levels[level].parts)
+    for batch in batches(asked):
+        blocks = [_in_block(estimates, level, at, block, batch) for block, at in enumerate(places)]
+        # what answers a question is mostly in one block: the one that leaves the least variance
+        best = np.argmin([block.variance for block in blocks], axis=0)[None]
+        pieces.append(
+            [
+                np.take_along_axis(np.stack([getattr(block, name) for block in blocks]), best, axis=0)[0]
+                for name in ("variance", "left", "prior", "shared")
+            ]
+        )
+    return Errors(*(np.concatenate(each, axis=1) for each in zip(*pieces, strict=True)))
+
+
+def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
+    """The parts, as many at once as have no more than AT_ONCE cells; one that has more is cut."""
+    batch: list[Cells] = []
+    for cells, size in asked:
+        for first in range(0, size, AT_ONCE):
+            number = min(AT_ONCE, size - first)
+            mine = cells.astype(np.int64) - first
+            if sum(size for _, size in batch) + number > AT_ONCE:
+                yield batch
+                batch = []
+            batch.append((np.where((mine >= 0) & (mine < number), mine, number), number))
+    yield batch
+
+
+def _in_block(estimates: Estimates, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
+    """The errors if only the cells of one block had been measured."""
+    kept, same = estimates.levels[level], estimates.priors[level].same
+    rows = np.maximum(kept.totals, FEWEST_ROWS)
+    noise = estimates.descent.answers(level).noise(rows)[:, at]
+    spread = estimates.descent.spread(estimates.layouts[level], at, batch)
+    size = sum(number for _, number in batch)
+    settings = estimates.settings
+    # the paper's estimators meet noisy answers as they are, as if the prior were worth nothing
+    n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
+    one_row = np.diag(spread.within)[-size:]
+    exact = np.concatenate([_variance_of_rows(estimates, *each) for each in batch])
+    one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
+    found = np.zeros((4, len(same), size))
+    for kind in set(same.tolist()):
+        mine = np.flatnonzero(same == kind)
+        expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
+        a, w, shared = expected if kept.spread is None else kept.spread[mine[0], block].tolist()
+        found[:3, mine] = _of_groups(spread, one_row, a, w, rows[mine], noise[mine], n0)
+        found[3, mine] = shared
+    return Errors(*found)
+
+
+def _variance_of_rows(estimates: Estimates, cells: Ints, size: int) -> Floats:
+    """The diagonal of C for further cells, from all public rows."""
+    public = estimates.public
+    flat = mass_per_cell(public.group * (size + 1) + cells, public.prior.weights, len(public.groups) * (size + 1))
+    shares = flat.reshape(-1, size + 1)[:, :size] / public.group_weights[:, None]
+    return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
+
+
+def _of_groups(
+    spread: Spread, one_row: Floats, a: float, w: float, rows: Floats, noise: Floats, n0: float | None
+) -> Floats:
+    """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
+
+    `noise` are standard deviations of measured shares, taken to differ from group to group by a factor. Where answers
+    were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which finds its own: about the one at which
+    C / n0 is as large as S.
+    """
+    root = np.exp(np.mean(np.log(noise), axis=0))
+    factor = np.mean((noise / root) ** 2, axis=1)
+    grid = np.unique(factor) if len(set(factor.tolist())) <= NOISES else np.geomspace(min(factor), max(factor), NOISES)
+    with single_threaded_blas():
+        gains = _gains(spread, a, w / typical_rows(rows), root, grid, n0)
+        parts = np.stack([_split(spread, g, f * root**2) for f, g in zip(grid, gains, strict=True)])
+    between, within, noisy = (
+        np.stack([np.interp(np.log(factor), np.log(grid), values) for values in parts[:, k].T], axis=1)
+        for k in range(3)
+    )
+    size = len(one_row)
+    seldom = one_row - np.diag(spread.within)[-size:]  # what the sample missed
+    prior = np.maximum(a * np.diag(spread.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
+    left = np.clip(a * between + w / rows[:, None] * (within + seldom), 0.0, None)
+    return np.stack([np.maximum(left + noisy, SMALLEST), left, prior])
+
+
+def _gains(
+    spread: Spread, a: float, per_row: float, root: Floats, factors: Floats, n0: float | None
+) -> Iterator[Floats]:
+    """G for the noise variances V = factor * root^2, one by one: [cells asked for, cells measured]."""
+    measured, asked = slice(None, len(root)), slice(len(root), None)
+    s, curvature = (a * spread.between + per_row * spread.within)[measured, measured], spread.within[measured, measured]
+    values, vectors = np.linalg.eigh(s / np.outer(root, root))
+    values = np.maximum(values, 0.0)
+    for factor in factors:
+        if not n0:
+            worth = 0.0 if n0 == 0 else float(np.trace(curvature) / max(np.trace(s), 1e-300))
+            smoothed, d = np.eye(len(root)), factor * root**2
+        else:
+            worth, kept = n0, values / (values + factor)
+            smoothed, d = (
+                root[:, None] * ((vectors * kept) @ vectors.T) / root,
+                root**2 * (vectors**2 @ (kept * factor)),
+            )
+        changed = curvature + np.diag(np.maximum(worth * d, SMALLEST))
+        yield np.linalg.solve(changed, spread.within[measured, asked]).T @ smoothed
+
+
+def _split(spread: Spread, g: Floats, v: Floats) -> Floats:
+    """The diagonals of R with B and with C in the place of S, and that of G V G': [3, cells asked for]."""
+    measured, asked = slice(None, len(v)), slice(len(v), None)
+    found = [g**2 @ v]
+    for matrix in (spread.within, spread.between):
+        both = np.sum(g * matrix[asked, measured], axis=1)
+        rest = np.diag(matrix)[asked] - 2 * both + np.sum((g @ matrix[measured, measured]) * g, axis=1)
+        found.insert(0, rest)
+    return np.stack(found)
+
+
+def sums(estimates: Estimates, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
+    """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
+
+    `above` says which sum each group is in. Noise is independent from group to group, what is left of the priors'
+    errors is not. Groups that start from their parent's estimate inherit its error, l_g e_parent with l_g^2 = R / S_QQ;
+    of the others', the public table's or their own public rows', the share `shared` is the same for all:
+
+        Var(sum_g c_g e_g) = sum_g c_g^2 (Var(e_g) - K_g) + Var(sum_parents (sum_g c_g l_g) e_parent)     or
+                             sum_g c_g^2 (Var(e_g) - K_g) + (sum_g c_g sqrt(K_g))^2
+
+    K_g = l_g^2 Var(e_parent), or shared * R: the variance that a group has in common with others. Groups that start
+    from the same public rows (several years of a place) have all of R in common.
+    """
+    size = sum(number for _, number in asked)
+    total = np.zeros((n_sums, size))
+    # terms of the sums at the present level: which sum, which group, what times its error
+    of_sum, group, times = above, np.arange(len(above)), np.repeat(estimates.totals[:, None], size, axis=1)
+    up = errors(estimates, len(estimates.levels) - 1, asked)
+    if n_sums == len(above):  # every group by itself
+        np.add.at(total, of_sum, times**2 * up.variance)
+        return total
+    for level in range(len(estimates.levels) - 1, -1, -1):
+        found, prior = up, estimates.priors[level]
+        common = found.shared * found.left
+        inherits = ~prior.same & (level > 0)
+        if inherits.any():
+            up = errors(estimates, level - 1, asked)
+            # what is handed on has a little of the public table in it, which is off by as much as any prior
+            up = replace(up, variance=up.variance + (1 - HANDED_ON) ** 2 * up.prior)
+            above_it = up.variance[prior.parent_of]
+            inherited = found.left / np.maximum(found.prior, above_it)
+            common = np.where(inherits[:, None], inherited * above_it, common)
+        kin = np.where(prior.same[:, None], found.left - common, 0.0)  # years of a place have its public rows in common
+        np.add.at(total, of_sum, times**2 * (found.variance - common - kin)[group])
+        family = of_sum * len(prior.same) + np.where(prior.same, prior.own.of_group, np.arange(len(prior.same)))[group]
+        families, place = np.unique(family, return_inverse=True)
+        summed = np.zeros((len(families), size))
+        np.add.at(summed, place, times * np.sqrt(np.maximum(kin[group], 0.0)))
+        np.add.at(total, families // len(prior.same), summed**2)
+        for alike in (prior.same, ~prior.same & ~inherits):
+            mine, summed = alike[group], np.zeros_like(total)
+            np.add.at(summed, of_sum[mine], times[mine] * np.sqrt(common[group[mine]]))
+            total += summed**2
+        if not inherits.any():
+            return total
+        mine, parents = inherits[group], len(up.variance)
+        pairs, place = np.unique(of_sum[mine] * parents + prior.parent_of[group[mine]], return_inverse=True)
+        handed = np.zeros((len(pairs), size))
+        np.add.at(handed, place, times[mine] * np.sqrt(inherited[group[mine]]))
+        of_sum, group, times = pairs // parents, pairs % parents, handed
+    return total

@@ -1,0 +1,351 @@
+"""All estimates of a release: for every group a vector of multipliers, from which its distribution is worked out.
+
+    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.group_prior`)
+
+So thousands of groups take megabytes, not groups x rows; a distribution costs one pass over the public rows when
+somebody asks for it. Questions and marginals are answered from the distributions themselves, without sampling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.documents import Malformed, structured
+from prade.core.errors import DataError
+from prade.data.column import names_of
+from prade.data.joint import mass_per_cell
+from prade.data.own_files import OtherOrigin, header_of, sound, write_own
+from prade.data.prior import Prior
+from prade.data.public import AGAIN, Public
+from prade.estimating.layout import Layout
+from prade.estimating.levels.descent import FEWEST_ROWS, Descent, GroupEstimate, blocks_of, several
+from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
+from prade.estimating.levels.group_prior import GroupPriors
+from prade.planning.settings import Settings
+from prade.queries.parts import Part
+from prade.queries.query import parse
+from prade.queries.workload import Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.planning.plan import Plan
+    from prade.release.release import Release
+
+Floats = NDArray[np.float64]
+Result = TypeVar("Result")
+
+NINETY_FIVE = 1.96  # standard deviations either way
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEstimates:
+    """The estimates of one level: a row a group in every array."""
+
+    parts: tuple[Part, ...]
+    totals: Floats
+    multipliers: Floats
+    alike: Floats | None
+    status: tuple[str, ...]
+    kl: Floats
+    gap: Floats
+    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
+    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
+
+
+class Estimates:
+    """The distributions of a release's groups, on the rows of a public table."""
+
+    def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
+        self.release = release
+        self.plan: Plan = release.plan
+        self.public = public
+        self.settings = settings
+        self.levels = tuple(levels)
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        public: Public,
+        settings: Settings | None = None,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Estimates:
+        """Estimate every group of every level; `progress(done, all)` is called after each."""
+        descent = Descent(release, public, settings, threads=threads, seed=seed)
+        parents = [public.prior.weights]
+        number = sum(len(grouping) for grouping in release.plan.groupings)
+        done, levels = 0, []
+        for level in range(len(release.plan.levels)):
+            last = level == len(release.plan.levels) - 1
+            parts = descent.answers(level).parts
+            found, weights = [], []
+            for each in descent.level(level, parents, lambda each: each):
+                found.append(_Kept.of(each, parts))
+                if not last:
+                    weights.append(each.estimate.weights)
+                done += 1
+                if progress is not None:
+                    progress(done, number)
+            levels.append(_level_of(parts, found))
+            parents = weights
+        return cls(release, public, descent.settings, levels)
+
+    # ---------------------------------------------------------------- distributions
+
+    def weights(self, level: int, group: int) -> Floats:
+        """Weights of the public rows in a group of a level."""
+        priors, layout, found = self.priors[level], self.layouts[level], self.levels[level]
+        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
+        weights = priors.weights(group, parent)
+        if found.alike is not None:
+            weights = priors.with_alike(weights, found.alike[group])
+        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
+        tilted = layout.reweighted(prior)
+        if (emptied := found.emptied[group]) is not None:
+            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
+            tilted = tilted.restricted(gone == 0)
+        return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
+
+    def joint(self, group: int, level: int = -1) -> Prior:
+        """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
+        place = range(len(self.levels))[level]
+        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(place, group))
+
+    def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
+        """task(group, weights) for every group of the last level, in order, in threads."""
+        last = len(self.levels) - 1
+        if last:
+            for parent in set(self.priors[last].parent_of.tolist()):
+                self._kept(last - 1, parent)  # before threads would each work them out
+        return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
+
+    @property
+    def totals(self) -> Floats:
+        """Number of rows of each group of the last level."""
+        return self.levels[-1].totals
+
+    # ---------------------------------------------------------------- answers
+
+    def answer(self, query: str, by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
+        """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", for the groups `by`, and how sure that is.
+
+        Columns: the groups', count, share (of the group's rows), sd (of the share), low and high (95 % of the count).
+        The interval is about the true count in the private table as it is, whether its rows are a sample or not. It
+        covers the noise, and what the prior may be off by, as far as public groups differ and this release's own
+        answers show (`prade.estimating.levels.error_bars`). It does not cover people of a kind that no public row is of (such a cell has
+        a count and an sd of 0), nor a private table that differs from the public one in a way in which public groups do
+        not differ from each other. For groups of the last level that holds best: sums of many groups rest on how far
+        their errors go together, and where they do more than in the model, the interval is too narrow.
+        """
+        inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
+        return self._by(by, np.where(inside, 0, 1), 1, threads, {})
+
+    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
+        """The marginal of some columns for the groups `by`: one row a group and cell, with the columns of `answer`.
+
+        Each interval holds for its own cell: of 100 cells, some 5 are outside.
+        """
+        part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
+        cells = part.cells(self.plan.schema, self.public.prior.codes)
+        return self._by(by, cells, part.n_cells, threads, {"cell": part.labels(self.plan.schema)})
+
+    def _by(
+        self, by: str | Sequence[str], cells: NDArray[Any], size: int, threads: int, labels: dict[str, list[str]]
+    ) -> pa.Table:
+        """Counts of the public rows' cells; rows in no cell have the number `size`."""
+        import pyarrow as pa
+
+        from prade.estimating.levels.error_bars import sums
+
+        level, last = self.plan.groups.level(names_of(by)), self.plan.groupings[-1]
+        if finer := [name for name in level.by if not follows(self.plan, name)]:
+            raise DataError(
+                f"{finer[0]!r} is no column of the release's levels ({', '.join(last.by) or 'none'}), nor does it "
+                "follow from them: the release does not tell its groups apart"
+            )
+        shares = np.array(list(self.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
+        above = last.above(level)
+        # n_g and shares are taken to be off independently, which is on the safe side: n^2 Var(x) + x^2 Var(n)
+        rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
+        counts, variance = np.zeros((len(level), size)), sums(self, [(cells, size)], above, len(level))
+        of_total = self.descent.totals_variance(len(self.levels) - 1)
+        np.add.at(rows, above, self.totals)
+        np.add.at(rows_variance, above, of_total)
+        np.add.at(counts, above, self.totals[:, None] * shares)
+        whole = np.maximum(rows, FEWEST_ROWS)[:, None]
+        sd = np.sqrt(variance) / whole
+        np.add.at(variance, above, of_total[:, None] * shares**2)
+        most = rows + NINETY_FIVE * np.sqrt(rows_variance)
+        columns: dict[str, Any] = {
+            name: np.repeat(np.array([each[place] for each in level.values]), size).tolist()
+            for place, name in enumerate(level.by)
+        }
+        columns |= {name: values * len(level) for name, values in labels.items()}
+        columns["count"] = counts.ravel()
+        columns["share"] = (counts / whole).ravel()
+        columns["sd"] = sd.ravel()
+        columns["low"] = np.maximum(counts - NINETY_FIVE * np.sqrt(variance), 0.0).ravel()
+        columns["high"] = np.minimum(counts + NINETY_FIVE * np.sqrt(variance), most[:, None]).ravel()
+        return pa.table(columns)
+
+    # ---------------------------------------------------------------- the file
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a parquet file: one row a group of a level."""
+        import pyarrow as pa
+
+        columns: dict[str, list[Any]] = {
+            name: []
+            for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike", "spread", "emptied")
+        }
+        for place, (level, grouping) in enumerate(zip(self.levels, self.plan.groupings, strict=True)):
+            size = len(grouping)
+            columns["level"] += [self.plan.levels[place].name] * size
+            columns["group"] += grouping.labels()
+            columns["total"] += level.totals.tolist()
+            columns["status"] += level.status
+            columns["kl"] += level.kl.tolist()
+            columns["gap"] += level.gap.tolist()
+            columns["multipliers"] += level.multipliers.tolist()
+            columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
+            columns["spread"] += [None] * size if level.spread is None else level.spread.tolist()
+            columns["emptied"] += level.emptied
+        header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
+        write_own(pa.table(columns), header, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
+        """Read what `save` wrote; the release and the public table must be those that it was made from."""
+        from prade.data.tables import read_table
+
+        table, levels = read_table(path), []
+        with sound(path, "saved estimates", AGAIN):
+            header = header_of(table, Header, path, FORMAT)
+            if header.format < FORMAT:
+                raise OtherOrigin(f"{path} was made by an earlier version of prade: {AGAIN}")
+            if header.inputs != inputs_hash(release, public):
+                raise OtherOrigin(
+                    f"{path} was made from another release or public table; remove it, or give the same ones"
+                )
+            settings = structured(header.settings, Settings)
+            if asdict(settings) != header.settings:
+                raise Malformed("the settings are not all there")
+            rows = rows_of(table, len(public.groups))
+            descent = Descent(release, public, settings)
+            for level, grouping in enumerate(release.plan.groupings):
+                mine, rows = rows[: len(grouping)], rows[len(grouping) :]
+                if [row.group for row in mine] != grouping.labels():
+                    raise Malformed("rows are missing, or in another order")
+                levels.append(_level_of(descent.answers(level).parts, [_Kept.read(row) for row in mine]))
+            if rows:
+                raise Malformed("there are more rows than groups")
+        return cls(release, public, settings, levels)
+
+    # ---------------------------------------------------------------- made once
+
+    @cached_property
+    def priors(self) -> list[GroupPriors]:
+        """What the groups of each level started from."""
+        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+
+    @cached_property
+    def descent(self) -> Descent:
+        """What the estimates were made by: noisy answers put together, how public cells vary."""
+        return Descent(self.release, self.public, self.settings)
+
+    @cached_property
+    def layouts(self) -> list[Layout]:
+        """The public rows as each level's parts see them."""
+        return [self.descent.layout(level.parts) for level in self.levels]
+
+    @cached_property
+    def _parents(self) -> dict[tuple[int, int], Floats]:
+        return {}
+
+    def _kept(self, level: int, group: int) -> Floats:
+        """Weights of a group that has children: each of them needs these."""
+        if (level, group) not in self._parents:
+            self._parents[level, group] = self.weights(level, group)
+        return self._parents[level, group]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is kept of one group's estimate."""
+
+    total: float
+    status: str
+    kl: float
+    gap: float
+    multipliers: Floats
+    alike: Floats | None
+    spread: Floats | None
+    emptied: bytes | None
+
+    @classmethod
+    def of(cls, found: GroupEstimate, parts: Sequence[Part]) -> _Kept:
+        report, multipliers = found.estimate.report, found.estimate.multipliers
+        if multipliers is None:  # the answers were hopeless, and the prior is kept as it is
+            multipliers = np.zeros(sum(part.n_cells for part in parts))
+        emptied = None if found.emptied is None else np.packbits(found.emptied).tobytes()
+        return cls(
+            found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.spread, emptied
+        )
+
+    @classmethod
+    def read(cls, row: Row) -> _Kept:
+        alike, spread = (None if each is None else np.array(each) for each in (row.alike, row.spread))
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, spread, row.emptied)
+
+
+def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
+    alike = [each.alike for each in found if each.alike is not None]
+    spread = [each.spread for each in found if each.spread is not None]
+    if len(alike) not in (0, len(found)) or len(spread) not in (0, len(found)):
+        raise Malformed("some groups have what others have not")
+    if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in found):
+        raise Malformed("not one multiplier for each cell")
+    if any(len(each) != len(blocks_of(parts)) for each in spread):
+        raise Malformed("a, w and what is shared are three for each block")
+    return LevelEstimates(
+        parts,
+        np.array([each.total for each in found]),
+        np.stack([each.multipliers for each in found]),
+        np.stack(alike) if alike else None,
+        tuple(each.status for each in found),
+        np.array([each.kl for each in found]),
+        np.array([each.gap for each in found]),
+        np.stack(spread) if spread else None,
+        tuple(each.emptied for each in found),
+    )
+
+
+def follows(plan: Plan, name: str) -> bool:
+    """Whether a column of the list of groups is known from the last level's group: its own, or a PUMA's state."""
+    last = plan.groupings[-1]
+    return name in last.by or len(plan.groups.level((*last.by, name))) == len(last)
+
+
+def inputs_hash(release: Release, public: Public) -> str:
+    """A fingerprint of what estimates are made from, settings aside: plan, noisy counts, coded public rows, groups."""
+    digest = hashlib.sha256(release.fingerprint.encode())
+    named = [[str(value) for value in row] for row in (public.groups.by, *public.groups.values)]
+    digest.update(json.dumps(named).encode())
+    for name, code in public.prior.codes.items():
+        digest.update(name.encode() + np.ascontiguousarray(code).tobytes())
+    digest.update(public.prior.weights.tobytes() + public.group.astype(np.int64).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+"""The prior of a group: its parent's estimate, its own public rows, and public groups that resemble it.
+
+    p_g = (1 - mixture) [ own * (rows of the same group) + (1 - own) * handed ] + mixture * sum_m w_m (rows of group m)
+    handed = 0.95 * parent's estimate + 0.05 * public table
+
+`own` and `mixture` are weights of `Settings`; w comes from `prade.estimating.levels.resemblance`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.data.recurring_groups import SameGroups
+from prade.planning.settings import Settings
+
+if TYPE_CHECKING:
+    from prade.data.public import Public
+    from prade.planning.plan import Plan
+
+Floats = NDArray[np.float64]
+
+HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that no row is lost on the way
+
+
+class GroupPriors:
+    """Prior weights, on the public rows, of the groups of one level of a plan."""
+
+    def __init__(self, public: Public, plan: Plan, level: int, settings: Settings) -> None:
+        self.public = public
+        self.settings = settings
+        grouping = plan.groupings[level]
+        self.own = SameGroups.of(public, grouping)
+        self.same = self.own.found & bool(grouping.by)  # everybody is no group
+        self.parent_of = np.zeros(len(grouping), np.int64)
+        if level:
+            self.parent_of[grouping.number] = plan.groupings[level - 1].number
+        self.top = level == 0
+
+    def weights(self, group: int, parent: Floats) -> Floats:
+        """Without those that resemble it; `parent` are the weights that its parent ended with."""
+        table = self.public.prior.weights
+        handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
+        rows = np.where(self.own.rows(self.public, group), table, 0.0)
+        total = float(rows.sum())
+        return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
+
+    def sizes(self) -> Floats:
+        """Weight of each group's own public rows, in a year if there are several; 0 for none."""
+        return np.asarray(self.own.sums(self.public.group_weights) / np.maximum(self.own.times, 1))
+
+    def with_alike(self, weights: Floats, alike: Floats) -> Floats:
+        """The same with public groups mixed in, in the proportions `alike`."""
+        rows = self.public.prior.weights * (alike / self.public.group_weights)[self.public.group]
+        return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)

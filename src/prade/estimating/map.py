@@ -1,0 +1,107 @@
+"""`MAP`: the posterior mode under the noise that was actually added. The default estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import EstimationError
+from prade.data.prior import Prior
+from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of, solve
+from prade.estimating.dual import Dual
+from prade.estimating.estimate import Estimate
+from prade.estimating.layout import Layout
+from prade.estimating.prior_worth import prior_worth
+from prade.estimating.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
+from prade.release.measurement import Measurement
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Where noise is small it obeys the answers, where noise is large it keeps the prior.
+
+        minimise  n0 KL(q || p) + sum_k (total / b_k) |W_k q - y_k|_1                     (Laplace, scale b_k)
+                                + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
+
+    y_k are the noisy counts over `total`. `n0` says how many rows of the table the prior is worth: given, or "auto"
+    (empirical Bayes, see `worth.py`). `loss="squared"` uses the second form with the noise's variance for Laplace
+    answers too. Answers of scale 0 are met exactly. `limit` bounds every noisy cell's multiplier: no answer may raise
+    or lower the rows of its cell by more than a factor e^limit, as one that is wildly at odds with the prior's rows
+    would otherwise do, at the cost of all others (Huber's loss instead of the square).
+
+    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All
+    climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
+    met to `misfit` (L1, as a share of the total).
+
+    >>> from prade import MAP, Measurement, Prior, Schema, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 2})
+    >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
+    >>> part = Workload.marginals(schema, ["a"])[0]
+    >>> noisy = [Measurement(part, [40, 60], scale=2.0)]
+    >>> [MAP(n0=n0).fit(prior, noisy, total=100).project(["a"]).round(2).tolist() for n0 in (10, 1000)]
+    [[0.4, 0.6], [0.73, 0.27]]
+    """
+
+    n0: float | Literal["auto"] = "auto"
+    loss: Literal["noise", "squared"] = "noise"
+    solver: Literal["auto", "newton", "block", "lbfgs"] = "auto"
+    tolerance: float = 1e-4
+    misfit: float = 1e-9
+    limit: float | None = None
+    max_steps: int = 500
+
+    def __post_init__(self) -> None:
+        check_limits(self.max_steps, tolerance=self.tolerance, misfit=self.misfit)
+        given: object = self.n0
+        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and bool(0 < given < np.inf)
+        if given != "auto" and not number:
+            raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows, or 'auto'")
+        if self.limit is not None and not self.limit > 0:
+            raise EstimationError(f"limit is {self.limit!r}: give a positive number, such as 5")
+        if self.loss not in ("noise", "squared"):
+            raise EstimationError(f"loss is {self.loss!r}, expected 'noise' or 'squared'")
+        if self.solver not in ("auto", "newton", "block", "lbfgs"):
+            raise EstimationError(f"solver is {self.solver!r}, expected 'auto', 'newton', 'block' or 'lbfgs'")
+
+    def fit(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
+    ) -> Estimate:
+        """The posterior mode."""
+        answers = check(prior, measurements, total, layout)
+        if answers.hopeless:
+            return hopeless(answers, "MAP", settings_of(self))
+        n0 = prior_worth(answers) if self.n0 == "auto" else float(self.n0)
+        dual = self.problem(answers, n0)
+        solvers: dict[str, Solver] = {"newton": Newton(), "block": BlockAscent(), "lbfgs": LBFGSB()}
+        solver = best_solver(dual) if self.solver == "auto" else solvers[self.solver]
+        return solve(
+            answers,
+            dual,
+            solver,
+            Tolerance(relative=self.tolerance, misfit=self.misfit),
+            name="MAP",
+            scale=n0,
+            max_steps=self.max_steps,
+            settings=settings_of(self, n0=n0, solver=type(solver).__name__),
+        )
+
+    def problem(self, answers: Answers, n0: float) -> Dual:
+        """The objective over n0: bounds total / (b n0) on Laplace multipliers, variances n0 sigma^2 / total^2."""
+        total = answers.total
+        variance, bound = [], []
+        for m in answers.measurements:
+            squared = m.law == "gaussian" or self.loss == "squared"
+            exact = m.scale == 0
+            variance.append(np.where(exact | (not squared), 0.0, n0 * m.variance / total**2))
+            with np.errstate(divide="ignore"):
+                bound.append(np.where(exact | squared, np.inf, total / (m.scale * n0)))
+        noisy = np.concatenate([m.scale > 0 for m in answers.measurements])
+        limit = np.inf if self.limit is None else self.limit
+        high = np.where(noisy, np.minimum(np.concatenate(bound), limit), np.inf)
+        return Dual(answers.layout, answers.y, np.concatenate(variance), -high, high)

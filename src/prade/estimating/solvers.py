@@ -1,0 +1,290 @@
+"""Three ways to climb the dual, each a frozen value with a `step`; `climb` is the loop that they share.
+
+* `Newton`: all multipliers at once, curvature from a sample of rows, the box by a small quadratic programme. A handful
+  of passes over the rows; needs (number of reachable cells)^2 memory.
+* `BlockAscent`: one part at a time, solved exactly (Algorithm 1's update with a clipped multiplier), parts of a bundle
+  inside the bundle's table. No memory beyond the rows; the choice for many cells.
+* `LBFGSB`: scipy's bounded quasi-Newton on the same dual: slow and sturdy, an independent opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.estimating import kernels
+from prade.estimating.dual import Certificate, Dual
+from prade.estimating.layout import Layout, Tilted
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS_FOR_NEWTON = 2000  # dense curvature: 32 MB, and a factorisation of a few hundred milliseconds
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a solver stands."""
+
+    multipliers: Floats
+    tilted: Tilted
+    certificate: Certificate
+    passes: float  # passes over all rows so far, one pass touching every bundle once
+    sample: int = 0  # rows for the next curvature estimate (Newton)
+    reach: float = 0.0  # how far the next step may move a multiplier (Newton)
+    stuck: bool = False
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When to stop: gap <= relative * objective (or <= absolute), and exact answers met to `misfit`."""
+
+    relative: float = 1e-6
+    absolute: float = 1e-12
+    misfit: float = 1e-9
+
+    def met(self, certificate: Certificate) -> bool:
+        """Whether the certificate is good enough."""
+        allowed = max(self.relative * abs(certificate.objective), self.absolute)
+        return certificate.gap <= allowed and certificate.misfit <= self.misfit
+
+
+class Solver(Protocol):
+    """One way to climb."""
+
+    def step(self, dual: Dual, state: State) -> State:
+        """A better state; `stuck` when there is none to be found."""
+        ...
+
+
+def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
+    """Evaluate multipliers."""
+    tilted = dual.layout.evaluate(multipliers)
+    return State(multipliers, tilted, dual.certify(multipliers, tilted), passes)
+
+
+def climb(
+    dual: Dual,
+    solver: Solver,
+    tolerance: Tolerance,
+    *,
+    max_steps: int,
+    start: State | None = None,
+    watch: Callable[[State], None] = lambda state: None,
+) -> tuple[State, str]:
+    """Step until the certificate is good enough; returns the last state and why it stopped.
+
+    "converged", "unreachable" (proved: exact answers contradict each other or the support), "stalled" (no progress
+    left in double precision) or "exhausted" (`max_steps`).
+    """
+    state = state_at(dual, dual.start(), 1.0) if start is None else start
+    for step in range(max_steps + 1):
+        if step > 0 or start is None:
+            watch(state)
+        if tolerance.met(state.certificate):
+            return state, "converged"
+        if dual.refuted(state.multipliers, state.tilted):
+            return state, "unreachable"
+        if state.stuck:
+            return state, "stalled"
+        if step < max_steps:
+            state = solver.step(dual, state)
+    return state, "exhausted"
+
+
+@dataclass(frozen=True)
+class BlockAscent:
+    """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
+
+    A sweep visits every part once; rows are scaled by one bundle's ratios and counted for the next in one fused pass.
+    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates. They creep the
+    same way for long, so that a step goes on along it, twice as far each time, while the dual climbs and the gap falls.
+    """
+
+    sweeps: int = 4
+
+    def step(self, dual: Dual, state: State) -> State:
+        """Some sweeps, then a fresh evaluation from the multipliers, so that rounding does not pile up."""
+        layout = dual.layout
+        low, high = dual.box
+        lam = state.multipliers.copy()
+        weights = state.tilted.normalised()
+        number = len(layout.bundles)
+        widest = int(np.diff(layout.start).max())
+        hist = np.zeros((len(layout.chunks()), widest))
+        ratio = np.ones(widest)
+        layout.count(0, weights, hist)
+        for visit in range(self.sweeps * number):
+            now, then = visit % number, (visit + 1) % number
+            start, stop = int(layout.start[now]), int(layout.start[now + 1])
+            mass = hist.sum(axis=0)[: stop - start]
+            mass /= mass.sum()
+            kernels.ascend_bundle(
+                mass, start, stop, layout.indptr, layout.cells, layout.bundles[now], layout.part_start,
+                layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
+            )  # fmt: skip
+            layout.scale_and_count(now, ratio, then, weights, hist)
+        new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
+        way, stretch = lam - state.multipliers, 2.0
+        while True:
+            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
+            shorter, found = new.certificate, longer.certificate
+            if not (found.value > shorter.value and found.gap < shorter.gap):
+                break
+            new, stretch = longer, 2.0 * stretch
+        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Projected Newton with block ascent to fall back on: the dual's quadratic model is maximised in the box.
+
+    The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
+    `Layout.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
+    correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
+    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good.
+    """
+
+    sample: int = 4096
+    reach: float = 3.0  # how far the first step may move a multiplier: the model is one of exponentials
+    shrink: float = 0.5  # a step that leaves more than this share of the gap asks for a better curvature
+
+    def step(self, dual: Dual, state: State) -> State:
+        """One Newton step, or two sweeps."""
+        layout, within = reachable_only(dual.layout)
+        lam = state.multipliers
+        # in units of the cells: some eight rows a cell give a fair curvature, two hundred a very good one
+        largest = min(layout.rows, max(16 * self.sample, 200 * layout.n_cells))
+        sample = min(state.sample or max(self.sample, 8 * layout.n_cells), largest)
+        low, high = dual.box
+        slope = dual.slope(lam, state.tilted)
+        curvature = layout.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
+        curvature[np.diag_indices(layout.n_cells)] += dual.variance[within]
+        reach = state.reach or self.reach
+        near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
+        direction = dual.start() - lam  # right for cells out of reach, which their answers alone decide
+        direction[within] = maximise_in_box(curvature, slope[within], near[within], far[within])
+        # a long step disappoints because exponentials are no parabola; only a short one may blame the sample
+        finer = 2 * sample if float(np.abs(direction).max()) <= 1.0 else sample
+        before = state.certificate
+        # beyond this no comparison of dual values means anything in double precision
+        noise = 1e-14 * (1.0 + abs(before.value) + float(np.abs(lam) @ np.abs(dual.y)))
+        trial = state_at(dual, np.clip(lam + direction, low, high), state.passes + 1.0)
+        if trial.certificate.value >= before.value + 0.1 * float(slope @ direction) - noise:
+            after = trial.certificate
+            good = after.gap + after.misfit <= self.shrink * (before.gap + before.misfit)
+            settled = np.array_equal(trial.multipliers, lam) and sample == largest
+            return replace(trial, sample=sample if good else finer, reach=2.0 * reach, stuck=settled)
+        swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
+        if swept.certificate.value < before.value - noise:
+            swept = replace(state, passes=swept.passes)
+        # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
+        stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
+        return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
+
+
+def reachable_only(layout: Layout) -> tuple[Layout, NDArray[np.int64]]:
+    """The layout with its reachable cells alone, numbered anew, for their covariance; and which they are.
+
+    Large tables are mostly cells that no row is in: a matrix should not have room for them.
+    """
+    within = np.flatnonzero(layout.reachable)
+    if len(within) == layout.n_cells:
+        return layout, within
+    narrow = copy(layout)
+    narrow.n_cells = len(within)
+    number = np.zeros(layout.n_cells, np.int64)  # cells out of reach: any number, for no row with mass is in them
+    number[within] = np.arange(len(within))
+    narrow.cells = number[layout.cells]
+    narrow.__dict__.pop("membership", None)
+    return narrow, within
+
+
+def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
+    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step.
+
+    Coordinate sweeps find out which bounds hold; a factorisation solves for the rest exactly; repeated until the
+    projected slope is small beside the slope at the start.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    diagonal = np.diag(curvature)
+    matrix = curvature.copy()
+    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
+    # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
+    matrix[np.diag_indices(len(slope))] += 1e-11 * diagonal + 1e-30
+    x = np.zeros(len(slope))
+    left = slope.copy()
+
+    def unblocked() -> float:
+        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
+        return float(np.abs(left[~blocked]).sum())
+
+    goal = 1e-3 * unblocked()
+
+    def gain(candidate: Floats) -> float:
+        return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
+
+    for _ in range(10):
+        kernels.coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
+        if unblocked() <= goal:
+            break
+        free = (x > low) & (x < high)
+        if not free.any():
+            continue
+        try:
+            factor = cho_factor(matrix[np.ix_(free, free)], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue  # too near to singular to factorise: coordinate sweeps alone go on
+        move = np.zeros(len(slope))
+        move[free] = cho_solve(factor, left[free], check_finite=False)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # next to no move has all the room
+            room = np.where(move > 0, (high - x) / move, np.where(move < 0, (low - x) / move, np.inf))
+        inside = np.clip(x + min(1.0, float(room.min())) * move, low, high)
+        x = max((x, np.clip(x + move, low, high), inside), key=gain)
+        left = slope - matrix @ x
+    return x
+
+
+@dataclass(frozen=True)
+class LBFGSB:
+    """scipy's L-BFGS-B on the dual with its box."""
+
+    iterations: int = 200
+    memory: int = 20
+
+    def step(self, dual: Dual, state: State) -> State:
+        """Up to `iterations` iterations."""
+        from scipy.optimize import Bounds, minimize
+
+        evaluations = 0
+
+        def negative(lam: Floats) -> tuple[float, Floats]:
+            nonlocal evaluations
+            evaluations += 1
+            tilted = dual.layout.evaluate(lam)
+            return -dual.value(lam, tilted), -dual.slope(lam, tilted)
+
+        low, high = dual.box
+        found = minimize(
+            negative,
+            state.multipliers,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(low, high),
+            options={"maxiter": self.iterations, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxls": 50},
+        )
+        new = state_at(dual, np.clip(found.x, low, high), state.passes + evaluations + 1.0)
+        gained = new.certificate.value - state.certificate.value
+        # a line search that failed is started afresh by the next step; without any gain there is none to come
+        return replace(new, stuck=gained <= 1e-15 * abs(state.certificate.value))
+
+
+def best_solver(dual: Dual) -> Solver:
+    """Newton where its matrix fits, block ascent beyond; cells that no row is in have no place in it."""
+    reachable = int(dual.layout.reachable.sum())
+    return Newton() if reachable <= MOST_CELLS_FOR_NEWTON else BlockAscent()

@@ -1,1 +1,0 @@
-"""From noisy answers and a prior to an estimate: one protocol, one loop, three estimators."""

@@ -1,0 +1,317 @@
+"""True counts of parts by group, made where the rows are: one statement, one scan, only counts come out.
+
+For every row the engine makes one number a part,
+
+    key = g * T + o_k + c
+
+        g: the row's group    c: its cell in part k    o_k: where part k begins    T: cells of all parts together
+
+and counts the rows of each key. Rows in no listed group are dropped by the engine, listed groups without rows are
+zeros. What comes back are exact counts: they are private until noise is added.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, WorkloadError
+from prade.data.column import LARGEST_WHOLE, Column
+from prade.data.groups import Groups, KeyedGroups
+from prade.measuring.codes import code_of, hash_in, joined_place, only_listed, place_of
+from prade.measuring.source import Source, guarded
+from prade.measuring.streams import Coding, Stream, coded
+from prade.privacy.budget import Unit
+from prade.queries.expression import Condition, Expression
+from prade.queries.parts import Cells, Marginal, Part, Predicate
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from prade.data.schema import Schema
+
+Counts = NDArray[np.int64]
+MOST_COUNTS = 2**31  # every one of them is held, and gets noise
+PARTS_A_STATEMENT = 500
+LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
+GROUP, PLACE, PERSON, TICKET = "prade_group", "prade_place", "prade_person", "prade_ticket"
+STREAM = "prade_stream"
+
+
+def count(
+    source: Source,
+    schema: Schema,
+    parts: Sequence[Part],
+    groups: Any = None,
+    unit: Unit | None = None,
+    by: Sequence[str] | None = None,
+) -> list[Counts]:
+    """Rows in each cell of each part, by group: one array of shape [groups, cells] a part.
+
+    `groups` is the public list of groups, a table with one row a group (None: all rows are one group); `by` are those
+    of its columns that make the groups to count (None: all of them). Rows in no listed group are left out, at every
+    level; a column of the list that the rows do not have is looked up by those that they have. With a `unit` that
+    names a person id, at most ``unit.max_rows`` rows of a person are counted, the same ones in all parts; of these at
+    most ``unit.per_group`` in one group of the whole list, at every level; rows without a person id are not counted.
+
+    >>> import pyarrow
+    >>> from prade import Column, Schema
+    >>> from prade.measuring import open_source
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
+    ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})
+    [array([[1, 0, 0],
+           [0, 0, 1],
+           [0, 0, 0]])]
+    """
+    everything = Groups.of(groups)
+    level = everything.level(everything.names if by is None else by)
+    listed = everything.keyed(source.columns, level.number)
+    plans = _plans(schema, parts, listed)
+    person = None if unit is None else unit.person_id
+    rows = coded_rows(source, schema, parts, listed, person)
+    if unit is not None and person is not None:
+        rows = bound_rows(source, rows, unit)
+    return guarded(f"counting {source.name}", lambda: _answers(source, rows, plans, listed, unit))
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def coded_rows(
+    source: Source, schema: Schema, parts: Sequence[Part], listed: KeyedGroups, person_id: str | None = None
+) -> ir.Table:
+    """The rows of listed groups as an expression: group, place, codes of every column that a part looks at, person.
+
+    The place is the finest group that the list and the table tell apart, whatever level the group is of.
+    """
+    codes = _code_names(parts)
+    looked_at = list(dict.fromkeys([*listed.columns, *(schema[name] for name in codes)]))
+    people = [] if person_id is None else [person_id]
+    source.need([*(column.name for column in looked_at), *people])
+    if source.stream is not None:
+        columns = {own: schema[name] for name, own in codes.items()}
+        person = None if person_id is None else (person_id, PERSON)
+        return _streamed_rows(source, source.stream, Coding(columns, listed, GROUP, PLACE, person))
+    # Only what is needed, under names of our own: a table's names may be anything, even the ones used here.
+    raw = {name: f"prade_raw_{place}" for place, name in enumerate([*(each.name for each in looked_at), *people])}
+    table = source.table.select(**{own: source.column(name) for name, own in raw.items()})
+    joined = dict[Column, str]()
+    for column in looked_at:
+        if len(column.values) > LONG_LIST and _has_arrays(source):
+            joined[column] = f"prade_place_{len(joined)}"
+            table = joined_place(table, column, raw[column.name], joined[column], source.engine)
+    places = {column: table[name] for column, name in joined.items()}
+    place = _place_in(table, listed, raw, places)
+    columns = {GROUP: place, PLACE: place}
+    for name, code_name in codes.items():
+        columns[code_name] = code_of(schema[name], table[raw[name]], _has_nan(source), places.get(schema[name]))
+    if person_id is not None:
+        columns[PERSON] = table[raw[person_id]]
+    rows = table.select(**columns)
+    if listed.trivial:
+        return rows.filter(rows[GROUP].notnull())
+    return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), _has_arrays(source))
+
+
+def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
+    """A file's rows in the embedded engine, coded while it reads them: once, for they are not kept."""
+    for column in (*coding.listed.columns, *coding.codes.values()):
+        if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
+            raise DataError(
+                f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may hold "
+                "as floats that do not tell them apart: list them as text, and keep the column as text"
+            )
+
+    def register() -> ir.Table:
+        source.connection.con.register(STREAM, coded(stream, coding))
+        return source.connection.table(STREAM)
+
+    return guarded(f"reading {source.name}", register)
+
+
+def _place_in(
+    table: ir.Table, listed: KeyedGroups, raw: Mapping[str, str], places: Mapping[Column, ir.Value]
+) -> ir.Value:
+    """The row's place in the product of the group columns; NULL for a row in no listed group."""
+    import ibis
+
+    joint: Any = None
+    for column in listed.columns:
+        place: Any = places[column] if column in places else place_of(column, table[raw[column.name]], None)
+        place = place.cast("int64")
+        joint = place if joint is None else joint * column.present + place
+    return ibis.literal(0, "int64") if joint is None else joint
+
+
+def bound_rows(source: Source, rows: ir.Table, unit: Unit) -> ir.Table:
+    """At most ``unit.max_rows`` rows of each person, chosen at random.
+
+    Rows of a person are numbered in the order of their contents, each number gets a ticket
+
+        ticket = SHA-256(secret, number, person)        secret: 256 random bits of the operating system, new each time
+
+    and the smallest tickets win. Which rows of a person stay therefore depends on that person's rows and the secret
+    alone, whatever generator the engine has: adding or removing a person changes nobody else's rows, and the counted
+    tables differ by at most max_rows rows. With ``unit.per_group`` a person first keeps at most that many rows in each
+    place, the finest group of the list. Rows without an id are dropped: as one person they would push each other out,
+    as many they would be unbounded.
+    """
+    import ibis
+
+    person: Any = rows[PERSON]
+    missing = person.isnull() | person.isnan() if _has_nan(source) and person.type().is_floating() else person.isnull()
+    rows = rows.filter(~missing)
+    contents = [rows[name] for name in rows.columns if name != PERSON]
+    rows = rows.mutate(prade_rank=ibis.row_number().over(group_by=rows[PERSON], order_by=contents))
+    text = (
+        ibis.literal(f"{secrets.token_hex(32)} ") + rows.prade_rank.cast("string") + " " + rows[PERSON].cast("string")
+    )
+    rows = rows.mutate(**{TICKET: hash_in(source.engine, source.supports)(text)}).drop("prade_rank")
+    bounds = [] if unit.per_group is None else [([PERSON, PLACE], unit.per_group)]
+    for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
+        rank = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
+        rows = rows.mutate(prade_rank=rank)
+        rows = rows.filter(rows.prade_rank < most).drop("prade_rank")
+    return rows
+
+
+def _has_nan(source: Source) -> bool:
+    import ibis.expr.operations as ops
+
+    return source.supports(ops.IsNan)
+
+
+def _code_names(parts: Sequence[Part]) -> dict[str, str]:
+    """For every column that a part looks at, the name of its codes: a table's own names may be anything."""
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    return {name: f"prade_code_{place}" for place, name in enumerate(names)}
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a part is counted: `width` numbers are asked for, and `lookup` turns them into cells (None: they are)."""
+
+    part: Part
+    width: int
+    sizes: dict[str, int]
+    names: dict[str, str]
+    lookup: NDArray[Any] | None = None
+
+    def expression(self, rows: Any) -> Any:
+        """The number of the row, 0 to width - 1."""
+        import ibis
+
+        if isinstance(self.part, Predicate):
+            satisfied = [
+                (self._satisfies(rows, query.expression), cell) for cell, query in enumerate(self.part.queries)
+            ]
+            return ibis.cases(*satisfied, else_=self.part.n_cells).cast("int64")
+        joint: Any = None
+        for name, size in self.sizes.items():
+            code = rows[self.names[name]].cast("int64")
+            joint = code if joint is None else joint * size + code
+        return joint
+
+    def _satisfies(self, rows: Any, expression: Expression) -> Any:
+        import ibis
+
+        if isinstance(expression, Condition):
+            chosen = [code for code, inside in enumerate(expression.table) if inside]
+            return rows[self.names[expression.column]].isin(chosen) if chosen else ibis.literal(False)
+        terms = [self._satisfies(rows, term) for term in expression.terms]
+        if expression.operator == "not":
+            return ~terms[0]
+        return reduce(lambda left, right: left & right if expression.operator == "and" else left | right, terms)
+
+    def cells(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell of each number, n_cells for none."""
+        return numbers if self.lookup is None else self.lookup[numbers].astype(np.int64)
+
+
+def _plans(schema: Schema, parts: Sequence[Part], listed: KeyedGroups) -> list[_Plan]:
+    if not parts:
+        raise WorkloadError("there is no part to count; give at least one")
+    names = _code_names(parts)
+    plans = []
+    for part in parts:
+        part.check(schema)
+        sizes = {name: schema.size(name) for name in part.columns}
+        match part:
+            case Marginal():
+                plans.append(_Plan(part, part.n_cells, sizes, names))
+            case Cells():
+                plans.append(_Plan(part, len(part.table), sizes, names, part.table))
+            case Predicate():
+                plans.append(_Plan(part, part.n_cells + 1, sizes, names))
+            case _:
+                raise WorkloadError(
+                    f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
+                    "ask with a marginal, cells or a query"
+                )
+    width = sum(plan.width for plan in plans)
+    if width * listed.size > MOST_COUNTS:
+        raise WorkloadError(
+            f"{listed.size:,} groups times {width:,} cells are {width * listed.size:,} counts, at most {MOST_COUNTS:,} "
+            "can be held; ask for fewer parts or coarser bins"
+        )
+    return plans
+
+
+def _answers(source: Source, rows: Any, plans: list[_Plan], listed: KeyedGroups, unit: Unit | None) -> list[Counts]:
+    chunks = [plans[start : start + PARTS_A_STATEMENT] for start in range(0, len(plans), PARTS_A_STATEMENT)]
+    one_scan = _has_arrays(source)
+    kept = ""
+    once = source.stream is not None or (unit is not None and unit.enforced)
+    if once and (len(chunks) > 1 or not one_scan):
+        # A stream is read once, and the choice of a person's rows must be the same in every statement.
+        kept = f"prade_{secrets.token_hex(8)}"
+        rows = source.connection.create_table(kept, rows.select(GROUP, *plans[0].names.values()), temp=True)
+    try:
+        return [answer for chunk in chunks for answer in _count_keys(rows, chunk, listed, one_scan)]
+    finally:
+        if kept:
+            source.connection.raw_sql(f"DROP TABLE {kept}")
+
+
+def _has_arrays(source: Source) -> bool:
+    import ibis.expr.operations as ops
+
+    return source.supports(ops.Array) and source.supports(ops.Unnest)
+
+
+def _count_keys(rows: Any, plans: list[_Plan], listed: KeyedGroups, one_scan: bool) -> list[Counts]:
+    import ibis
+
+    ends = np.cumsum([plan.width for plan in plans])
+    total, starts = int(ends[-1]), ends - [plan.width for plan in plans]
+    keys = [
+        rows[GROUP] * total + (plan.expression(rows) + int(start)) for plan, start in zip(plans, starts, strict=True)
+    ]
+    if one_scan:
+        numbered = rows.select(key=ibis.array(keys).unnest())
+    else:
+        numbered = ibis.union(*[rows.select(key=key) for key in keys]) if len(keys) > 1 else rows.select(key=keys[0])
+    found = numbered.group_by("key").aggregate(rows=numbered.count()).to_pyarrow()
+    key = found["key"].to_numpy().astype(np.int64)
+    times = found["rows"].to_numpy().astype(np.int64)
+
+    group = key // total
+    which = np.searchsorted(ends, key % total, side="right")
+    answers = []
+    for place, plan in enumerate(plans):
+        mine = which == place
+        cell = plan.cells(key[mine] % total - starts[place])
+        counts = np.zeros((listed.size, plan.part.n_cells + 1), dtype=np.int64)
+        np.add.at(counts, (group[mine], cell), times[mine])
+        answers.append(np.ascontiguousarray(counts[:, : plan.part.n_cells]))
+    return answers

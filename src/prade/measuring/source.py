@@ -1,0 +1,359 @@
+"""Where private rows are: in a database, whose engine counts them, or in files or memory, coded as they are read.
+
+Rows are never read here; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in memory
+are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB that may be given a memory limit and a
+folder to spill to. Messages name files, tables and columns, never a cell: an engine's own words are dropped, because
+they may quote one.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from importlib.metadata import entry_points
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prade.core.errors import DataError, PradeError
+from prade.core.same_file import refuse_repeats
+from prade.data.column import closest
+from prade.measuring.held import spill_folder
+from prade.measuring.identity import found_files, paths_of
+from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file
+from prade.measuring.streams import Stream, csv_stream, parquet_stream, table_stream
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Result = TypeVar("Result")
+KINDS = (".parquet", ".csv", ".csv.gz")
+FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
+HELP = (
+    'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address with the table\'s '
+    'name at its end ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
+)
+
+
+class Source:
+    """Private rows: `table` is the Ibis expression of a database's table, `stream` reads a file or a table in memory.
+
+    Made by `open_source`, one of the two each; `connection` is the engine that counts. Close it, or use it in a
+    ``with`` block, to let go of the engine and its spill folder. A connection that the caller made is left open.
+    """
+
+    def __init__(
+        self,
+        rows: ir.Table | Stream,
+        connection: Any,
+        name: str,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.stream = rows if isinstance(rows, Stream) else None
+        self.table: Any = None if isinstance(rows, Stream) else rows
+        if self.table is not None:
+            _refuse_dependent_rows(self.table)
+            if connection.name == "sqlite":
+                raise DataError("SQLite's types bind no cell, so that its rows are streamed: use open_source(table)")
+        self.connection = connection
+        self.name = name
+        self.origin: Any = rows  # what it was made from: `prade.measuring.identity` compares it with public tables
+        self._finalizer = weakref.finalize(self, release) if release is not None else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the table's columns."""
+        return self.stream.columns if self.stream is not None else tuple(self.table.columns)
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that counts, e.g. "duckdb" or "postgres"."""
+        return str(self.connection.name)
+
+    def need(self, names: Sequence[str]) -> None:
+        """A DataError that names the close matches, unless the table has all these columns."""
+        for name in names:
+            if name in self.columns:
+                continue
+            if self.stream is not None and name in self.stream.lacking:
+                raise DataError(f"{self.stream.lacking[name]} has no column {name!r}, which another file has: add it")
+            hint = closest(name, self.columns) or "."
+            raise DataError(
+                f"{self.name} has no column {name!r}{hint} Rename or add it, or plan with a schema and a list of "
+                "groups that do without"
+            )
+
+    def column(self, name: str) -> ir.Value:
+        """The cells of one column of a database's table."""
+        cells = self.table[name]
+        # To Ibis an enumeration is text, but PostgreSQL does not compare it with a text that it does not enumerate.
+        return cells + "" if self.engine == "postgres" and cells.type().is_string() else cells
+
+    def supports(self, operation: Any) -> bool:
+        """Whether the engine knows an Ibis operation."""
+        return bool(self.connection.has_operation(operation))
+
+    def close(self) -> None:
+        """Let go of the engine, if it was opened here, and remove its spill folder."""
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, engine={self.engine!r}, {len(self.columns)} columns)"
+
+
+def open_source(
+    source: Any,
+    *,
+    memory_limit: str | None = None,
+    temp_directory: str | PathLike[str] | None = None,
+    threads: int | None = None,
+) -> Source:
+    """Private rows as a `Source`: nothing is read but names of columns, and types where a database declares them.
+
+    `source` is a path or glob (or a list of paths) of parquet or CSV files, ``"duckdb://file.db/table"``, any address
+    that Ibis connects to with the table's name at its end (``schema.table`` for one that is not in the default schema),
+    a pandas, polars or pyarrow table, or an Ibis table. `memory_limit`, `temp_directory` and `threads` belong to the
+    embedded DuckDB and are refused elsewhere.
+
+    What does not fit into `memory_limit` (such as ``"1GiB"``; None: four fifths of the machine's) is spilled to disk.
+    The limit is for the engine's rows: the process takes some hundred MiB more. Spilled rows are private. They go to a
+    folder ``prade-spill-...`` in the system's temporary one, which only this user can read and which is removed at the
+    end; what a killed run left is removed by the user's next run on this machine (on Windows it stays). Where you name
+    a `temp_directory`, the engine removes its files at the end, and what a killed run leaves is yours to remove.
+
+    Each file is read with its own types, and each cell is coded by its own value: neither another file nor another row
+    has a say. Types of files and tables in memory follow their rows, so that no type is refused there; a cell that does
+    not fit counts as a value outside its column's domain. SQLite's types bind no cell, and are treated likewise.
+
+    A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
+    change how all others are read. It is read from end to end, not in pieces side by side: where a piece begins within
+    quotes, the engine takes lines of a cell for rows. A record with too few fields or of over 2 MB is left out, of one
+    with too many fields the first count. The file must be one that a CSV writer wrote: a quote that opens a field and
+    is never closed takes the records after it along, up to the next quote, and then one row changes more than its own
+    counts; so does, in a file of one column, a carriage return that is not quoted.
+
+    An Ibis table may choose columns and rows and compute cells, each row by itself. Whatever could let a row change
+    what others count as (limits, samples, aggregates, windows, joins, SQL) is refused. Inside a view of the database
+    nobody can see it: that its rows do not depend on each other is yours to see to.
+
+    >>> import pyarrow
+    >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
+    ...     source
+    Source('a table in memory', engine='duckdb', 1 columns)
+    """
+    if isinstance(source, Source):
+        return source
+    settings = {"memory_limit": memory_limit, "temp_directory": temp_directory, "threads": threads}
+    opened = _opened(source, settings)
+    opened.origin = source
+    return opened
+
+
+def _opened(source: Any, settings: dict[str, Any]) -> Source:
+    if _is_ibis_table(source):
+        return _open_ibis(source, settings)
+    if isinstance(source, str) and "://" in source:
+        return _open_address(source, settings)
+    paths = paths_of(source)
+    return _open_memory(source, settings) if paths is None else _open_files(paths, settings)
+
+
+def guarded(doing: str, task: Callable[[], Result]) -> Result:
+    """The task's result; an engine's error comes out as a DataError without its words, a warning not at all.
+
+    The new error is raised after the old one is gone, so that not even its context leads back to the text.
+    """
+    failure = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return task()
+    except PradeError:
+        raise
+    except Exception as error:
+        failure = type(error).__name__
+    raise DataError(
+        f"{doing} failed in the engine ({failure}); its own message is not shown because it may quote private rows: "
+        "check that the source is reachable and whole, that its column types fit the schema and that memory suffices"
+    )
+
+
+# ---------------------------------------------------------------------- files and tables in memory
+
+
+def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
+    found = found_files(paths)
+    kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
+    if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
+        raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
+    refuse_repeats(found)
+    name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    stream = guarded(f"opening {name}", lambda: (parquet_stream if kinds == {".parquet"} else csv_stream)(found))
+    return _streamed(stream, name, settings)
+
+
+def _streamed(stream: Stream, name: str, settings: dict[str, Any]) -> Source:
+    connection, release = _embedded(settings)
+    return Source(stream, connection, name, release)
+
+
+def _open_memory(source: Any, settings: dict[str, Any]) -> Source:
+    from prade.data.tables import column_names, read_table
+
+    if type(source).__name__ == "LazyFrame":
+        source = guarded("collecting the LazyFrame", source.collect)
+    try:
+        names = column_names(source)
+    except DataError as error:
+        raise DataError(f"a {type(source).__name__} is no source of rows; {HELP}") from error
+
+    found = guarded("reading the table in memory", lambda: read_table(source, names, guess=False))
+    return _streamed(table_stream(found), "a table in memory", settings)
+
+
+def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any) -> tuple[Any, Callable[[], None]]:
+    """A DuckDB of our own, and what closes it. It spills to a private folder, never to the current one."""
+    import ibis
+
+    keeping = ExitStack()
+    spill = settings["temp_directory"]
+    options = {key: value for key, value in settings.items() if value is not None} | more
+    connection: Any = None
+
+    def release() -> None:
+        if connection is not None:
+            connection.disconnect()
+        keeping.close()
+
+    try:
+        options["temp_directory"] = str(keeping.enter_context(spill_folder()) if spill is None else spill)
+        connection = ibis.duckdb.connect(database, **options)
+        with suppress(Exception):  # a notebook without widgets has no bar, and refuses to be told so
+            connection.raw_sql("SET enable_progress_bar = false")
+    except Exception as error:  # no row has been read yet, so these words are about settings and files
+        release()
+        raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None
+    return connection, release
+
+
+# ---------------------------------------------------------------------- databases
+
+
+def _open_address(address: str, settings: dict[str, Any]) -> Source:
+    """A table behind an address: what stands after the last slash is the table's name."""
+    scheme, _, rest = address.partition("://")
+    place, _, table = rest.partition("?")[0].rpartition("/")
+    query = "?" + rest.partition("?")[2] if "?" in rest else ""
+    if not place or not table:
+        raise DataError(f"the {scheme} address has no table's name at its end; {HELP}")
+    # The address may hold a password: only the scheme and the table are ever named.
+    name = f"the {scheme} table {table!r}"
+    if scheme in FILE_ENGINES and not Path(place).is_file():  # to connect would make an empty one
+        raise DataError(f"there is no {FILE_ENGINES[scheme]} file {place}; {HELP}")
+    if scheme == "sqlite":
+        stream = guarded(f"opening {name}", lambda: sqlite_file(place, table))
+        if not stream.columns:
+            raise DataError(f"there is no table {table!r} in {place}; check its name")
+        return _streamed(stream, name, settings)
+    if scheme == "duckdb":
+        connection, release = _embedded(settings, place, read_only=True)
+    else:
+        import ibis
+
+        if scheme not in _engines():
+            raise DataError(f"connecting to {name} failed: {scheme}:// is no known kind of address; {HELP}")
+        _refuse_settings(settings, name)
+        connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
+        release = connection.disconnect
+    return _source(lambda: _table(connection, table), connection, name, release)
+
+
+def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
+    """An Ibis table, counted by its own engine; SQLite hands its rows out, which costs it no more than counting."""
+    _refuse_dependent_rows(table)
+    connection = guarded("finding the engine of the Ibis table", lambda: table.get_backend())
+    if connection.name == "sqlite":
+        return _streamed(sqlite_expression(table, connection), "the Ibis table", settings)
+    _refuse_settings(settings, "an Ibis table")
+    return Source(table, connection, "the Ibis table")
+
+
+def _engines() -> set[str]:
+    """The kinds of addresses that Ibis connects to."""
+    return {each.name for each in entry_points(group="ibis.backends")} | {"postgresql"}
+
+
+def _table(connection: Any, name: str) -> Any:
+    """The table of that name, or of the schema that stands before the last dot."""
+    from ibis.common.exceptions import TableNotFound
+
+    schema, dot, table = name.rpartition(".")
+    try:
+        return connection.table(name)
+    except TableNotFound:
+        if not dot:
+            raise
+    return connection.table(table, database=schema)
+
+
+def _source(find: Callable[[], Any], connection: Any, name: str, release: Callable[[], None]) -> Source:
+    """The source of the table that `find` finds; when it finds none, the connection goes away again."""
+    try:
+        return Source(guarded(f"opening {name}", find), connection, name, release)
+    except BaseException:
+        release()
+        raise
+
+
+def _is_ibis_table(source: Any) -> bool:
+    return type(source).__module__.startswith("ibis.") and hasattr(source, "get_backend") and hasattr(source, "schema")
+
+
+def _refuse_dependent_rows(table: Any) -> None:
+    """Refuse an Ibis expression in which one row can change what another counts as, or count more than once."""
+    import ibis.expr.operations as ops
+
+    if table.op().find(ops.InMemoryTable):
+        raise DataError(
+            "the Ibis table is made of a table in memory, whose types follow its rows: give that table itself"
+        )
+    row_by_row = (
+        ops.DatabaseTable,
+        ops.Project,
+        ops.Filter,
+        ops.Sort,
+        ops.DropColumns,
+        ops.DropNull,
+        ops.FillNull,
+        ops.SelfReference,
+    )
+    across_rows = (ops.Reduction, ops.Analytic, ops.WindowFunction, ops.Subquery, ops.Unnest, ops.RowID)
+    unknown = (ops.Impure, ops.ElementWiseVectorizedUDF)  # chance, and functions of which nobody knows what they see
+    for node in table.op().find(ops.Node):
+        relation = isinstance(node, ops.Relation) and not isinstance(node, row_by_row)
+        if relation or isinstance(node, across_rows + unknown):
+            raise DataError(
+                f"the Ibis table has a {type(node).__name__} in it, by which a row could change what others count as "
+                "or count several times; expected columns and rows chosen or computed row by row: make it a table or "
+                "a view of the database and give that, if you know that a person changes only their own rows in it"
+            )
+
+
+def _refuse_settings(settings: dict[str, Any], name: str) -> None:
+    given = [key for key, value in settings.items() if value is not None]
+    if given:
+        raise DataError(
+            f"{given[0]} belongs to the embedded DuckDB, but {name} is counted by its own engine; leave it out"
+        )

@@ -1,0 +1,237 @@
+"""Private rows of files and tables in memory: read in batches, each cell coded by the codec as it passes.
+
+A file's types follow its rows: one missing value turns whole numbers into floats, an empty column has no type at all.
+So every file is read with its own types, each cell becomes a code by its own value (`prade.data.matching`), and only codes
+are put together. No type is ever imposed on another file's rows, and no type makes a run fail: a cell that does not
+fit its column is a value outside the domain.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.errors import DataError
+from prade.data.cells import clean_text, floats_of, is_text, object_cells, plain_array, texts_of
+from prade.data.matching import code_cells
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.data.column import Column
+    from prade.data.groups import KeyedGroups
+
+ROWS_PER_BATCH = 2**16
+
+Batch = Mapping[str, Any]  # columns' names and their cells, as Arrow arrays
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows that are read anew as often as they are asked for: `read(names)` gives batches of the named columns.
+
+    `lacking` says, by name, which file does not have a column that another one has. `at_once`: all batches must be
+    read by the thread that asks for them.
+    """
+
+    columns: tuple[str, ...]
+    read: Callable[[Sequence[str]], Iterator[Batch]]
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    at_once: bool = False
+
+
+@dataclass(frozen=True)
+class Coding:
+    """What is wanted of each row: its group and its place in the list, codes by their new names, whose row it is."""
+
+    codes: Mapping[str, Column]
+    listed: KeyedGroups
+    group: str
+    place: str
+    person: tuple[str, str] | None  # the column, and its new name
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        people = [] if self.person is None else [self.person[0]]
+        wanted = [*self.listed.columns, *self.codes.values()]
+        return list(dict.fromkeys([*(column.name for column in wanted), *people]))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The types of the coded columns: they follow from the declared columns alone."""
+        import pyarrow as pa
+
+        fields = [(self.group, pa.int64()), (self.place, pa.int64())]
+        fields += [(own, pa.from_numpy_dtype(code_type(column.size))) for own, column in self.codes.items()]
+        if self.person is not None:
+            fields.append((self.person[1], pa.large_string()))
+        return pa.schema(fields)
+
+    def batch(self, cells: Batch) -> pa.RecordBatch:
+        """The rows of listed groups, in codes."""
+        import pyarrow as pa
+
+        rows = len(next(iter(cells.values())))
+        place, number = self.listed.places(cells, rows, refuse=False)
+        kept = number >= 0
+        columns = [number[kept], place[kept]]
+        for column in self.codes.values():
+            codes, _ = code_cells(column, cells[column.name], refuse=False)
+            columns.append(codes[kept].astype(code_type(column.size)))
+        arrays = [pa.array(column) for column in columns]
+        if self.person is not None:
+            arrays.append(person_keys(cells[self.person[0]]).filter(pa.array(kept)))
+        return pa.record_batch(arrays, schema=self.schema)
+
+
+def coded(stream: Stream, coding: Coding) -> pa.RecordBatchReader:
+    """The stream's rows in codes, to be read once."""
+    import pyarrow as pa
+
+    names = coding.names or stream.columns[:1]  # of whatever is there, for how many rows there are
+    batches = (coding.batch(cells) for cells in stream.read(names))
+    return pa.RecordBatchReader.from_batches(coding.schema, list(batches) if stream.at_once else batches)
+
+
+def code_type(size: int) -> np.dtype[Any]:
+    """The narrowest signed type for codes below `size`: rows that an engine sorts or spills stay small."""
+    return np.dtype(np.int16 if size <= 2**15 else np.int32)
+
+
+def person_keys(cells: Any) -> Any:
+    """Whose row it is, as text: the same for 7 and 7.0; null where the cell is missing or cannot be an id.
+
+    Numbers are told apart as doubles are, whatever the column's type, because one missing id makes floats of them all.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = plain_array(cells)
+    types, kind = pa.types, cells.type
+    if types.is_dictionary(kind):
+        return person_keys(cells.dictionary).take(cells.indices)
+    if types.is_union(kind):
+        children = [person_keys(cells.field(number)) for number in range(kind.num_fields)]
+        starts = np.cumsum([0, *map(len, children)])[:-1]
+        rows = starts[cells.type_codes.to_numpy()] + cells.offsets.to_numpy()
+        return pa.concat_arrays(children).take(pa.array(rows))
+    if types.is_integer(kind) or types.is_floating(kind):
+        numbers = pa.array(floats_of(cells), from_pandas=True)
+        return pc.if_else(pc.is_null(texts_of(numbers)), numbers.cast(pa.large_string()), texts_of(numbers))
+    if is_text(kind):
+        return clean_text(cells)
+    if types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind):
+        return texts_of(cells)
+    return pa.nulls(len(cells), pa.large_string())
+
+
+# ---------------------------------------------------------------------- where rows come from
+
+
+def table_stream(table: pa.Table) -> Stream:
+    """A table in memory."""
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        for batch in table.select(list(names)).to_batches(max_chunksize=ROWS_PER_BATCH):
+            yield dict(zip(names, batch.columns, strict=True))
+
+    return Stream(tuple(table.column_names), read)
+
+
+def parquet_stream(files: Sequence[str]) -> Stream:
+    """Parquet files, one after the other, each with its own types."""
+    import pyarrow.dataset as ds
+
+    # Old writers' times would otherwise wrap around in nanoseconds.
+    options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    tables = [ds.dataset(file, format=ds.ParquetFileFormat(read_options=options)) for file in files]
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        for table in tables:
+            columns = {f"c{number}": ds.field(name) for number, name in enumerate(names)}
+            for batch in table.scanner(
+                columns=columns, batch_size=ROWS_PER_BATCH, batch_readahead=2, fragment_readahead=1
+            ).to_batches():
+                yield dict(zip(names, batch.columns, strict=True))
+
+    return _of_files(files, [table.schema.names for table in tables], read)
+
+
+def csv_stream(files: Sequence[str]) -> Stream:
+    """CSV files as text; nothing about the dialect or the types is guessed from the rows."""
+    headers = [_header(file) for file in files]
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        for file, header in zip(files, headers, strict=True):
+            yield from _csv_batches(file, header, names)
+
+    return _of_files(files, headers, read)
+
+
+def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator[Batch]:
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1, "temp_directory": ""}) as engine:  # a stream has nothing to spill
+        rows = engine.read_csv(
+            glob.escape(file),  # one file, whatever signs are in its name
+            hive_partitioning=False,  # nor do its folders' names stand for columns
+            columns={f"c{number}": "VARCHAR" for number in range(len(header))},
+            auto_detect=False,
+            header=True,
+            delimiter=",",
+            quotechar='"',
+            escapechar='"',
+            na_values="",
+            ignore_errors=True,
+            parallel=False,  # in parallel, pieces begin at any line, also within quotes: one row would become many
+            strict_mode=False,  # strict, one stray carriage return makes the engine fail on the whole file
+        )
+        wanted = ", ".join(f"c{header.index(name)}" for name in names)
+        for batch in rows.project(wanted).to_arrow_reader(ROWS_PER_BATCH):
+            yield dict(zip(names, batch.columns, strict=True))
+
+
+def _header(path: str) -> list[str]:
+    opener: Any = gzip.open if path.lower().endswith(".gz") else open
+    # A block of rows is decoded with the first line; bytes that are not text must not matter there.
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _of_files(
+    files: Sequence[str], headers: Sequence[Sequence[str]], read: Callable[[Sequence[str]], Iterator[Batch]]
+) -> Stream:
+    """The stream of files with these columns: those that all files have can be counted."""
+    for file, header in zip(files, headers, strict=True):
+        if len(set(header)) < len(header) or not all(header):
+            raise DataError(f"{file} has a column without a name or two columns of one name; rename the column")
+    every = dict.fromkeys(name for header in headers for name in header)
+    lacking = {
+        name: file
+        for name in every
+        for file, header in reversed(list(zip(files, headers, strict=True)))
+        if name not in header
+    }
+    return Stream(tuple(name for name in every if name not in lacking), read, lacking)
+
+
+def cursor_stream(
+    columns: Sequence[str],
+    rows: Callable[[Sequence[str]], Iterator[Sequence[Sequence[Any]]]],
+    *,
+    at_once: bool = False,
+) -> Stream:
+    """Rows of Python objects that a database hands out, `rows(names)` in lists: each cell has a type of its own."""
+
+    def read(names: Sequence[str]) -> Iterator[Batch]:
+        for chunk in rows(names):
+            yield {name: object_cells(cells) for name, cells in zip(names, zip(*chunk, strict=True), strict=True)}
+
+    return Stream(tuple(columns), read, at_once=at_once)

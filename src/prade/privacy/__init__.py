@@ -1,0 +1,1 @@
+"""The promise and its price: units of protection, budgets, and the ledger of what was spent."""

@@ -1,0 +1,97 @@
+"""Boolean expressions over coded columns: comparisons as lookup tables, joined by and, or and not.
+
+These are the trees behind `prade.queries.query.Query`: plain data that can be evaluated on rows, on a whole domain,
+or written out in another language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison: a row satisfies it when `table[code of column]` is true."""
+
+    column: str
+    text: str
+    table: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Terms joined by one operator; "not" has a single term."""
+
+    operator: Literal["and", "or", "not"]
+    terms: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        texts = [
+            f"({term})" if isinstance(term, Combination) and term.operator != "not" else str(term)
+            for term in self.terms
+        ]
+        return f"not {texts[0]}" if self.operator == "not" else f" {self.operator} ".join(texts)
+
+
+Expression = Condition | Combination
+
+
+def join(operator: Literal["and", "or"], terms: Sequence[Expression]) -> Expression:
+    """Terms under one operator; nested uses of the same operator are flattened, they mean the same."""
+    flat: list[Expression] = []
+    for term in terms:
+        if isinstance(term, Combination) and term.operator == operator:
+            flat.extend(term.terms)
+        else:
+            flat.append(term)
+    return flat[0] if len(flat) == 1 else Combination(operator, tuple(flat))
+
+
+def conditions(expression: Expression) -> Iterator[Condition]:
+    """The comparisons of an expression, from left to right."""
+    if isinstance(expression, Condition):
+        yield expression
+    else:
+        for term in expression.terms:
+            yield from conditions(term)
+
+
+def evaluate(expression: Expression, look_up: Callable[[Condition], Mask]) -> Mask:
+    """The expression where `look_up` says what each comparison gives; the arrays must broadcast together."""
+    if isinstance(expression, Condition):
+        return look_up(expression)
+    masks = (evaluate(term, look_up) for term in expression.terms)
+    if expression.operator == "not":
+        return ~next(masks)
+    combined: Mask = reduce(np.logical_and if expression.operator == "and" else np.logical_or, masks)
+    return combined
+
+
+def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
+    """For some columns, the codes that a satisfying row can have: never too few, perhaps too many."""
+    if isinstance(expression, Condition):
+        return {expression.column: np.array(expression.table) != negated}
+    if expression.operator == "not":
+        return possible(expression.terms[0], not negated)
+    terms = [possible(term, negated) for term in expression.terms]
+    # De Morgan: under a "not" the two operators change places
+    if (expression.operator == "and") != negated:
+        return {
+            name: reduce(np.logical_and, [term[name] for term in terms if name in term])
+            for name in dict.fromkeys(name for term in terms for name in term)
+        }
+    live = [term for term in terms if all(codes.any() for codes in term.values())] or terms[:1]
+    # a column that some alternative leaves alone is not limited at all
+    common = [name for name in live[0] if all(name in term for term in live)]
+    return {name: reduce(np.logical_or, [term[name] for term in live]) for name in common}

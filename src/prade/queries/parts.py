@@ -1,0 +1,351 @@
+"""Parts: sets of 0/1 queries of which one row satisfies at most one.
+
+In the paper's words a part is a partial workload W_s whose columns sum to at most 1: row j is in one cell c(j) or
+in none. A part knows columns and lookup tables, not rows: the same part is applied to a support, to a domain, or
+turned into counts in a database. (`RowCells` is the exception: it lists the cells of one support's rows.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prade.core.errors import WorkloadError
+from prade.data.joint import Codes, joint_codes, smallest_unsigned
+from prade.queries.colouring import joint_sizes, may_overlap, times_satisfied
+from prade.queries.expression import Mask
+from prade.queries.query import Query, backticked, column_of, shorten
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+MAX_CELLS = 2**31
+
+
+class Part(ABC):
+    """Disjoint 0/1 queries: `cells(schema, codes)` says which one each row satisfies, if any.
+
+    Parts are values: equal content makes equal parts with equal names, and they do not change.
+    """
+
+    columns: tuple[str, ...]  #: columns the part looks at
+    n_cells: int  #: number of queries
+    covers: bool  #: whether every possible row is known to be in some cell
+    rows: int | None = None  #: for a part bound to the rows of one support, how many there are
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """A readable name, different for different content."""
+
+    @abstractmethod
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        """The cell of each row, `n_cells` for a row in none; the smallest unsigned type that holds them."""
+
+    @abstractmethod
+    def inside(self, schema: Schema) -> Mask:
+        """Which points are in some cell: one axis per column of the part (for `RowCells`: one axis of rows)."""
+
+    @abstractmethod
+    def labels(self, schema: Schema) -> list[str]:
+        """One readable text a cell."""
+
+    @abstractmethod
+    def check(self, schema: Schema) -> None:
+        """Raise a WorkloadError when the part was made for another schema."""
+
+    @abstractmethod
+    def _content(self) -> tuple[Any, ...]:
+        """What makes two parts equal."""
+
+    def _settle(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"parts do not change; make a new {type(self).__name__} instead of setting {name}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Part):
+            return NotImplemented
+        return type(self) is type(other) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._content()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, n_cells={self.n_cells}, covers={self.covers})"
+
+
+class Marginal(Part):
+    """Every combination of codes of some columns is a cell: mixed radix, the last column fastest.
+
+    >>> from prade.data.schema import Schema
+    >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
+    >>> part
+    Marginal('age x sex', n_cells=6, covers=True)
+    """
+
+    sizes: tuple[int, ...]
+
+    def __init__(self, columns: Sequence[str], sizes: Sequence[int]) -> None:
+        columns, sizes = _column_names(columns), tuple(int(size) for size in sizes)
+        if len(columns) != len(sizes) or min(sizes) < 1:
+            raise WorkloadError(f"columns {columns} need one size of at least 1 each, got {sizes}")
+        n_cells = math.prod(sizes)
+        if n_cells > MAX_CELLS:
+            raise WorkloadError(
+                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), a part "
+                f"may have {MAX_CELLS:,}; use fewer columns or coarser bins"
+            )
+        self._settle(columns=columns, sizes=sizes, n_cells=n_cells, covers=True)
+
+    @classmethod
+    def of(cls, schema: Schema, columns: Sequence[str]) -> Marginal:
+        """The marginal of these columns of a schema."""
+        names = _column_names(columns)
+        return cls(names, [column_of(schema, name).size for name in names])
+
+    @property
+    def name(self) -> str:
+        return " x ".join(backticked(column) for column in self.columns)
+
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        self.check(schema)
+        return joint_codes(schema, codes, self.columns)
+
+    def inside(self, schema: Schema) -> Mask:
+        return np.ones(self.sizes, dtype=np.bool_)
+
+    def labels(self, schema: Schema) -> list[str]:
+        self.check(schema)
+        each = [[f"{name} {label}" for label in schema[name].labels()] for name in self.columns]
+        return [", ".join(combination) for combination in itertools.product(*each)]
+
+    def check(self, schema: Schema) -> None:
+        for name, size in zip(self.columns, self.sizes, strict=True):
+            if (now := column_of(schema, name).size) != size:
+                raise WorkloadError(
+                    f"part {self.name!r} was made when column {name!r} had {size} codes, now it has {now}; "
+                    "make the part again with Marginal.of(schema, columns)"
+                )
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.columns, self.sizes
+
+
+class Cells(Part):
+    """Cells by lookup: `table[joint code of columns]` is the cell, or `n_cells` for none.
+
+    `table` is flat or has one axis a column (C order, the last column fastest). Since it is a function, a row
+    cannot be in two cells. A cell that no code leads to is allowed: its answer is always 0.
+
+    >>> Cells(["age"], table=[0, 0, 1, 2], n_cells=2).covers
+    False
+    """
+
+    table: NDArray[Any]
+    cell_labels: tuple[str, ...]
+
+    def __init__(self, columns: Sequence[str], table: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
+        columns = _column_names(columns)
+        lookup = _lookup(table, n_cells, f"the table over {', '.join(columns)}")
+        self._settle(
+            columns=columns,
+            table=lookup,
+            n_cells=int(n_cells),
+            covers=bool((lookup < n_cells).all()),
+            cell_labels=_cell_labels(labels, n_cells),
+        )
+
+    @property
+    def name(self) -> str:
+        shown = f"{self.n_cells} cells" if self.n_cells > 1 else "1 cell"
+        return f"{shown} on {' x '.join(map(backticked, self.columns))} #{_digest(*self._content())}"
+
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        self.check(schema)
+        found: NDArray[Any] = self.table[joint_codes(schema, codes, self.columns)]
+        return found
+
+    def inside(self, schema: Schema) -> Mask:
+        self.check(schema)
+        inside: Mask = (self.table < self.n_cells).reshape(schema.shape(self.columns))
+        return inside
+
+    def labels(self, schema: Schema) -> list[str]:
+        return list(self.cell_labels)
+
+    def check(self, schema: Schema) -> None:
+        now = math.prod(column_of(schema, name).size for name in self.columns)
+        if now != len(self.table):
+            raise WorkloadError(
+                f"the table over {', '.join(self.columns)} has {len(self.table):,} entries, but the schema has "
+                f"{now:,} combinations of these columns; give one entry for each"
+            )
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.columns, self.n_cells, self.cell_labels, self.table.tobytes()
+
+
+class Predicate(Part):
+    """One cell per query; several queries only where it can be shown that no row satisfies two.
+
+    Shown how: by writing out the joint domain of their columns when it is small, else by a column in which the
+    two queries allow no common code. Where the domain is too large to write out, `covers` is False: not known.
+    """
+
+    queries: tuple[Query, ...]
+
+    def __init__(self, *queries: Query) -> None:
+        if not queries or not all(isinstance(query, Query) for query in queries):
+            raise WorkloadError(f"expected queries made by prade.queries.query.parse, got {shorten(repr(queries))}")
+        counts = times_satisfied(queries)
+        overlap = bool(may_overlap(queries).any()) if counts is None else bool((counts > 1).any())
+        if overlap:
+            texts = "; ".join(shorten(query.text) for query in queries[:4])
+            raise WorkloadError(
+                f"a row may satisfy two of the {len(queries)} queries of one part ({texts} ...); "
+                "use Workload.queries, which puts them into as many parts as they need"
+            )
+        self._settle(
+            queries=queries,
+            columns=tuple(joint_sizes(queries)),
+            n_cells=len(queries),
+            covers=counts is not None and bool((counts > 0).all()),
+        )
+
+    @property
+    def name(self) -> str:
+        return " | ".join(query.text for query in self.queries)
+
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        self.check(schema)
+        nowhere, dtype = self.n_cells, smallest_unsigned(self.n_cells)
+        domain = schema.domain_size(self.columns)
+        rows = len(next(iter(codes.values())))
+        if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass per query
+            table = np.full(schema.shape(self.columns), nowhere, dtype=dtype)
+            for cell, query in enumerate(self.queries):
+                table[np.broadcast_to(query.over(self.columns), table.shape)] = cell
+            looked_up: NDArray[Any] = table.ravel()[joint_codes(schema, codes, self.columns)]
+            return looked_up
+        found = np.full(rows, nowhere, dtype=dtype)
+        for cell, query in enumerate(self.queries):
+            found[query.mask(codes)] = cell
+        return found
+
+    def inside(self, schema: Schema) -> Mask:
+        self.check(schema)
+        inside = np.zeros(schema.shape(self.columns), dtype=np.bool_)
+        for query in self.queries:
+            inside |= query.over(self.columns)
+        return inside
+
+    def labels(self, schema: Schema) -> list[str]:
+        return [query.text for query in self.queries]
+
+    def check(self, schema: Schema) -> None:
+        for query in self.queries:
+            query.check(schema)
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.queries
+
+
+class RowCells(Part):
+    """Cells of the rows of one support, listed: for queries that are known only row by row.
+
+    Nothing but that support can be asked: `rows` is its length, and `columns` is empty because equal codes do
+    not make equal cells.
+    """
+
+    row_cells: NDArray[Any]
+    rows: int
+    cell_labels: tuple[str, ...]
+
+    def __init__(self, cells: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
+        listed = _lookup(cells, n_cells, "the list of row cells")
+        self._settle(
+            columns=(),
+            row_cells=listed,
+            rows=len(listed),
+            n_cells=int(n_cells),
+            covers=bool((listed < n_cells).all()),
+            cell_labels=_cell_labels(labels, n_cells),
+        )
+
+    @property
+    def name(self) -> str:
+        shown = f"{self.n_cells} cells" if self.n_cells > 1 else "1 cell"
+        return f"{shown} of {self.rows} rows #{_digest(*self._content())}"
+
+    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
+        rows = len(next(iter(codes.values()), ()))
+        if rows != self.rows:
+            raise WorkloadError(
+                f"part {self.name!r} is bound to a support of {self.rows:,} rows, got {rows:,}; "
+                "ask it about the support it was made for"
+            )
+        return self.row_cells
+
+    def inside(self, schema: Schema) -> Mask:
+        inside: Mask = self.row_cells < self.n_cells
+        return inside
+
+    def labels(self, schema: Schema) -> list[str]:
+        return list(self.cell_labels)
+
+    def check(self, schema: Schema) -> None:
+        """Rows fit any schema; their number is checked when cells are asked for."""
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.n_cells, self.cell_labels, self.row_cells.tobytes()
+
+
+def _column_names(columns: Sequence[str]) -> tuple[str, ...]:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise WorkloadError(f"a part needs the names of one or more columns, got {columns!r}")
+    if len(set(names)) < len(names):
+        raise WorkloadError(f"columns {names} name a column twice; name each once")
+    return names
+
+
+def _lookup(table: ArrayLike, n_cells: int, what: str) -> NDArray[Any]:
+    """A checked, flat, read-only copy of a table of cells."""
+    if isinstance(n_cells, bool) or not isinstance(n_cells, (int, np.integer)) or not 1 <= n_cells <= MAX_CELLS:
+        raise WorkloadError(f"n_cells is {n_cells!r}; expected a whole number from 1 to {MAX_CELLS:,}")
+    given = np.asarray(table)
+    if given.size == 0 or given.dtype.kind not in "iu":
+        raise WorkloadError(f"{what} must hold whole numbers, got {given.size} entries of type {given.dtype}")
+    if given.min() < 0 or given.max() > n_cells:
+        raise WorkloadError(
+            f"{what} has entries from {given.min()} to {given.max()}; expected cells 0 to {n_cells - 1}, "
+            f"or {n_cells} for a row in no cell"
+        )
+    lookup = given.ravel().astype(smallest_unsigned(int(n_cells)), copy=True)
+    lookup.flags.writeable = False
+    return lookup
+
+
+def _cell_labels(labels: Sequence[str], n_cells: int) -> tuple[str, ...]:
+    texts = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
+    if len(texts) != n_cells:
+        raise WorkloadError(f"{len(texts)} labels for {n_cells} cells; give one a cell, or none at all")
+    return texts
+
+
+def _digest(*content: Any) -> str:
+    digest = hashlib.sha256()
+    for item in content:
+        piece = item if isinstance(item, bytes) else repr(item).encode()
+        digest.update(len(piece).to_bytes(8, "little") + piece)
+    return digest.hexdigest()[:12]

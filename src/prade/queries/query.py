@@ -1,0 +1,352 @@
+"""Predicate queries written as text: ``"AGEP >= 65 and SEX == 2"``.
+
+A query is a 0/1 function of one row. Its text is read by Python's own parser and then walked against a short
+list of allowed forms; nothing is ever evaluated as code. Each comparison becomes a boolean table over the
+codes of one column, so that answering a query is table lookups joined by and, or and not.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
+
+if TYPE_CHECKING:
+    from prade.data.schema import Column, Schema
+
+Value = bool | int | float | str
+
+MAX_LENGTH = 10_000  # characters; keeps the parser's own recursion within what it refuses by itself
+MAX_DEPTH = 50  # nested and / or / not; every walk over an expression recurses at most this deep
+MAX_TABLE = 2**20  # cells of a query's table over the joint domain of its columns
+
+ALLOWED = (
+    "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, SEX == 2, SEX in [1, 2], "
+    "SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and parentheses"
+    "; a column name that is no plain word goes in backticks (`marital status` == 1)"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Query:
+    """A 0/1 function of one row's codes; made by `parse`.
+
+    Two queries are equal when they say the same in the same order, whatever the spacing: `text` is the
+    canonical wording and parses back to an equal query. `expression` is the tree behind it, for code that
+    translates queries to other languages.
+
+    >>> from prade.data.schema import Schema
+    >>> query = parse("1 <= age and not(sex==0)", Schema.from_mbi({"age": 3, "sex": 2}))
+    >>> query
+    Query('age >= 1 and not sex == 0')
+    >>> query.mask({"age": np.array([0, 1, 2]), "sex": np.array([1, 1, 0])})
+    array([False,  True, False])
+    """
+
+    expression: Expression
+
+    def __repr__(self) -> str:
+        return f"Query({self.text!r})"
+
+    @property
+    def text(self) -> str:
+        """The canonical wording."""
+        return str(self.expression)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns the query looks at, in order of appearance."""
+        return tuple(self.sizes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of codes of each column the query looks at."""
+        return {condition.column: len(condition.table) for condition in conditions(self.expression)}
+
+    def mask(self, codes: Mapping[str, NDArray[Any]]) -> Mask:
+        """Which rows satisfy the query; `codes` holds one array of codes per column."""
+        absent = [name for name in self.columns if name not in codes]
+        if absent:
+            raise DataError(
+                f"query {shorten(self.text)!r} looks at column {absent[0]!r}, which is not among the "
+                f"coded columns ({', '.join(codes)}); encode it or leave the query out"
+            )
+
+        def rows(condition: Condition) -> Mask:
+            found: Mask = np.array(condition.table).take(codes[condition.column])
+            return found
+
+        try:
+            return evaluate(self.expression, rows)
+        except IndexError:  # numpy's message would show a row's code
+            raise DataError(
+                f"some codes lie outside the columns of query {shorten(self.text)!r}; "
+                "the rows were coded by another schema than the one the query was parsed with"
+            ) from None
+
+    def table(self, schema: Schema) -> Mask:
+        """The query on every cell of the product of its columns, one axis a column."""
+        self.check(schema)
+        cells = math.prod(self.sizes.values())
+        if cells > MAX_TABLE:
+            raise WorkloadError(
+                f"query {shorten(self.text)!r} has {cells:,} cells over {', '.join(self.columns)}, a table "
+                f"may have {MAX_TABLE:,}; use mask(codes) on the rows instead"
+            )
+        return np.ascontiguousarray(np.broadcast_to(self.over(self.columns), tuple(self.sizes.values())))
+
+    def over(self, columns: Sequence[str]) -> Mask:
+        """The query as an array that broadcasts over the product of `columns`, which include its own."""
+
+        def along_axis(condition: Condition) -> Mask:
+            shape = [1] * len(columns)
+            shape[columns.index(condition.column)] = -1
+            return np.array(condition.table).reshape(shape)
+
+        return evaluate(self.expression, along_axis)
+
+    def possible(self) -> dict[str, Mask]:
+        """For some columns, the codes that a satisfying row can have: never too few, perhaps too many.
+
+        A query of comparisons joined by "and" is exactly the product of these sets. Two queries whose sets
+        are disjoint in any common column have no row in common.
+        """
+        return possible(self.expression)
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a schema whose columns have other sizes than those the query was parsed with."""
+        for name, size in self.sizes.items():
+            if (now := column_of(schema, name).size) != size:
+                raise WorkloadError(
+                    f"query {shorten(self.text)!r} was parsed when column {name!r} had {size} codes, now it "
+                    f"has {now}; parse it again with this schema"
+                )
+
+
+def parse(text: str, schema: Schema) -> Query:
+    """Read a query against a schema.
+
+    Allowed are comparisons of a column with a value, chains of them, `in`, `not in`, `is missing`, `is not
+    missing`, joined by and / or / not and parentheses. A comparison with a missing value is false, also `!=`
+    and `not in`; `not` flips whatever it stands before.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise WorkloadError(f"expected the text of a query, got {shorten(repr(text))}; {ALLOWED}")
+    if len(text) > MAX_LENGTH:
+        raise WorkloadError(f"the query has {len(text):,} characters, at most {MAX_LENGTH:,} are read; split it up")
+    plain, quoted = _without_backticks(text)
+    try:
+        tree = ast.parse(plain, mode="eval")
+    except (RecursionError, MemoryError):
+        raise _too_deep(text) from None
+    except ValueError as error:  # also SyntaxError's relatives: null bytes, lone surrogates
+        raise WorkloadError(f"cannot read query {shorten(text)!r}: {error}; {ALLOWED}") from None
+    except SyntaxError as error:
+        raise WorkloadError(f"cannot read query {shorten(text)!r}: {error.msg}; {ALLOWED}") from None
+    return Query(_Reader(text, plain, quoted, schema).expression(tree.body, 0))
+
+
+class _Reader:
+    """The whitelist walk over the syntax tree of one query."""
+
+    def __init__(self, text: str, plain: str, quoted: Mapping[str, str], schema: Schema) -> None:
+        self.text, self.plain, self.quoted, self.schema = text, plain, quoted, schema
+
+    def expression(self, node: ast.expr, depth: int) -> Expression:
+        chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # the same as comparisons under an "and"
+        if depth + chained > MAX_DEPTH:
+            raise _too_deep(self.text)
+        match node:
+            case ast.BoolOp(op=ast.And(), values=values):
+                return join("and", [self.expression(value, depth + 1) for value in values])
+            case ast.BoolOp(values=values):
+                return join("or", [self.expression(value, depth + 1) for value in values])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Combination("not", (self.expression(operand, depth + 1),))
+            case ast.Compare(left=left, ops=operators, comparators=comparators):
+                sides = [left, *comparators]
+                links = zip(sides, operators, comparators, strict=False)
+                return join("and", [self.comparison(*link, whole=node) for link in links])
+            case ast.Name():
+                raise self.refuse(node, f"a column by itself (compare it: {self.source(node)} == ...)")
+        raise self.refuse(node)
+
+    def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, whole: ast.expr) -> Condition:
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            return self.missing_test(left, isinstance(operator, ast.Is), right)
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self.membership(left, isinstance(operator, ast.In), right)
+        symbol = _SYMBOLS[type(operator)]
+        if isinstance(left, ast.Name) and isinstance(right, ast.Name):
+            raise self.refuse(whole, "a comparison of two columns (compare each with a value)")
+        if isinstance(left, ast.Name):
+            name, value = self.column(left), self.value(right)
+        elif isinstance(right, ast.Name):
+            name, value, symbol = self.column(right), self.value(left), _MIRRORED[symbol]
+        else:
+            values = self.value(left), self.value(right)
+            raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, and no column")
+        table = column_of(self.schema, name).split(symbol, value)
+        return Condition(name, f"{backticked(name)} {symbol} {value!r}", tuple(table.tolist()))
+
+    def membership(self, left: ast.expr, inside: bool, right: ast.expr) -> Condition:
+        if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
+            raise self.refuse(right, "`in` without a list of values after it (write SEX in [1, 2])")
+        name = self.column(left)
+        values = [self.value(element) for element in right.elts]
+        column = column_of(self.schema, name)
+        # "not in" is a conjunction of "!=", so that a missing value is in neither
+        tables = [column.split("==" if inside else "!=", value) for value in values]
+        table = reduce(np.logical_or if inside else np.logical_and, tables)
+        word = "in" if inside else "not in"
+        listed = ", ".join(repr(value) for value in values)
+        return Condition(name, f"{backticked(name)} {word} [{listed}]", tuple(table.tolist()))
+
+    def missing_test(self, left: ast.expr, wanted: bool, right: ast.expr) -> Condition:
+        if not isinstance(right, ast.Name) or right.id != "missing":
+            raise self.refuse(right, "`is` before something else than missing (write SEX is missing, or SEX == 1)")
+        name = self.column(left)
+        column = column_of(self.schema, name)
+        if not column.missing:
+            raise WorkloadError(
+                f"query {shorten(self.text)!r} asks whether column {name!r} is missing, but the schema "
+                "declares no missing value for it; set missing = true there or drop the test"
+            )
+        table = [not wanted] * (column.size - 1) + [wanted]
+        return Condition(name, f"{backticked(name)} is {'' if wanted else 'not '}missing", tuple(table))
+
+    def column(self, node: ast.expr) -> str:
+        if not isinstance(node, ast.Name):
+            raise self.refuse(node, f"{_described(node)} where a column name belongs")
+        return self.quoted.get(node.id, node.id)
+
+    def value(self, node: ast.expr) -> Value:
+        sign = 1
+        literal = node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+            sign = -1 if isinstance(node.op, ast.USub) else 1
+            literal = node.operand
+        if not isinstance(literal, ast.Constant):
+            raise self.refuse(node)
+        value = literal.value
+        if value is None:
+            raise self.refuse(node, "None (write `is missing`)")
+        if isinstance(value, (bool, str)) and literal is node:
+            return value
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if abs(value) > 1e300:  # beyond it comparisons with float edges overflow
+                raise self.refuse(node, "a number too large to compare with")
+            return sign * value
+        raise self.refuse(node, f"{type(value).__name__} value" if literal is node else "a sign before no number")
+
+    def source(self, node: ast.expr) -> str:
+        segment = ast.get_source_segment(self.plain, node) or ""
+        for placeholder, name in self.quoted.items():
+            segment = segment.replace(placeholder, backticked(name))
+        return segment
+
+    def refuse(self, node: ast.expr, what: str | None = None) -> WorkloadError:
+        found = what or _described(node)
+        return WorkloadError(
+            f"query {shorten(self.text)!r} contains {found} at {shorten(self.source(node))!r}; {ALLOWED}"
+        )
+
+
+_SYMBOLS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FORMS: dict[type[ast.expr], str] = {
+    ast.Attribute: "an attribute",
+    ast.BinOp: "arithmetic or a bit operator",
+    ast.Call: "a function call",
+    ast.Compare: "a comparison",
+    ast.Constant: "a value",
+    ast.IfExp: "a conditional expression",
+    ast.JoinedStr: "an f-string",
+    ast.Lambda: "a lambda",
+    ast.Name: "a column",
+    ast.NamedExpr: "an assignment",
+    ast.Subscript: "an index",
+}
+
+
+def _described(node: ast.expr) -> str:
+    return _FORMS.get(type(node), f"a form that queries do not have ({type(node).__name__})")
+
+
+_PIECES = re.compile(
+    r"""(?P<triple>'{3}|"{3})|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<comment>\#)"""
+    r"""|`(?P<name>(?:[^`]|``)+)`|(?P<space>\s+)""",
+    re.DOTALL,
+)
+
+
+def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
+    """The text as one line of plain Python, and which names in it stand for backticked columns."""
+    stem = "column"
+    while stem in text:  # a stand-in must not be a name that the text uses itself
+        stem += "_"
+    quoted: dict[str, str] = {}
+
+    def replace(piece: re.Match[str]) -> str:
+        if piece["triple"] or piece["comment"]:
+            what = "a triple quote" if piece["triple"] else "a comment"
+            raise WorkloadError(f"query {shorten(text)!r} contains {what}; {ALLOWED}")
+        if piece["space"]:
+            return " "
+        if piece["name"] is None:
+            return piece[0]
+        stand_in = f"{stem}{len(quoted)}_"
+        quoted[stand_in] = piece["name"].replace("``", "`")
+        return stand_in
+
+    return _PIECES.sub(replace, text).strip(), quoted
+
+
+def backticked(name: str) -> str:
+    """A column's name as a query writes it: in backticks unless it is a plain word.
+
+    >>> backticked("AGEP"), backticked("marital status")
+    ('AGEP', '`marital status`')
+    """
+    # Python's parser rewrites names to their NFKC form, so only names already in it survive unquoted
+    plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+    return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def column_of(schema: Schema, name: str) -> Column:
+    """The schema's column, or a WorkloadError when there is none or its codes are not known yet."""
+    try:
+        schema.size(name)  # a group column without its list of groups has none yet
+    except SchemaError as error:
+        raise WorkloadError(str(error)) from None
+    return schema[name]
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """The text, cut in the middle when it is longer than `limit`."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 3 :]}"
+
+
+def _too_deep(text: str) -> WorkloadError:
+    return WorkloadError(
+        f"query {shorten(text)!r} is nested too deeply; at most {MAX_DEPTH} levels of and, or and not are read"
+    )

@@ -1,0 +1,65 @@
+"""How many queries of a workload one row can satisfy: the number that sensitivity is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.queries.parts import Part
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+MAX_ENUMERATED = 2**20  # cells of a joint domain that are walked through
+
+
+def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
+    """The largest number of queries that one row can satisfy; never too small, exact where it can be enumerated.
+
+    A part holds a row at most once, and a part that covers everything exactly once. The other parts are grouped
+    so that no two groups share a column; a row's codes in different groups are free of each other, so the groups'
+    maxima add up. A group's maximum is exact when its joint domain has at most 2**20 cells; a larger group counts
+    with its number of parts. Parts bound to a support's rows add their maximum over these rows: a row outside the
+    support is in none of their cells.
+    """
+    free = [part for part in parts if part.rows is None]
+    most = sum(part.covers for part in free)
+    for columns, members in _groups([part for part in free if not part.covers]):
+        shape = schema.shape(columns)
+        if math.prod(shape) > MAX_ENUMERATED:
+            most += len(members)
+            continue
+        counts = np.zeros(shape, dtype=np.int64)
+        for part in members:
+            counts += _aligned(part.inside(schema), part.columns, columns)
+        most += int(counts.max())
+    bound = [part for part in parts if part.rows is not None]
+    if bound:
+        per_row = np.zeros(len(bound[0].inside(schema)), dtype=np.int64)
+        for part in bound:
+            per_row += part.inside(schema)
+        most += int(per_row.max())
+    return most
+
+
+def _groups(parts: Sequence[Part]) -> list[tuple[tuple[str, ...], list[Part]]]:
+    """Parts grouped so that different groups have no column in common, each with its columns."""
+    groups: list[tuple[tuple[str, ...], list[Part]]] = []
+    for part in parts:
+        touching = [group for group in groups if not set(group[0]).isdisjoint(part.columns)]
+        apart = [group for group in groups if set(group[0]).isdisjoint(part.columns)]
+        columns = dict.fromkeys([name for group in touching for name in group[0]] + list(part.columns))
+        members = [member for group in touching for member in group[1]]
+        groups = [*apart, (tuple(columns), [*members, part])]
+    return groups
+
+
+def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) -> NDArray[Any]:
+    """A table over `own` columns, with its axes where `columns` has them and length 1 elsewhere."""
+    axes = sorted(range(len(own)), key=lambda axis: columns.index(own[axis]))
+    lengths = dict(zip(own, table.shape, strict=True))
+    return table.transpose(axes).reshape([lengths.get(name, 1) for name in columns])

@@ -1,0 +1,383 @@
+"""Workloads: the questions to be answered, as a list of parts over one schema.
+
+Any set of 0/1 queries W splits into parts, each with at most one cell per row. The split loses nothing: `origin`
+keeps the place of every query the caller gave, and `in_order` brings answers back into the caller's order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prade.core.errors import WorkloadError
+from prade.data.column import names_of
+from prade.data.joint import mass_per_cell
+from prade.privacy.budget import Unit
+from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
+from prade.queries.parts import Cells, Marginal, Part, Predicate, RowCells
+from prade.queries.query import Query, backticked, column_of, parse, shorten
+from prade.queries.sensitivity import most_per_row
+
+if TYPE_CHECKING:
+    from prade.data.joint import Joint
+    from prade.data.schema import Column, Schema
+
+__all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
+
+
+class Workload(Sequence[Part]):
+    """A list of parts over a schema; W in the paper.
+
+    `origin[i]` is (part, cell) of query i in the order in which the queries were given. Without one, the order
+    is that of the parts and, within a part, of its cells.
+
+    >>> from prade.data.schema import Schema
+    >>> schema = Schema.from_mbi({"age": 3, "sex": 2})
+    >>> workload = Workload.marginals(schema, ["age", ("age", "sex")])
+    >>> workload
+    Workload(2 parts, 9 queries on age, sex)
+    >>> workload.sensitivity(Unit(max_rows=3))
+    6
+    """
+
+    def __init__(self, schema: Schema, parts: Iterable[Part], origin: ArrayLike | None = None) -> None:
+        self._schema = schema
+        self._parts = tuple(parts)
+        for part in self._parts:
+            if not isinstance(part, Part):
+                raise WorkloadError(f"a workload is a list of parts, got {shorten(repr(part))}")
+            part.check(schema)
+        bound = sorted({part.rows for part in self._parts if part.rows is not None})
+        if len(bound) > 1:
+            raise WorkloadError(f"parts are bound to supports of {bound} rows; all must list the same support's rows")
+        self._rows = bound[0] if bound else None
+        self._starts = np.cumsum([0, *(part.n_cells for part in self._parts)])
+        # the natural order is not written out: a marginal may have more cells than fit in memory
+        self._places = None if origin is None else _places(origin, self._starts)
+
+    # ---------------------------------------------------------------- making one
+
+    @classmethod
+    def marginals(cls, schema: Schema, columns: Iterable[str | Sequence[str]]) -> Workload:
+        """One marginal per entry: a column's name, or several names."""
+        parts = [Marginal.of(schema, names) for names in columns]
+        _require(parts, "columns")
+        return cls(schema, parts)
+
+    @classmethod
+    def all_marginals(cls, schema: Schema, k: int, columns: str | Sequence[str] | None = None) -> Workload:
+        """All marginals of k different columns, of `columns` or of every coded column of the schema."""
+        names = names_of(schema.coded if columns is None else columns)
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(names):
+            raise WorkloadError(f"k is {k!r}; expected a number of columns from 1 to {len(names)}")
+        return cls.marginals(schema, itertools.combinations(names, k))
+
+    @classmethod
+    def ranges(cls, schema: Schema, column: str, bounds: Iterable[tuple[Any, Any]]) -> Workload:
+        """Queries low <= column < high, one per (low, high); None leaves an end open. Missing is in none.
+
+        The bounds must fall on edges of bins. Ranges that do not overlap share a part, and no split has fewer.
+        """
+        declared = column_of(schema, column)
+        order = _value_order(declared)
+        intervals, labels = [], []
+        for pair in bounds:
+            low, high = _pair(column, pair)
+            inside = np.ones(declared.size, dtype=np.bool_)  # missing too; `order` leaves it out
+            if low is not None:
+                inside &= declared.split(">=", low)
+            if high is not None:
+                inside &= declared.split("<", high)
+            places = np.flatnonzero(inside[order])
+            intervals.append((int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0))
+            labels.append(_range_label(column, low, high))
+        return cls._intervals(schema, declared, intervals, labels)
+
+    @classmethod
+    def all_ranges(cls, schema: Schema, column: str) -> Workload:
+        """Every run of neighbouring bins (or ordered values) of a column: m (m + 1) / 2 queries for m bins."""
+        declared = column_of(schema, column)
+        m = len(_value_order(declared))
+        return cls._intervals(schema, declared, [(i, j + 1) for i in range(m) for j in range(i, m)])
+
+    @classmethod
+    def prefixes(cls, schema: Schema, column: str) -> Workload:
+        """The distribution function of a column: everything up to bin 1, up to bin 2, ..., up to the last one."""
+        declared = column_of(schema, column)
+        m = len(_value_order(declared))
+        return cls._intervals(schema, declared, [(0, j + 1) for j in range(m)])
+
+    @classmethod
+    def _intervals(
+        cls, schema: Schema, column: Column, intervals: list[tuple[int, int]], labels: Sequence[str] = ()
+    ) -> Workload:
+        _require(intervals, "ranges")
+        order, bins = _value_order(column), column.labels()
+        name = backticked(column.name)
+
+        def label(start: int, stop: int) -> str:
+            first, last = bins[order[start]], bins[order[stop - 1]]
+            return f"{name} {first}" if stop - start == 1 else f"{name} {first} to {last}"
+
+        texts = list(labels) or [label(*interval) for interval in intervals]
+
+        def part(members: NDArray[Any]) -> Part:
+            table = np.full(column.size, len(members))
+            for cell, query in enumerate(members):
+                start, stop = intervals[query]
+                table[order[start:stop]] = cell
+            return Cells([column.name], table, len(members), [texts[query] for query in members])
+
+        starts, stops = zip(*intervals, strict=True)
+        return cls._coloured(schema, colour_intervals(starts, stops), part)
+
+    @classmethod
+    def queries(cls, schema: Schema, queries: Iterable[str | Query]) -> Workload:
+        """Predicates such as "AGEP >= 65 and SEX == 2"; disjoint ones share a part where that can be shown."""
+        if isinstance(queries, str):
+            raise WorkloadError(f"expected a list of queries, got one text; write [{shorten(queries)!r}]")
+        parsed = [query if isinstance(query, Query) else parse(query, schema) for query in queries]
+        _require(parsed, "queries")
+        return cls._coloured(
+            schema, colour_queries(parsed), lambda members: Predicate(*(parsed[query] for query in members))
+        )
+
+    @classmethod
+    def matrix(cls, schema: Schema, matrix: Any, support: Joint | None = None) -> Workload:
+        """Any 0/1 matrix, one query a row, scipy sparse or dense.
+
+        Its columns are the rows of `support`, or else the cells of the full domain of the schema's coded
+        columns (in the schema's order, the last column fastest). A row of zeros is a query with the answer 0.
+        """
+        from scipy import sparse
+
+        width = schema.domain_size(schema.coded) if support is None else len(support)
+        rows = _zero_one(sparse, matrix, width, "cells of the full domain" if support is None else "support rows")
+
+        def part(members: NDArray[Any]) -> Part:
+            chosen = rows[members]
+            table = np.full(width, len(members))
+            table[chosen.indices] = np.repeat(np.arange(len(members)), np.diff(chosen.indptr))
+            labels = [f"query {query}" for query in members]
+            if support is None:
+                return Cells(schema.coded, table, len(members), labels)
+            return RowCells(table, len(members), labels)
+
+        return cls._coloured(schema, colour_sets(rows.indptr, rows.indices, width), part)
+
+    @classmethod
+    def _coloured(cls, schema: Schema, colours: NDArray[np.int64], part: Callable[[NDArray[Any]], Part]) -> Workload:
+        """One part per colour, made by `part(indices of its queries)`; the queries keep their order."""
+        origin = np.empty((len(colours), 2), dtype=np.int64)
+        origin[:, 0] = colours
+        grouped = np.argsort(colours, kind="stable")
+        parts = []
+        for members in np.split(grouped, np.cumsum(np.bincount(colours))[:-1]):
+            origin[members, 1] = np.arange(len(members))
+            parts.append(part(members))
+        return cls(schema, parts, origin)
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that all parts were made for."""
+        return self._schema
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, in order."""
+        return self._parts
+
+    @property
+    def origin(self) -> NDArray[np.int64]:
+        """(part, cell) of each query, in the order in which the queries were given."""
+        places = np.arange(self.n_queries) if self._places is None else self._places
+        part = np.searchsorted(self._starts, places, side="right") - 1
+        return np.stack([part, places - self._starts[part]], axis=1)
+
+    @property
+    def rows(self) -> int | None:
+        """Length of the support that some part is bound to; None when the workload suits any rows."""
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that any part looks at, in order of appearance."""
+        return tuple(dict.fromkeys(name for part in self._parts for name in part.columns))
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries, all parts together."""
+        return int(self._starts[-1])
+
+    def labels(self) -> list[str]:
+        """One readable text per query, in the order in which the queries were given."""
+        texts = [text for part in self._parts for text in part.labels(self._schema)]
+        return texts if self._places is None else [texts[place] for place in self._places]
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> Part: ...
+    @overload
+    def __getitem__(self, index: slice) -> Workload: ...
+    def __getitem__(self, index: int | slice) -> Part | Workload:
+        if not isinstance(index, slice):
+            return self._parts[index]
+        if self._places is None and (index.step or 1) > 0:
+            return Workload(self._schema, self._parts[index])
+        moved_to = np.full(len(self._parts), -1)
+        moved_to[index] = np.arange(len(moved_to[index]))
+        origin = self.origin
+        origin[:, 0] = moved_to[origin[:, 0]]
+        return Workload(self._schema, self._parts[index], origin[origin[:, 0] >= 0])
+
+    def __add__(self, other: Workload) -> Workload:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        if other._schema != self._schema:
+            raise WorkloadError("the two workloads were made for different schemas; make both with the same one")
+        parts = self._parts + other._parts
+        if self._places is None and other._places is None:
+            return Workload(self._schema, parts)
+        moved = other.origin + np.array([len(self._parts), 0])
+        return Workload(self._schema, parts, np.concatenate([self.origin, moved]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Workload):
+            return NotImplemented
+        same = self._schema == other._schema and self._parts == other._parts
+        if self._places is None or other._places is None:
+            return same and self._places is other._places
+        return same and np.array_equal(self._places, other._places)
+
+    def __hash__(self) -> int:
+        return hash((self._schema, self._parts))
+
+    def __repr__(self) -> str:
+        where = ", ".join(self.columns) or f"{self._rows} rows"
+        return f"Workload({len(self._parts)} parts, {self.n_queries} queries on {shorten(where)})"
+
+    # ---------------------------------------------------------------- what it says
+
+    def answer(self, joint: Joint) -> list[NDArray[np.float64]]:
+        """The exact answers W q, one array per part: the mass of each cell."""
+        for name in self.columns:
+            if column_of(joint.schema, name) != self._schema[name]:
+                raise WorkloadError(
+                    f"column {name!r} of the rows is declared otherwise than in the workload's schema; "
+                    "encode the rows with the workload's schema"
+                )
+        answers = []
+        for part in self._parts:
+            cells = part.cells(joint.schema, joint.codes)
+            answers.append(mass_per_cell(cells, joint.weights, part.n_cells)[: part.n_cells])
+        return answers
+
+    def in_order(self, answers: Sequence[ArrayLike]) -> NDArray[Any]:
+        """Answers per part -> one vector in the order in which the queries were given."""
+        arrays = [np.asarray(answer) for answer in answers]
+        expected = [(part.n_cells,) for part in self._parts]
+        if (got := [array.shape for array in arrays]) != expected:
+            raise WorkloadError(f"expected one array per part, of shapes {expected[:6]}, got {got[:6]}")
+        if not arrays:
+            return np.zeros(0)
+        together: NDArray[Any] = np.concatenate(arrays)
+        return together if self._places is None else together[self._places]
+
+    def sensitivity(self, unit: Unit, norm: Literal[1, 2] = 1) -> float:
+        """How far one person can move the counts: unit.rows * m in L1, unit.rows * sqrt(m) in L2.
+
+        m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones to the counts, of L1 norm at most m and
+        L2 norm at most sqrt(m); neighbours differ by at most unit.rows such vectors, and norms of sums are at most
+        sums of norms. Equality when a person is added whose rows are all alike and satisfy m queries.
+        """
+        if not isinstance(unit, Unit):
+            raise WorkloadError(f"expected a Unit such as Unit(max_rows=1), got {unit!r}")
+        if norm not in (1, 2):
+            raise WorkloadError(f"norm is {norm!r}; use 1 for Laplace noise, 2 for Gaussian noise")
+        most = self.per_row
+        return unit.rows * most if norm == 1 else unit.rows * math.sqrt(most)
+
+    @property
+    def per_row(self) -> int:
+        """Largest number of queries that one row can satisfy (see `prade.queries.sensitivity.most_per_row`)."""
+        return most_per_row(self._schema, self._parts)
+
+
+def _require(given: Sequence[Any], what: str) -> None:
+    if not given:
+        raise WorkloadError(f"the list of {what} is empty; give at least one")
+
+
+def _places(origin: ArrayLike, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Where each query's answer is when the parts' answers are laid end to end; None when already in order."""
+    part, cell = np.asarray(origin, dtype=np.int64).reshape(-1, 2).T
+    known = (part >= 0) & (part < len(starts) - 1) & (cell >= 0)
+    part = np.where(known, part, 0)
+    places = starts[part] + cell
+    complete = known.all() and len(places) == starts[-1] and bool(np.all(places < starts[1:][part]))
+    if not complete or not np.array_equal(np.sort(places), np.arange(starts[-1])):
+        raise WorkloadError(f"origin must name each of the {starts[-1]} cells of the parts once, as (part, cell)")
+    if np.array_equal(places, np.arange(len(places))):
+        return None
+    return places
+
+
+def _value_order(column: Column) -> NDArray[np.int64]:
+    """Codes of the column's values from small to large, missing left out."""
+    if column.kind == "numeric":
+        return np.arange(column.present)
+    if column.value_type not in ("int", "float"):
+        raise WorkloadError(
+            f"column {column.name!r} has no order, its values are not numbers; ask for a marginal or predicates"
+        )
+    return np.argsort(np.array(column.values), kind="stable")
+
+
+def _pair(column: str, pair: Any) -> tuple[Any, Any]:
+    try:
+        low, high = pair
+        rising = low is None or high is None or bool(low < high)
+    except (TypeError, ValueError):
+        raise WorkloadError(f"a range of {column!r} is a pair (low, high), got {shorten(repr(pair))}") from None
+    if not rising:
+        raise WorkloadError(f"the range ({low!r}, {high!r}) of {column!r} is empty; low must be below high")
+    return low, high
+
+
+def _range_label(column: str, low: Any, high: Any) -> str:
+    name = backticked(column)
+    if low is None and high is None:
+        return f"{name} is not missing"
+    if low is None:
+        return f"{name} < {high}"
+    return f"{name} >= {low}" if high is None else f"{low} <= {name} < {high}"
+
+
+def _zero_one(sparse: Any, matrix: Any, width: int, what: str) -> Any:
+    """The matrix as compressed sparse rows with sorted indices, once it is known to be 0/1 and of the right width."""
+    if not sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+        if matrix.dtype.kind not in "biuf":
+            raise WorkloadError(f"the matrix must hold 0 and 1, got entries of type {matrix.dtype}")
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise WorkloadError(f"expected a matrix of queries x {width} {what}, got one of shape {matrix.shape}")
+    if matrix.shape[1] != width:
+        raise WorkloadError(f"the matrix has {matrix.shape[1]} columns, but there are {width} {what}; give one each")
+    rows = sparse.csr_array(matrix, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    if not bool(np.all(rows.data == 1)):
+        raise WorkloadError("the matrix must hold 0 and 1 only; split other weights into 0/1 queries first")
+    return rows

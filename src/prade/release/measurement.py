@@ -1,0 +1,66 @@
+"""Noisy answers as values: what was asked, what came, and the law of the noise in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from prade.core.errors import EstimationError
+
+if TYPE_CHECKING:
+    from prade.queries.workload import Part
+
+Law = Literal["laplace", "gaussian"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Noisy counts of one part.
+
+    counts_i = true count of cell i + noise_i, where the noise is Laplace with mean 0 and scale b (density
+    exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number or one a cell; 0 says that
+    the count is exact.
+
+    >>> from prade import Schema, Workload
+    >>> part = Workload.marginals(Schema.from_mbi({"sex": 2}), ["sex"])[0]
+    >>> Measurement(part, [48, 55], scale=3.0).variance
+    array([18., 18.])
+    """
+
+    part: Part
+    counts: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    law: Law = "laplace"
+
+    def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: Law = "laplace") -> None:
+        if not hasattr(part, "n_cells"):
+            raise EstimationError(f"a measurement is of a Part, got a {type(part).__name__}: take it from a Workload")
+        values = np.array(counts, np.float64)
+        scales = np.array(scale, np.float64)
+        if values.shape != (part.n_cells,):
+            raise EstimationError(
+                f"{part.name}: {part.n_cells} counts expected, one a cell, but the answer has shape {values.shape}"
+            )
+        if scales.shape not in ((), values.shape):
+            raise EstimationError(
+                f"{part.name}: scale must be one number or one for each of the {part.n_cells} cells, "
+                f"but has shape {scales.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise EstimationError(f"{part.name}: the answer holds NaN or infinity; every count must be a number")
+        if not np.isfinite(scales).all() or (scales < 0).any():
+            raise EstimationError(f"{part.name}: scale must be finite and not negative (0 for an exact count)")
+        if law not in ("laplace", "gaussian"):
+            raise EstimationError(f"{part.name}: law is {law!r}, expected 'laplace' or 'gaussian'")
+        object.__setattr__(self, "part", part)
+        object.__setattr__(self, "counts", values)
+        object.__setattr__(self, "scale", np.broadcast_to(scales, values.shape))
+        object.__setattr__(self, "law", law)
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Variance of the noise per cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
+        return np.asarray((2.0 if self.law == "laplace" else 1.0) * self.scale**2)

@@ -1,0 +1,192 @@
+"""The facts of a report as plain values for the page: rounded, and no more of them than a page can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.estimating.levels.descent import several
+from prade.estimating.levels.error_bars import sums
+from prade.queries.parts import Marginal
+from prade.reporting.facts import Facts, Floats, View, all_pairs
+
+if TYPE_CHECKING:
+    from prade.core.progress import Progress
+    from prade.estimating.levels.estimates import Estimates
+    from prade.reporting.map import Outlines
+    from prade.reporting.truth import Truth
+
+UNIT = 10_000  # shares are whole numbers of one in so many
+FINE_UNIT = 1_000_000  # their standard deviations are smaller
+LARGEST_PAIR = 1_000  # cells; a picture of more cannot be read
+MOST_NUMBERS = 2_500_000  # of pairs by group: some three characters each
+
+
+def data_of(
+    estimates: Estimates,
+    facts: Facts,
+    truth: Truth | None,
+    shapes: Outlines | None,
+    *,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Everything that the page's script draws."""
+    schema = estimates.plan.schema
+    views: list[dict[str, Any]] = []
+    for columns in several(lambda number: _columns(estimates, facts, facts.views[number]), len(facts.views), threads):
+        views.append({**_groups(facts, facts.views[len(views)]), "columns": columns})
+        if progress is not None:
+            progress("standard deviations", len(views), len(facts.views))
+    if truth is not None:
+        views[-1] |= _against(truth)
+    pairs, left_out = _pairs(facts, schema.coded)
+    return {
+        "unit": UNIT,
+        "fineUnit": FINE_UNIT,
+        "truth": None if truth is None else _overall(truth),
+        "columns": [{"name": name, "labels": schema[name].labels()} for name in schema.coded],
+        "views": views,
+        "pairs": pairs,
+        "leftOut": left_out,
+        "largestPair": LARGEST_PAIR,
+        "map": None if shapes is None else _map(estimates, facts, shapes),
+    }
+
+
+def _groups(facts: Facts, view: View) -> dict[str, Any]:
+    """One view's groups and how well they fit."""
+    deviation = np.sqrt(np.median(view.answers.variance, axis=0))
+    return {
+        "name": view.name,
+        "labels": view.labels,
+        "totals": np.rint(view.totals).astype(int).tolist(),
+        "totalSd": rounded(view.total_sd, 1),
+        "before": rounded(facts.overall_misfit(view, "prior"), 2),
+        "after": rounded(facts.overall_misfit(view, "estimate"), 2),
+        "kl": rounded(view.kl, 4),
+        "status": list(view.status),
+        "parts": [
+            {"name": part.name, "cells": part.n_cells, "sd": round(float(sd), 1)}
+            for part, sd in zip(view.answers.parts, deviation, strict=True)
+        ],
+        "misfit": {name: rounded(facts.misfit(view, name), 2) for name in ("prior", "estimate")},
+    }
+
+
+def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, Any]]:
+    """The marginal of each column in every group of a view by every series, and how sure the estimate is."""
+    schema, codes = estimates.plan.schema, estimates.public.prior.codes
+    parts = [Marginal.of(schema, [name]) for name in schema.coded]
+    # as `Estimates.marginal` says them; that would work out every group's distribution again for each column
+    asked = [(part.cells(schema, codes), part.n_cells) for part in parts]
+    rows = np.bincount(view.number, estimates.totals, minlength=len(view))
+    sd = np.sqrt(sums(estimates, asked, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
+    ends = np.cumsum([part.n_cells for part in parts])[:-1]
+    each = zip(parts, np.split(sd, ends, axis=1), strict=True)
+    return [{**_series(facts, view, part), "sd": whole(mine, FINE_UNIT)} for part, mine in each]
+
+
+def _series(facts: Facts, view: View, part: Marginal) -> dict[str, Any]:
+    noisy = view.noisy_shares(part)
+    found = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in view.shares}
+    return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
+
+
+def _pairs(facts: Facts, columns: tuple[str, ...]) -> tuple[dict[str, Any], list[str]]:
+    """Every pair for the whole table; those that were asked for every group too, as far as the page can carry them.
+
+    A pair is a list with an entry a view: the whole table's, then None or the tables of all groups. The second value
+    names pairs that were asked but are left out by group.
+    """
+    schema = facts.layout.prior.schema
+    shown, left_out, room = {}, [], MOST_NUMBERS
+    place = {name: number for number, name in enumerate(columns)}
+    for pair in [*all_pairs(columns), *_turned(facts)]:
+        part = Marginal.of(schema, pair)
+        if part.n_cells > LARGEST_PAIR:
+            continue
+        entry: list[Any] = [_whole_pair(facts, part)]
+        for view in facts.views[1:]:
+            entry.append(None)
+            if part in view.answers.parts:
+                numbers = (len(view.shares) + 1) * len(view) * part.n_cells
+                if numbers <= room:
+                    room -= numbers
+                    entry[-1] = _series(facts, view, part)
+                else:
+                    left_out.append(f"{part.name} ({view.name})")
+        shown[f"{place[pair[0]]},{place[pair[1]]}"] = entry
+    return shown, left_out
+
+
+def _turned(facts: Facts) -> list[tuple[str, str]]:
+    """Pairs that were asked with the schema's later column first."""
+    order = facts.layout.prior.schema.names
+    parts = dict.fromkeys(part for view in facts.views for part in view.answers.parts)
+    pairs = [part.columns for part in parts if isinstance(part, Marginal) and len(part.columns) == 2]
+    return [(a, b) for a, b in pairs if order.index(a) > order.index(b)]
+
+
+def _whole_pair(facts: Facts, part: Marginal) -> dict[str, Any]:
+    noisy = facts.views[0].noisy_shares(part)
+    found = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
+    return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
+
+
+def _overall(truth: Truth) -> dict[str, Any]:
+    """The truth's verdict in a few numbers."""
+    prior, synthetic = truth.means
+    return {
+        "mean": truth.score.mean,
+        "nist": truth.score.nist,
+        "pairs": len(truth.score.pair_names),
+        "prior": prior,
+        "synthetic": synthetic,
+    }
+
+
+def _against(truth: Truth) -> dict[str, Any]:
+    """What the last view has more when the truth is known."""
+    return {
+        "score": rounded(truth.score.groups, 3),
+        "why": list(truth.score.why),
+        "priorError": rounded(truth.prior, 3),
+        "syntheticError": rounded(truth.synthetic, 3),
+    }
+
+
+def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]:
+    """The outlines, for the view of their level."""
+    by = estimates.plan.groupings[shapes.level].by
+    view = next(place for place, each in enumerate(facts.views) if each.by == by)
+    return {
+        **shapes.to_dict(),
+        "view": view,
+        "key": shapes.key,
+        "without": len(facts.views[view]) - len(shapes.paths),
+        "unused": shapes.unused,
+    }
+
+
+def whole(values: Floats, unit: int) -> list[Any]:
+    """Numbers as whole ones of a small unit."""
+    found: list[Any] = np.rint(np.asarray(values) * unit).astype(np.int64).tolist()
+    return found
+
+
+def rounded(values: Iterable[Any], digits: int) -> list[Any]:
+    """Numbers to so many digits, None for what is no number; lists of lists stay such.
+
+    >>> rounded([0.126, float("nan"), None], 2)
+    [0.13, None, None]
+    """
+
+    def each(value: Any) -> Any:
+        if isinstance(value, (list, np.ndarray)):
+            return [each(one) for one in value]
+        return None if value is None or not np.isfinite(value) else round(float(value), digits)
+
+    return [each(value) for value in values]

@@ -1,0 +1,1 @@
+"""From distributions to synthetic rows."""

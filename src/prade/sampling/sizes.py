@@ -1,0 +1,71 @@
+"""The same estimates with other numbers of rows: some groups only, or so many rows in all."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError, PradeError
+from prade.core.numbers import whole
+from prade.data.column import closest
+from prade.estimating.levels.estimates import Estimates, follows
+
+Floats = NDArray[np.float64]
+
+
+def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, Any] | None = None) -> Estimates:
+    """The distributions as they are, with `rows` rows in all, none of them in other groups than those chosen.
+
+    `rows` are shared out in proportion to the estimated numbers; None keeps those. `groups` are values, or lists of
+    values, of columns of the list of groups.
+    """
+    if rows is not None and not whole(rows, 1):
+        raise PradeError(f"num_rows is {rows!r}; give a whole number, 1 or more, or None for the estimated numbers")
+    totals = np.where(_chosen(estimates, groups or {}), np.round(estimates.totals), 0.0)
+    if rows is not None:
+        if not totals.sum():
+            raise DataError("these groups are estimated to be empty, so that rows cannot be shared out: choose others")
+        totals = shared_out(int(rows), totals)
+    found = copy.copy(estimates)  # with what it has worked out, for the distributions stay
+    found.levels = (*estimates.levels[:-1], replace(estimates.levels[-1], totals=totals))
+    return found
+
+
+def shared_out(rows: int, totals: Floats) -> Floats:
+    """Whole numbers that add up to `rows`, in proportion to totals.
+
+    Each gets the whole part of its share rows n_g / sum(n), those with the largest fractions one more.
+
+    >>> shared_out(10, np.array([1.0, 1.0, 0.0, 4.0]))
+    array([2., 2., 0., 6.])
+    """
+    shares = rows * (totals / totals.sum())
+    least = np.floor(shares)
+    least[np.argsort(least - shares, kind="stable")[: rows - int(least.sum())]] += 1
+    return np.asarray(least, np.float64)
+
+
+def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which groups of the last level have these values."""
+    plan = estimates.plan
+    last, listed = plan.groupings[-1], plan.groups.to_dict()
+    first = np.unique(last.number, return_index=True)[1]
+    known = {name: values for name, values in listed.items() if follows(plan, name)}
+    chosen = np.ones(len(last), np.bool_)
+    for name, given in wanted.items():
+        if name not in known:
+            raise DataError(
+                f"{name!r} does not tell the release's groups apart; their columns are {', '.join(known) or 'none'}"
+            )
+        values = list(given) if isinstance(given, (list, tuple, set, frozenset, np.ndarray)) else [given]
+        if unknown := [value for value in values if value not in known[name]]:
+            raise DataError(f"no group has {name} {unknown[0]!r}{closest(str(unknown[0]), map(str, known[name]))}")
+        chosen &= np.array([known[name][row] in values for row in first])
+    if not chosen.any():
+        raise DataError("no group has all these values together: choose others")
+    return chosen

@@ -1,0 +1,211 @@
+"""From a release to a table: estimate every group, draw its rows, write values like the public table's.
+
+Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
+the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
+however often it was interrupted: the estimates are kept in the release's folder as soon as they are made, and each
+group's rows have a seed of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.cores import cores
+from prade.core.errors import DataError, EstimationError
+from prade.core.names import ESTIMATES, SUPPORT
+from prade.core.progress import Progress
+from prade.data.cells import is_text, texts_of
+from prade.data.column import Column
+from prade.data.decode import Decoder, Like
+from prade.data.encode import Coded
+from prade.data.matching import code_cells
+from prade.data.plain_types import python_values
+from prade.data.public import Public, group_columns
+from prade.data.tables import plain_cells, read_table
+from prade.estimating.levels.estimates import Estimates, Floats, follows
+from prade.planning.settings import Settings
+from prade.release.kept import KEPT_ESTIMATES, check_kept, is_kept, recorded
+from prade.sampling.draw import PASSES, draw, improve, ordering
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.release.release import Release
+
+
+MOST_ROWS = 2**31  # far beyond any memory: noise of a tiny budget may say anything
+
+
+def synthesize(
+    release: Release,
+    public: Any,
+    *,
+    settings: Settings | None = None,
+    seed: int = 0,
+    weight: str | None = None,
+    passes: int = PASSES,
+    threads: int | None = None,
+    like: Like | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Synthetic rows for every group of the release's last level: an Arrow table, or a frame like the public one.
+
+    `public` is the public table or file that the estimates start from, `weight` a column of its weights; without
+    `settings` the estimates in the release's folder are used, or made with the plan's. The columns are those of the
+    list of groups, then the schema's. `passes` of improvement bring the rows' one- and two-way tables nearer to the
+    estimates' (see `prade.sampling.draw.improve`). `like` is "pyarrow", "pandas" or "polars"; None: as `public` is.
+    `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
+    serve every seed.
+    """
+    threads = cores() if threads is None else threads
+    if isinstance(public, Public):
+        raise DataError("give the public table itself, not coded rows: values are drawn from it")
+    columns = group_columns(release.plan.groups, release.plan.schema)
+    rows = Public.of(release.plan.schema, public, columns, weight=weight)
+    estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
+    return drawn_table(
+        estimates, public, seed, weight=weight, passes=passes, threads=threads, like=like, progress=progress
+    )
+
+
+def drawn_table(
+    estimates: Estimates,
+    public: Any,
+    seed: int,
+    *,
+    weight: str | None = None,
+    passes: int = PASSES,
+    threads: int = 1,
+    like: Like | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Rows drawn from estimates, with values like the public table's: as `synthesize` gives them."""
+    coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
+    decoder = Decoder.fit(estimates.plan.schema, public, weight=weight)
+    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public))
+    return decoder.framed(table, like or kind_of(public))
+
+
+def kind_of(table: Any) -> Like:
+    """What kind of table it is; files and plain columns are answered by Arrow tables."""
+    home = type(table).__module__.partition(".")[0]
+    return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
+
+
+def estimates_of(
+    release: Release,
+    public: Public,
+    settings: Settings | None = None,
+    *,
+    threads: int = 1,
+    anew: bool = False,
+    progress: Progress | None = None,
+) -> Estimates:
+    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
+
+    Without `settings` any that the folder has are right, and new ones have the plan's. Damaged ones are an error;
+    `anew` makes new ones without a look at those that are there.
+    """
+    file = release.path / ESTIMATES
+    if is_kept(release, KEPT_ESTIMATES) and not anew:
+        check_kept(release, KEPT_ESTIMATES)
+        kept = Estimates.load(file, release, public)
+        if settings in (None, kept.settings):
+            return kept
+    wanted = settings or release.plan.settings or Settings()
+    told = None if progress is None else (lambda done, number: progress("estimating", done, number))
+    estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
+    if release.path.is_dir():
+        with recorded(release, KEPT_ESTIMATES):
+            public.save(release.path / SUPPORT)
+            estimates.save(file)
+    return estimates
+
+
+def sample_groups(
+    estimates: Estimates, seed: int, *, passes: int = PASSES, threads: int = 1, progress: Progress | None = None
+) -> tuple[Coded, NDArray[np.int64]]:
+    """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
+    codes, schema = estimates.public.prior.codes, estimates.plan.schema
+    order = ordering(codes, schema) if passes else None
+    totals = np.round(estimates.totals).astype(np.int64)
+    if (number := estimates.totals.sum()) > MOST_ROWS:
+        raise EstimationError(
+            f"the groups have {number:,.0f} rows in all by their estimates, more than are ever drawn ({MOST_ROWS:,}): "
+            "ask for fewer with Synthesizer.sample(num_rows), or give the plan a larger budget"
+        )
+
+    def task(group: int, weights: Floats) -> Any:
+        own = int(np.random.SeedSequence([seed, group]).generate_state(1)[0])
+        rows = draw(weights, int(totals[group]), own, order=order)
+        if passes:
+            rows = improve(codes, schema, weights, rows, order=order, seed=own, passes=passes)
+        return np.random.default_rng(own).permutation(rows)
+
+    drawn = []
+    for rows in estimates.map(task, threads):
+        drawn.append(rows)
+        if progress is not None:
+            progress("sampling", len(drawn), len(totals))
+    chosen = np.concatenate(drawn)
+    group = np.repeat(np.arange(len(totals)), totals)
+    return Coded(schema, {name: code[chosen] for name, code in codes.items()}), group
+
+
+def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Table) -> pa.Table:
+    """The rows with their groups' columns before them; a person id that says nothing where the plan has one.
+
+    Group columns are written as the public table writes them, where its type holds the listed values.
+    """
+    import pyarrow as pa
+
+    plan = estimates.plan
+    columns: dict[str, Any] = {}
+    if plan.unit.person_id is not None:
+        columns[plan.unit.person_id] = np.arange(1, len(group) + 1)
+    first = np.unique(plan.groupings[-1].number, return_index=True)[1]
+    for place, column in enumerate(plan.groups.columns):
+        if follows(plan, column.name):
+            listed = pa.array(column.values)
+            if column.name in public.column_names:
+                listed = _typed(column, listed, public[column.name])
+            columns[column.name] = listed.take(pa.array(plan.groups.codes[first, place][group]))
+    for name in values.column_names:
+        columns[name] = values[name]
+    return pa.table(columns)
+
+
+def _typed(column: Column, listed: pa.Array, public: pa.ChunkedArray) -> pa.Array:
+    """The listed values in the type of the public cells, if they are the same values there by the rule of measuring."""
+    import pyarrow as pa
+
+    seen = plain_cells(public).unique()
+    try:
+        found = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
+        codes, fits = code_cells(column, found)
+    except (pa.ArrowException, DataError):  # a number that the type has no room for, a text that is no number
+        return listed
+    return found if fits.all() and np.array_equal(codes, np.arange(len(listed))) else listed
+
+
+def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:
+    """The listed values as texts: as the public table spells them; one that it lacks with leading zeros if it has any.
+
+    A list of states read from a CSV file may hold the numbers 6 and 17, where the tables have the texts "06" and "17".
+    """
+    import pyarrow as pa
+
+    spelling = dict(zip(range(len(listed)), texts_of(listed).to_pylist(), strict=True))
+    texts = seen.drop_null()
+    if not is_text(listed.type):
+        known = [text for text in python_values(texts) if text.isdecimal()]
+        if any(text.startswith("0") for text in known) and len({*map(len, known)}) == 1:
+            spelling = {code: text.zfill(len(known[0])) for code, text in spelling.items()}
+        codes, fits = code_cells(column, texts)
+        spelling |= {int(code): text.as_py() for code, text, fit in zip(codes, texts, fits, strict=True) if fit}
+    return pa.array(list(spelling.values()), seen.type)

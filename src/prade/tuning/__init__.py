@@ -1,0 +1,1 @@
+"""Which plan to choose: the whole run is rehearsed on public rows."""

@@ -1,0 +1,148 @@
+"""What asking a part would improve, predicted from public groups that play the private ones, before any rehearsal.
+
+Let S be the second moments of what the prior is off by, over the groups that are played, in the cells of all one-way
+parts, and v the noise's variance in a share. Asking a part with cells A leaves
+
+    S' = S - S[:, A] (S[A, A] + v I)^-1 S[A, :]          worth  sum over all cells of  sqrt(S_ii) - sqrt(S'_ii)
+
+and parts are taken one by one, the best first: what others tell already is worth little. A part by itself has cells
+that are off by u (mean square over groups), and by u v / (u + v) when it is asked; of a two-way part u is what one-way
+parts do not tell, that is, once the prior's table has been scaled to the group's own one-way shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.data.joint import mass_per_cell
+from prade.data.recurring_groups import SameGroups
+from prade.data.schema import Schema
+from prade.queries.parts import Marginal
+from prade.tuning.stand_ins import Fold
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedLevel:
+    """One level of a fold: the group that each playing row is in, and public groups that are the same."""
+
+    fold: Fold
+    by: Columns
+    group: Ints
+    same: SameGroups
+
+    @classmethod
+    def of(cls, fold: Fold, by: Columns) -> PlayedLevel:
+        """The level with these columns."""
+        level = fold.groups.level(by)
+        finest = fold.groups.level(fold.groups.names)
+        return cls(fold, by, finest.above(level)[fold.group], SameGroups.of(fold.public, level))
+
+    def __len__(self) -> int:
+        return len(self.same.of_group)
+
+    @property
+    def rows(self) -> Floats:
+        """Numbers of rows that the plan's noise is to be compared with."""
+        return np.asarray(np.bincount(self.group, minlength=len(self)) / self.fold.noise)
+
+    def shares(self, schema: Schema, columns: Columns) -> tuple[Floats, Floats]:
+        """Shares of a part's cells in every group, true ones and the prior's: [groups, *sizes] each."""
+        part = Marginal.of(schema, columns)
+        size = part.n_cells
+
+        def masses(codes: dict[str, Ints], group: Ints, groups: int, weights: Floats) -> Floats:
+            cells = part.cells(schema, codes).astype(np.int64) + size * group
+            return mass_per_cell(cells, weights, groups * size).reshape(groups, size)
+
+        def shares(mass: Floats) -> Floats:
+            return _ratio(mass, mass.sum(axis=1, keepdims=True)).reshape(len(self), *part.sizes)
+
+        public = self.fold.public
+        truth = masses(dict(self.fold.codes), self.group, len(self), np.ones(len(self.group)))
+        theirs = masses(public.prior.codes, public.group, len(public.groups), public.prior.weights)
+        own = np.where(self.same.found[:, None], self.same.sums(theirs), theirs.sum(axis=0))
+        return shares(truth), shares(own)
+
+
+def off_by(levels: Sequence[PlayedLevel], schema: Schema, columns: Columns) -> Floats:
+    """Mean squares over groups and folds of what the prior's cells are off by, beyond what one-way parts tell."""
+    squares = []
+    for level in levels:
+        truth, prior = level.shares(schema, columns)
+        if len(columns) > 1:
+            for axis in (1, 2):
+                prior *= _ratio(truth.sum(axis=axis, keepdims=True), prior.sum(axis=axis, keepdims=True))
+        squares.append(np.mean((truth - prior) ** 2, axis=0))
+    return np.asarray(np.mean(squares, axis=0))
+
+
+def predicted_gain(off: Floats, noise: float, known: float = np.inf) -> float:
+    """By how much shares come nearer to the truth in all when they are asked, given answers that are known already.
+
+    `off` are mean squares of what the cells are off by, `noise` and `known` the variances of both kinds of answers.
+
+    >>> predicted_gain(np.array([4.0, 4.0]), noise=4 / 3)
+    2.0
+    >>> predicted_gain(np.array([4.0, 4.0]), noise=4 / 3, known=0.0)
+    0.0
+    """
+    before = 1 / (1 / np.maximum(off, 1e-300) + 1 / max(known, 1e-300))
+    return float(np.sum(np.sqrt(before) - np.sqrt(before * noise / (before + noise))))
+
+
+def shrunk_moments(deviations: Floats) -> Floats:
+    """Second moments of [groups, cells], the correlations shrunk as far as so few groups cannot tell them from chance.
+
+    r_ij is known to within (1 - r_ij^2) / sqrt(groups); of all r_ij the share lambda = sum of the squares of that over
+    sum of r_ij^2 is chance (Schäfer and Strimmer, 2005).
+
+    >>> shrunk_moments(np.array([[1.0, 1.0], [-1.0, 1.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    moments = deviations.T @ deviations / len(deviations)
+    scale = np.sqrt(np.diag(moments))
+    correlation = _ratio(moments, np.outer(scale, scale))
+    apart = ~np.eye(len(scale), dtype=np.bool_)
+    known = correlation[apart] ** 2
+    chance = float(np.sum((1 - known) ** 2)) / len(deviations)
+    kept = 1 - min(1.0, chance / max(float(known.sum()), chance, 1e-300))
+    return np.asarray(np.where(apart, kept * moments, moments))
+
+
+def telling_parts(moments: Floats, cells: Sequence[slice], variance: float, number: int) -> list[int]:
+    """So many parts, the one that tells most first, given those before it. Cells of part k are at `cells[k]`.
+
+    >>> twins_and_another = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 0.5]])
+    >>> telling_parts(twins_and_another, [slice(0, 1), slice(1, 2), slice(2, 3)], 0.1, 2)
+    [0, 2]
+    """
+    left = moments.copy()
+    found: list[int] = []
+    for _ in range(number):
+        best, told = -1.0, np.zeros_like(left)
+        for k, at in enumerate(cells):
+            if k in found:
+                continue
+            mine = left[:, at]
+            answered = np.linalg.solve(left[at, at] + variance * np.eye(mine.shape[1]), mine.T)
+            rest = np.diag(left) - np.einsum("ij,ji->i", mine, answered)
+            worth = float(np.sum(np.sqrt(np.maximum(np.diag(left), 0.0)) - np.sqrt(np.maximum(rest, 0.0))))
+            if worth > best:
+                best, chosen, told = worth, k, mine @ answered
+        found.append(chosen)
+        left = left - told
+    return found
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    shape = np.broadcast_shapes(above.shape, below.shape)
+    return np.divide(above, below, out=np.zeros(shape), where=np.broadcast_to(below > 0, shape))

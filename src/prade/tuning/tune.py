@@ -1,0 +1,289 @@
+"""Workloads, budget split and settings chosen by rehearsal on public data, before any budget is spent.
+
+A coordinate search: one choice after another is changed, the whole run is rehearsed (`prade.tuning.rehearse`), and a change is
+kept when the mean error falls by more than its standard error,
+
+    mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
+
+Both sides have the same groups and the same noise up to its scale, so that d says more than the errors do. What is
+asked above the last level must pay a second time, with other noise: groups share it, and with it their luck. Candidates
+come from simple to elaborate, so that ties stay simple. What is chosen is rehearsed once more with fresh noise: the
+best of many trials was partly lucky, and what is promised must not be. Nothing here can see private rows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import PradeError
+from prade.core.progress import Progress
+from prade.data.column import names_of
+from prade.data.groups import Groups
+from prade.data.public import Public, group_columns
+from prade.data.schema import Schema
+from prade.planning.expected import Expected
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget, Unit
+from prade.scoring.score import CONTEST_BIAS
+from prade.tuning.candidates import Candidates, Choice
+from prade.tuning.gain import Columns
+from prade.tuning.rehearse import Rehearsal, mean_of
+from prade.tuning.stand_ins import WORDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = NDArray[np.float64]
+
+FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
+CLEARLY = 2.0  # standard errors by which a candidate must be behind after a fold for the other folds to be spared
+FRESH = 500  # between the seeds of the trials and those of what is promised
+NOTABLE_RISK = 0.01
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One rehearsal: what was changed, its error, the best one so far on the same folds, the difference's spread."""
+
+    what: str
+    error: float
+    best: float
+    spread: float
+    kept: bool
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The outcome: a plan with its settings and expected error, advice in plain words, and all that was tried."""
+
+    plan: Plan
+    advice: str
+    trials: tuple[Trial, ...]
+    finished: bool  # False: the time was up before all candidates had their turn
+
+    @property
+    def settings(self) -> Settings:
+        """How to estimate."""
+        assert self.plan.settings is not None
+        return self.plan.settings
+
+    @property
+    def expected(self) -> Expected:
+        """The error to expect, and the prior's."""
+        assert self.plan.expected is not None
+        return self.plan.expected
+
+    @property
+    def prior_error(self) -> float:
+        """The error of the public rows as they are."""
+        return self.expected.prior
+
+    def table(self) -> pa.Table:
+        """The trials, one a row."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([asdict(trial) for trial in self.trials])
+
+
+def tune(
+    dataset: str,
+    schema: Schema,
+    budget: Budget,
+    unit: Unit,
+    levels: Sequence[str | Sequence[str]],
+    groups: Any,
+    public: Any,
+    *,
+    seconds: float = 120,
+    bias: int | None = CONTEST_BIAS,
+    seed: int = 0,
+    weight: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """A plan for this budget, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
+
+    `levels` are the columns of each level, as in ``["STATE", "PUMA"]``, `groups` is the public list of groups, `weight`
+    a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in the contest;
+    with None only marginals count. It takes about `seconds`, and at least two rehearsals; what it finds is the same for
+    the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
+
+    >>> from prade.data.invented import census_like
+    >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
+    >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
+    >>> tuned = tune("people", data.schema, Budget.pure("1/1000"), Unit(4), ["PLACE"], groups, data.public, seconds=0)
+    >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
+    ('Do not touch the private data at this budget', False, 1)
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+        raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
+    clock = _Clock(time.monotonic(), seconds, progress)
+    listed = Groups.of(groups)
+    nest: list[Columns] = [names_of(level) for level in levels] or [()]
+    if not isinstance(public, Public):
+        public = Public.of(schema, public, group_columns(listed, schema), weight=weight)
+    rows: Public = public
+    rehearsal = Rehearsal.of(rows, listed, nest, bias=bias, seed=seed, threads=threads)
+
+    def plan_of(choice: Choice, expected: Expected | None = None) -> Plan:
+        asked = choice.levels(schema, nest)
+        return Plan(dataset, schema, budget, unit, asked, listed, settings=choice.settings, expected=expected)
+
+    candidates = Candidates(rehearsal, rows, nest, plan_of)
+    search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
+    finished = search.climb(candidates)
+    expected = search.expected()
+    if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(nest) - 1))
+        expected = search.expected()
+    plan = plan_of(search.best, expected)
+    return Tuned(plan, _advice(rehearsal, plan, finished), tuple(search.trials), finished)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The time box."""
+
+    began: float
+    seconds: float
+    progress: Progress | None
+
+    def enough(self, needed: float) -> bool:
+        """Whether there is time for something that takes so long."""
+        passed = time.monotonic() - self.began
+        if self.progress is not None:
+            self.progress("rehearsing", min(passed, self.seconds), self.seconds)
+        return passed + needed < self.seconds
+
+
+class _Search:
+    """The best choice so far with its errors, and how it came about."""
+
+    def __init__(
+        self, rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan], seed: int, clock: _Clock, start: Choice
+    ) -> None:
+        self.rehearsal = rehearsal
+        self.plan_of = plan_of
+        self.seed = 2 * FRESH * seed
+        self.clock = clock
+        scored = sum(min(rehearsal.scored, len(fold.groups)) for fold in rehearsal.folds)
+        self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
+        self.folds = range(len(rehearsal.folds))
+        self.best = start
+        self.tried = {start}
+        began = time.monotonic()
+        self.errors = [self._errors(start, fold, self.seed) for fold in self.folds]
+        mean = mean_of(self.errors)
+        words = "all one-way parts" if start.total < 1 else "numbers of rows alone"
+        self.trials = [Trial(words, mean, mean, 0.0, True, time.monotonic() - began)]
+
+    def climb(self, candidates: Candidates) -> bool:
+        """Try every candidate, again as long as something changes; False when the time is up first."""
+        improved = True
+        while improved:
+            improved = False
+            for ladder in candidates.ladders(lambda: self.best):
+                for words, choice in ladder:
+                    if choice in self.tried:
+                        continue
+                    if not self.clock.enough(self._one_more()):
+                        return False
+                    trial = self._attempt(words, choice)
+                    if trial is None:
+                        return False
+                    improved |= trial.kept
+                    if trial.error - trial.best > trial.spread:
+                        break  # what is worse already does not become better further up
+        return True
+
+    def expected(self) -> Expected:
+        """The error of the best choice with fresh noise, beside the prior's."""
+        errors = [self._errors(self.best, fold, self.seed + FRESH) for fold in self.folds]
+        prior = [np.tile(self.rehearsal.prior_errors(fold), len(self.repeats)) for fold in self.folds]
+        _, spread = _difference(errors, prior)
+        return Expected(round(mean_of(errors), 6), round(spread, 6), round(mean_of(prior), 6))
+
+    def _one_more(self) -> float:
+        """Seconds for another trial, and for the last one: the best again, with fresh noise."""
+        slowest = max(trial.seconds for trial in self.trials)
+        return slowest + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
+
+    def _attempt(self, words: str, choice: Choice) -> Trial | None:
+        """A trial; None when it turns out to be so slow that there is no time for it, and to rehearse it once more."""
+        began = time.monotonic()
+        self.tried.add(choice)
+        errors: list[Floats] = []
+        draws = len(self.folds) * len(self.repeats)
+        for fold in self.folds:
+            drawn: list[Floats] = []
+            for repeat in self.repeats:
+                done = fold * len(self.repeats) + repeat
+                if done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
+                    return None
+                drawn.append(self._draw(choice, fold, self.seed + repeat))
+            errors.append(np.concatenate(drawn))
+            known = self.errors[: len(errors)]
+            mean, spread = _difference(errors, known)
+            if mean > CLEARLY * spread:
+                break
+        kept = len(errors) == len(self.folds) and mean < -spread
+        if kept and choice.above != self.best.above:
+            kept = self._better_again(choice)
+        took = time.monotonic() - began
+        self.trials.append(Trial(words, mean_of(errors), mean_of(known), spread, kept, took))
+        if kept:
+            self.best, self.errors = choice, errors
+        return self.trials[-1]
+
+    def _better_again(self, choice: Choice) -> bool:
+        """With other noise too: groups share that of a level above, so that their spread does not show its luck."""
+        again = self.seed + len(self.repeats)
+        both = [[self._errors(each, fold, again) for fold in self.folds] for each in (choice, self.best)]
+        mean, spread = _difference(*both)
+        return mean < -spread
+
+    def _errors(self, choice: Choice, fold: int, seed: int) -> Floats:
+        return np.concatenate([self._draw(choice, fold, seed + repeat) for repeat in self.repeats])
+
+    def _draw(self, choice: Choice, fold: int, seed: int) -> Floats:
+        return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, fold=fold)
+
+
+def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
+    """Mean difference of groups' errors, and its standard error."""
+    away = np.concatenate(errors) - np.concatenate(others)
+    return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))
+
+
+def _advice(rehearsal: Rehearsal, plan: Plan, finished: bool) -> str:
+    """What to do, in plain words."""
+    expected = plan.expected
+    assert expected is not None
+    if expected.worthwhile:
+        said = [f"Measure: {expected}."]
+    elif rehearsal.kind == "no groups":
+        said = [f"The rehearsal saw no gain ({expected}), but it could not see how the private table differs."]
+    else:
+        said = [
+            f"Do not touch the private data at this budget: {expected}. The public table as it is will be at "
+            "least as good; give a larger budget, or fewer and larger groups, or publish what is public."
+        ]
+    said.append(f"In the rehearsal {WORDS[rehearsal.kind]}.")
+    risk = float(np.mean([rehearsal.risk(plan, fold) for fold in range(len(rehearsal.folds))]))
+    if risk > NOTABLE_RISK:
+        said.append(
+            f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
+        )
+    if not finished:
+        said.append("The time was up before everything was tried: more seconds may find a better plan.")
+    return " ".join(said)
