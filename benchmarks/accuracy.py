@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 from common import ROOT, report, table
 from jobs import Job, kept, seconds_of
 from prade import Plan
-from prade.planning.plan_file import plan_of_toml
 
 ALL = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
 MAIN = ("10", "1", "0.1")
@@ -31,7 +30,7 @@ def plan_for(job: Job, epsilon: str) -> tuple[Plan, dict[str, Any]]:
         return {"plan": tuned.plan.to_toml(), "advice": tuned.advice, "trials": len(tuned.trials)}
 
     found = kept(job.name, f"plan {epsilon}", run)
-    return plan_of_toml(found["plan"]), found
+    return Plan.from_toml(found["plan"]), found
 
 
 def errors_of(job: Job, epsilon: str, runs: int) -> list[dict[str, Any]]:

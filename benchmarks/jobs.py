@@ -22,7 +22,7 @@ import numpy as np
 from common import DATA, OUT, ROOT
 from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
 from prade.baselines.algorithm_2 import published_plan, published_rows
-from prade.core.cores import cores
+from prade.core.threads import cores
 from prade.data.public import Public, group_columns
 from prade.data.recurring_groups import SameGroups
 from prade.data.tables import read_table, write_table

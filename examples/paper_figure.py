@@ -27,9 +27,10 @@ from prade.baselines.algorithm_2 import asked_totals, published_plan, published_
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.tables import read_table, write_table
+from prade.estimating.levels.kept_estimates import estimates_of
 from prade.measuring.run import measure
 from prade.sampling.draw import draw, ordering
-from prade.sampling.table import estimates_of, sample_groups
+from prade.sampling.table import sample_groups
 from prade.scoring.score import Score, score
 from prade.tuning.tune import tune
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from prade.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from prade.core.errors import BudgetError as BudgetError
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from prade.estimating.map import MAP as MAP
     from prade.estimating.two_stage import TwoStage as TwoStage
     from prade.planning.expected import Expected as Expected
-    from prade.planning.plan import Ask as Ask
-    from prade.planning.plan import Level as Level
     from prade.planning.plan import Plan as Plan
+    from prade.planning.questions import Ask as Ask
+    from prade.planning.questions import Level as Level
     from prade.planning.settings import Settings as Settings
     from prade.privacy.budget import Budget as Budget
     from prade.privacy.budget import Unit as Unit
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 # Names are loaded when first used: importing the package costs milliseconds, whatever the parts need.
 _HOME = {
-    "Ask": "planning.plan",
+    "Ask": "planning.questions",
     "Budget": "privacy.budget",
     "BudgetError": "core.errors",
     "Coded": "data.encode",
@@ -68,7 +68,7 @@ _HOME = {
     "IDE": "estimating.ide",
     "Layout": "estimating.layout",
     "Ledger": "privacy.ledger",
-    "Level": "planning.plan",
+    "Level": "planning.questions",
     "MAP": "estimating.map",
     "Measurement": "release.measurement",
     "Part": "queries.workload",

@@ -1,7 +1,8 @@
 """`fit` and `sample`: the whole way as one object, for people who come from SDV, smartnoise-synth or scikit-learn.
 
 It holds what was given and what came of it, and calls the functions that everybody else calls (`prade.tuning.tune`,
-`prade.measuring`, `prade.sampling.table`): a release made here and one made by the command `prade synthesize` are the same.
+`prade.measuring`, `prade.sampling.table`): a release made here and one made by the command `prade synthesize` are the
+same.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.cores import cores
 from prade.core.errors import DataError, PradeError
-from prade.core.names import SYNTHETIC
 from prade.core.numbers import exact
 from prade.core.progress import Progress
+from prade.core.threads import cores
 from prade.data.decode import Decoder, Like
 from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
@@ -29,16 +29,17 @@ from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.data.tables import read_table
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget, Number, Unit
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_place import custodian_ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.beside import need_on_record, not_entered
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
+from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, SYNTHETIC, is_kept, write_rows
 from prade.release.release import MANIFEST, Release
 from prade.sampling.sizes import resized
-from prade.sampling.table import drawn_table, estimates_of, kind_of
+from prade.sampling.table import drawn_table, kind_of
 from prade.tuning.choice import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
@@ -395,7 +396,7 @@ class Synthesizer:
         if there or not is_kept(release, KEPT_ESTIMATES):
             estimates = estimates_of(release, found._rows(plan), threads=cores())
         else:
-            estimates = release.estimates()
+            estimates = kept_estimates(release)
         found.plan_, found.release_, found.estimates_, found.spent_ = plan, release, estimates, None
         found.advice_ = str(plan.expected or NOT_REHEARSED)
         return found

@@ -23,7 +23,7 @@ from prade import (
 from prade.baselines import MWEM, PMWPub
 from prade.estimating.base import fit_many
 from prade.estimating.estimate import Report, Status
-from prade.queries.query import parse
+from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
@@ -146,8 +146,8 @@ def test_project_and_expect_agree_with_brute_force(estimate):
     assert estimate.project("a").tolist() == estimate.project(["a"]).tolist()
     pairs = zip(rows, estimate.weights, strict=True)
     inside = [weight for (a, b, _, d), weight in pairs if (a >= 1 and b != 2) or d == 0]
-    assert estimate.expect("(a >= 1 and b != 2) or d == 0") == pytest.approx(sum(inside), abs=1e-14)
-    assert estimate.expect("b == 3") == 0.0
+    assert expect(estimate, "(a >= 1 and b != 2) or d == 0") == pytest.approx(sum(inside), abs=1e-14)
+    assert expect(estimate, "b == 3") == 0.0
 
 
 # ------------------------------------------------------------------ the report

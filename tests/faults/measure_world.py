@@ -17,7 +17,8 @@ from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import PradeError
 from prade.measuring import run
 from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.release.release import Release
 
 __all__ = [

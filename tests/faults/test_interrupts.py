@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from prade import Ledger, cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.workers import workers
+from prade.core.threads import workers
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run

@@ -184,7 +184,7 @@ for step in ("opened", "begun", "recorded", "durable"):
     if not done:
         grow()
 
-    add = lambda: ledger.import_release(here / "release")
+    add = lambda: import_release(ledger, here / "release")
     killed_at(f"ledger.import_release.{step}", add)
     assert ledger.remaining("d") == Budget.pure("5/6" if done else "4/3"), step
     add()

@@ -17,8 +17,10 @@ import pytest
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure, run
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.queries.parts import Cells
+from prade.release.beside import import_release
 from prade.release.release import Release
 
 ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
@@ -268,7 +270,7 @@ def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path:
     other = new_ledger(tmp_path / "other.ledger")
     with pytest.raises(DataError, match=r"other\.ledger does not have on record"):
         measure(plan_of("a"), ROWS, tmp_path / "release", other)
-    other.import_release(sealed)
+    import_release(other, sealed)
     measure(plan_of("a"), ROWS, tmp_path / "release", other)
     assert same(Release.load(sealed), kept)
 

@@ -23,14 +23,14 @@ from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.estimate import Estimate
+from prade.estimating.levels.kept_estimates import estimates_of
 from prade.estimating.map import MAP
-from prade.planning.plan_file import plan_of_file
+from prade.planning.plan import Plan
 from prade.release.kept import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.map import outlines
 from prade.reporting.promise import promise_of
-from prade.sampling.table import estimates_of
 
 # ---------------------------------------------------------------------- readers of documents
 
@@ -80,7 +80,7 @@ def plan_toml(world: World) -> Reader:
     seeds, trees = [text.encode()], [tomllib.loads(text)]
 
     def read(path: Path) -> object:
-        found = plan_of_file(path)
+        found = Plan.load(path)
         return found.hash, found.describe(), found.to_toml()
 
     mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))

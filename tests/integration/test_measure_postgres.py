@@ -14,7 +14,8 @@ import pytest
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError
 from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 PLAN = Plan(

@@ -6,7 +6,7 @@ from reference import kl, oracle_map, random_case
 
 from prade import MAP, Measurement, Prior, Schema
 from prade.estimating.estimate import Status
-from prade.queries.query import parse
+from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate
 
 SOLVERS = ["newton", "block", "lbfgs"]
@@ -88,7 +88,7 @@ def test_zeros_that_follow_from_several_parts(name, solver):
         masses = np.bincount(cells, weights=got.weights, minlength=answer.part.n_cells + 1)[: answer.part.n_cells]
         # L-BFGS-B compares values, which tells slopes apart only to the root of double precision
         np.testing.assert_allclose(masses, answer.counts / 1000, atol=1e-9 if solver == "newton" else 1e-6)
-    assert got.expect(empty) <= (1e-9 if solver == "newton" else 1e-6)
+    assert expect(got, empty) <= (1e-9 if solver == "newton" else 1e-6)
     assert got.status is Status.CONVERGED or (solver == "lbfgs" and got.status is Status.STALLED)
 
 

@@ -13,7 +13,8 @@ from private_tables import TABLES
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 
 SCHEMA = Schema(
     [

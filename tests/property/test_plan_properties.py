@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from prade.core.errors import PradeError
 from prade.data.schema import Column, Schema
-from prade.planning.plan import Ask, Level, Plan
-from prade.planning.plan_file import plan_of_toml
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import dataset_name
 from prade.queries.query import backticked, parse
@@ -220,7 +220,7 @@ def with_change(draw, plan, change):
 def test_another_value_anywhere_makes_another_plan_or_none(plan, data):
     content = with_change(data.draw, plan, changed)
     try:
-        found = plan_of_toml(tomli_w.dumps(content))
+        found = Plan.from_toml(tomli_w.dumps(content))
     except PradeError:
         return
     assert found.hash != plan.hash
@@ -231,7 +231,7 @@ def test_another_value_anywhere_makes_another_plan_or_none(plan, data):
 def test_whatever_is_in_the_file_it_is_a_plan_or_an_error_of_ours(plan, data):
     content = with_change(data.draw, plan, lambda value: data.draw(JUNK))
     try:
-        found = plan_of_toml(tomli_w.dumps(content))
+        found = Plan.from_toml(tomli_w.dumps(content))
     except PradeError:
         return
-    assert plan_of_toml(found.to_toml()) == found
+    assert Plan.from_toml(found.to_toml()) == found

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring import count, measure, open_source
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 

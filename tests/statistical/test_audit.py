@@ -22,7 +22,8 @@ from scipy import stats
 
 from prade import Budget, Ledger, Schema, Unit, Workload
 from prade.measuring import add_noise, measure
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse
 

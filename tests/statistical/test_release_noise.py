@@ -17,7 +17,8 @@ from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring import add_noise, measure
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 

@@ -34,7 +34,8 @@ from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring import add_noise, measure
 from prade.measuring.adaptive.selection import select
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.queries.parts import Marginal
 from prade.release.release import Release
 

@@ -17,7 +17,9 @@ from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 from prade.core.errors import DataError, PradeError
 from prade.measuring.run import measure, run
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
+from prade.release.beside import import_release
 from prade.release.release import Release, read_manifest, read_sealed, sealed_text
 
 UNIT = Unit(2, person_id="PERSON")
@@ -145,7 +147,7 @@ def test_a_new_ledger_beside_a_release_imports_it_first(ledger: Ledger, out: Pat
     said = refused(plan_of(2), out / "r2", other)
     assert f"entry 1 of ledger {identity.ledger} paid for it. Use that ledger" in said
     assert command_in(said, "import") == ["ledger", "import", str(out / "r1"), "--ledger", str(other.path)]
-    other.import_release(out / "r1")
+    import_release(other, out / "r1")
     measure(plan_of(2), ROWS, out / "r2", other)
 
 
@@ -184,10 +186,10 @@ def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path
     cut(ledger, 1)
     assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
     refused(plan_of(2), out / "r2", ledger)
-    found = ledger.import_release(release.path)
+    found = import_release(ledger, release.path)
     assert (found.id, found.state, found.measurements_hash) == (1, "committed", paid.measurements_hash)
     head = ledger.head()
-    assert ledger.import_release(release.path) == found
+    assert import_release(ledger, release.path) == found
     assert ledger.head() == head
     assert ledger.remaining("people") == Budget.pure(19)
 
@@ -211,10 +213,10 @@ def test_a_sealed_folder_that_a_killed_run_left_counts_too(
     staging = sealed(plan_of(1), out / "r1", ledger, monkeypatch)
     measure(plan_of(2), ROWS, out / "r2", ledger)  # the ledger that paid for it
     other = opened(tmp_path / "other.ledger")
-    other.import_release(out / "r2")
+    import_release(other, out / "r2")
     said = refused(plan_of(3), out / "r3", other)
     assert str(staging) in said
-    other.import_release(staging)
+    import_release(other, staging)
     measure(plan_of(3), ROWS, out / "r3", other)
 
 

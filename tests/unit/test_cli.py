@@ -573,7 +573,9 @@ def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, 
     shutil.copytree(release, bare)
     (bare / "estimates.parquet").unlink()
     monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
-    monkeypatch.setattr("prade.sampling.table.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing"))
+    monkeypatch.setattr(
+        "prade.estimating.levels.kept_estimates.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing")
+    )
     for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
         assert f"the folder {bare} may not be written to" in complaint(*command)
 

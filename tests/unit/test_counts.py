@@ -15,7 +15,8 @@ from prade import Budget, Column, Ledger, Schema, Workload, encode
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.measuring import add_noise, count, measure, open_source
 from prade.measuring import counts as counts_module
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.privacy.budget import Unit
 from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
-from prade.core.names import ESTIMATES
 from prade.data.public import Public
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of
 from prade.planning.settings import Settings
-from prade.sampling.table import estimates_of
+from prade.queries.query import expect
+from prade.release.kept import ESTIMATES
 
 SCHEMA = Schema(
     [
@@ -158,7 +159,7 @@ def brute(estimates, by, value):
 def test_answers_are_those_of_the_joints(estimates, by, threads):
     query = "AGE >= 40 and WORK == 'full'"
     names = (by,) if isinstance(by, str) else by
-    rows, counts = brute(estimates, names, lambda joint: joint.expect(query))
+    rows, counts = brute(estimates, names, lambda joint: expect(joint, query))
     table = estimates.answer(query, by=by, threads=threads).to_pylist()
     assert {tuple(row[name] for name in names) for row in table} == set(counts)
     assert len(table) == len(counts)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import prade.estimating.layout
 from prade import Coded, EstimationError, Layout, Prior, Schema, Workload
-from prade.estimating.layout import choose_bundles, distinct_rows
+from prade.core.arrays import distinct_rows
+from prade.estimating.layout import choose_bundles
 from prade.queries.workload import Cells, Marginal, RowCells
 
 seeds = st.integers(0, 2**32 - 1)

@@ -15,10 +15,12 @@ from format_1 import THEN, old_dataset, old_entry, write_format_1
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.privacy.ledger_books import Claim, Origin
 from prade.privacy.ledger_chain import Head
 from prade.privacy.ledger_place import custodian_ledger
+from prade.release.beside import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
 
 UNIT = Unit(2, person_id="PERSON")
@@ -209,7 +211,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     theirs = ledger_at(tmp_path / "theirs")
     theirs.reserve("people", "other", Budget.pure("1/2"))
     measure(plan_of(), ROWS, tmp_path / "r", theirs)
-    entry = ledger.import_release(tmp_path / "r")
+    entry = import_release(ledger, tmp_path / "r")
     paid = theirs.entries("people")[1]
     assert paid.head is not None
     assert (entry.state, entry.cost, entry.plan_hash) == ("imported", Budget.pure(1), paid.plan_hash)
@@ -218,7 +220,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert entry.note == paid.note
     assert ledger.remaining("people") == Budget.pure(3)
     head = ledger.head()
-    assert ledger.import_release(tmp_path / "r") == entry
+    assert import_release(ledger, tmp_path / "r") == entry
     assert ledger.head() == head
     assert f"imported   entry 2 of ledger {paid.head.ledger}, measurements" in ledger.account("people")
     with pytest.raises(BudgetError, match=r"is paid for already .*imported.* were written: find and use them"):
@@ -233,7 +235,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
 def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_path: Path) -> None:
     measure(plan_of(), ROWS, tmp_path / "r", ledger)
     before = ledger.entries("people")
-    assert [ledger.import_release(tmp_path / "r")] == before == ledger.entries("people")
+    assert [import_release(ledger, tmp_path / "r")] == before == ledger.entries("people")
 
 
 def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path) -> None:
@@ -241,37 +243,37 @@ def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path
     copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
     measure(plan_of(), ROWS, tmp_path / "r", ledger)
     copy.reserve("people", plan_of().hash, Budget.pure(1))
-    assert copy.import_release(tmp_path / "r").id == 2
+    assert import_release(copy, tmp_path / "r").id == 2
     assert copy.remaining("people") == Budget.pure(2)
 
 
 def test_imports_that_are_refused(tmp_path: Path) -> None:
     measure(plan_of(), ROWS, tmp_path / "r", ledger_at(tmp_path / "theirs"))
     with pytest.raises(DataError, match="there is no ledger at"):
-        Ledger(tmp_path / "none").import_release(tmp_path / "r")
+        import_release(Ledger(tmp_path / "none"), tmp_path / "r")
     empty = Ledger(tmp_path / "empty")
     empty.open_dataset("others", UNIT, Budget.pure(1))
     with pytest.raises(PradeError, match="has no data set 'people'"):
-        empty.import_release(tmp_path / "r")
+        import_release(empty, tmp_path / "r")
     small = ledger_at(tmp_path / "small", cap="1/2")
     with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has epsilon = 0.5 .*raise_cap, then import it"):
-        small.import_release(tmp_path / "r")
+        import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
-    assert small.import_release(tmp_path / "r").id == 1
+    assert import_release(small, tmp_path / "r").id == 1
     unit = Ledger(tmp_path / "unit")
     unit.open_dataset("people", Unit(1), Budget.pure(4))
     with pytest.raises(PradeError, match="costs add up under one promise only"):
-        unit.import_release(tmp_path / "r")
+        import_release(unit, tmp_path / "r")
     kind = Ledger(tmp_path / "kind")
     kind.open_dataset("people", UNIT, Budget.zcdp(4))
     with pytest.raises(PradeError, match=r"accounted in zcdp budget .* but the cost is pure"):
-        kind.import_release(tmp_path / "r")
+        import_release(kind, tmp_path / "r")
     with (tmp_path / "r" / "measurements.parquet").open("ab") as file:
         file.write(b"x")
     with pytest.raises(DataError, match="is not the file that the release was made with"):
-        ledger_at(tmp_path / "new").import_release(tmp_path / "r")
+        import_release(ledger_at(tmp_path / "new"), tmp_path / "r")
     with pytest.raises(DataError, match="is no release"):
-        ledger_at(tmp_path / "newer").import_release(tmp_path)
+        import_release(ledger_at(tmp_path / "newer"), tmp_path)
 
 
 # ---------------------------------------------------------------- who paid

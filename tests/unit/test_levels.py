@@ -24,9 +24,10 @@ from prade import (
     Workload,
     encode,
 )
+from prade.core.threads import several
 from prade.data.invented import census_like
 from prade.data.public import Public
-from prade.estimating.levels.descent import Descent, blocks, several
+from prade.estimating.levels.descent import Descent, blocks
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.smoothing import smooth_totals
 from prade.planning.settings import Settings

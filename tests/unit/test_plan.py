@@ -10,8 +10,8 @@ import pytest
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.data.schema import Column, Schema
 from prade.planning.expected import Expected
-from prade.planning.plan import SMALLEST_VARIANCE, TOTAL, Ask, Level, Plan, total_part, total_variance
-from prade.planning.plan_file import plan_of_toml
+from prade.planning.plan import Plan
+from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance
 from prade.privacy.budget import Budget, Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
@@ -356,7 +356,7 @@ def test_the_hash_depends_on_neither_the_order_of_keys_nor_the_spelling_of_numbe
         parts = [["sex"], ["sex", "age"]]
         share = "0.10"
     """
-    assert plan_of_toml(first).hash == plan_of_toml(second).hash
+    assert Plan.from_toml(first).hash == Plan.from_toml(second).hash
 
 
 # ------------------------------------------------------------------ words

@@ -10,8 +10,8 @@ import pytest
 
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.schema import Column, Schema
-from prade.planning.plan import Ask, Level, Plan
-from prade.planning.plan_file import plan_of_toml
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget, Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
@@ -112,15 +112,15 @@ def test_what_was_saved_is_loaded(plan, tmp_path):
 def test_a_plan_of_everybody_needs_no_groups():
     schema = Schema.from_mbi({"age": 10})
     plan = Plan("x", schema, Budget.zcdp("1/3"), Unit(7, "ID", 2), [Level((), Workload.all_marginals(schema, 1))])
-    assert plan_of_toml(plan.to_toml()) == plan
-    assert plan_of_toml(plan.to_toml().replace("[groups]\n", "")) == plan
+    assert Plan.from_toml(plan.to_toml()) == plan
+    assert Plan.from_toml(plan.to_toml().replace("[groups]\n", "")) == plan
 
 
 def test_parts_that_are_all_tables_are_written_as_tables(plan):
     schema, queries = plan.schema, Workload.queries(plan.schema, ["AGE < 18", "AGE < 65"])
     written = Plan("x", schema, Budget.pure(1), Unit(), [Level((), queries, 0)]).to_toml()
     assert '[[level.ask.parts]]\nqueries = ["AGE < 18"]\n\n[[level.ask.parts]]\nqueries = ["AGE < 65"]\n' in written
-    assert plan_of_toml(written).questions[0].parts == queries.parts
+    assert Plan.from_toml(written).questions[0].parts == queries.parts
 
 
 def test_names_with_odd_characters(tmp_path):
@@ -149,14 +149,14 @@ def test_groups_of_every_type():
         "day": [datetime.date(2020, 2, 29), datetime.date(2021, 1, 1)],
     }
     plan = Plan("x", schema, Budget.pure(1), Unit(), [Level(list(groups), Workload.all_marginals(schema, 1))], groups)
-    found = plan_of_toml(plan.to_toml())
+    found = Plan.from_toml(plan.to_toml())
     assert found == plan
     assert found.groups == plan.groups
     assert found.groupings[0].values[0] == (1, 0.1, "01", True, "2020-02-29")
     # a person may write dates without quotes
     edited = plan.to_toml().replace('day = ["2020-02-29", "2021-01-01"]', "day = [2020-02-29, 2021-01-01]")
     assert edited != plan.to_toml()
-    assert plan_of_toml(edited) == plan
+    assert Plan.from_toml(edited) == plan
 
 
 def test_a_large_plan_is_quick_and_each_array_one_line(tmp_path):
@@ -184,19 +184,19 @@ def edited(old: str, new: str) -> str:
 
 
 def test_the_text_itself_is_a_plan(plan):
-    assert plan_of_toml(TEXT) == plan
+    assert Plan.from_toml(TEXT) == plan
 
 
 def test_a_total_that_is_not_given_is_decided():
-    by_puma = plan_of_toml(edited('total = "0"\n', "")).levels[1]
+    by_puma = Plan.from_toml(edited('total = "0"\n', "")).levels[1]
     assert (by_puma.total, by_puma.share) == (0, 1)  # own 2 * 3^2 = 18, derived 2 * 2 * 2^2 / 2 = 8
-    by_state = plan_of_toml(edited('total = "1"\n', "")).levels[0]
+    by_state = Plan.from_toml(edited('total = "1"\n', "")).levels[0]
     assert (by_state.total, by_state.share) == (Fraction(1, 4), 1)  # own 2 * 4^2 = 32, derived 18 / (1/4 + 1/8) = 48
 
 
 def test_a_level_may_ask_for_totals_alone():
     lines = TEXT.split("[[level.ask]]\n")
-    level = plan_of_toml(lines[0] + lines[1].partition("\n\n")[2] + "[[level.ask]]\n" + lines[2]).levels[0]
+    level = Plan.from_toml(lines[0] + lines[1].partition("\n\n")[2] + "[[level.ask]]\n" + lines[2]).levels[0]
     assert (level.total, level.asks) == (1, ())
 
 
@@ -288,16 +288,16 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
 )
 def test_edits_gone_wrong(old, new, error, message):
     with pytest.raises(error, match=message):
-        plan_of_toml(edited(old, new))
+        Plan.from_toml(edited(old, new))
 
 
 def test_one_level_written_as_a_table():
     text = TEXT.replace(TEXT[TEXT.index('[[level]]\nby = ["STATE", ') : TEXT.index("[groups]")], "")
-    assert len(plan_of_toml(text).levels) == 1
+    assert len(Plan.from_toml(text).levels) == 1
     with pytest.raises(DataError, match=r"write \[\[level\]\] tables \(double brackets\)"):
-        plan_of_toml(text.replace("[[level]]", "[level]"))
+        Plan.from_toml(text.replace("[[level]]", "[level]"))
     with pytest.raises(PradeError, match="at least one Level"):
-        plan_of_toml("level = []\n" + text[: text.index("[[level]]")] + text[text.index("[groups]") :])
+        Plan.from_toml("level = []\n" + text[: text.index("[[level]]")] + text[text.index("[groups]") :])
 
 
 def test_files_that_are_no_plan(tmp_path):
@@ -319,7 +319,7 @@ def test_files_that_are_no_plan(tmp_path):
     with pytest.raises(DataError, match="version is not given"):
         Plan.load(path)
     with pytest.raises(DataError, match="no folder"):
-        plan_of_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
+        Plan.from_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
 
 
 def test_the_order_in_which_queries_were_given_is_not_kept():
@@ -327,6 +327,6 @@ def test_the_order_in_which_queries_were_given_is_not_kept():
     schema = Schema.from_mbi({"age": 3, "sex": 2})
     workload = Workload.queries(schema, ["age == 0", "sex == 0", "age == 1"])
     plan = Plan("x", schema, Budget.pure(1), Unit(), [Level((), Ask(workload))])
-    (ask,) = plan_of_toml(plan.to_toml()).levels[0].asks
+    (ask,) = Plan.from_toml(plan.to_toml()).levels[0].asks
     assert ask.workload.parts == workload.parts
     assert ask.workload != workload

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import MAP, Coded, DataError, Measurement, PradeError, Prior, Schema, encode
-from prade.estimating.layout import distinct_rows
+from prade.core.arrays import distinct_rows
 from prade.queries.workload import Marginal
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})

@@ -20,7 +20,6 @@ from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.groups import Groups
-from prade.planning.plan_file import plan_of_toml
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
 from prade.release.release import measurement_table, read_measurements, sealed_text
@@ -189,7 +188,7 @@ def test_a_hostile_plan(edit):
     assert edit[0] in text
     start = time.monotonic()
     with pytest.raises(PradeError):
-        plan_of_toml(text.replace(*edit)).describe()
+        Plan.from_toml(text.replace(*edit)).describe()
     assert time.monotonic() - start < 2
 
 

@@ -13,7 +13,8 @@ from prade.data.invented import census_like
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.schema import Schema
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget, Unit
 from prade.queries.workload import Workload

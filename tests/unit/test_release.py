@@ -16,7 +16,8 @@ from prade.core.errors import DataError
 from prade.data.schema import Column, Schema
 from prade.data.tables import write_table
 from prade.measuring.run import measure
-from prade.planning.plan import TOTAL, Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import TOTAL, Ask, Level
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
 from prade.queries.query import parse

@@ -21,7 +21,8 @@ import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring.run import measure
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 
 SECRET = "hush-zulu"  # nothing that a hash in hexadecimal could spell by chance
 HUGE = 8_675_309_867_530_912_345

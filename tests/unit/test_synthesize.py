@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
-from prade.core.names import ESTIMATES
 from prade.data.decode import Decoder
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of
 from prade.measuring.run import measure
 from prade.planning.settings import Settings
-from prade.sampling.table import _typed, estimates_of, sample_groups, synthesize
+from prade.release.kept import ESTIMATES
+from prade.sampling.table import _typed, sample_groups, synthesize
 
 SCHEMA = Schema(
     [

@@ -15,8 +15,8 @@ from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
-from prade.planning.plan import Level, Plan
-from prade.planning.plan_file import plan_of_toml
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget, Unit
 from prade.queries.workload import Workload
@@ -368,21 +368,21 @@ def small():
 
 def test_settings_and_expectations_are_not_what_is_measured(small):
     text = small.to_toml().replace("n0 = 3.0", "n0 = 30").replace("error = 0.2", "error = 0.25")
-    edited = plan_of_toml(text)
+    edited = Plan.from_toml(text)
     assert edited.settings == Settings(n0=30)
     assert edited.expected == Expected(0.25, 0.01, 0.3)
     assert edited.hash == small.hash
     bare = Plan("x", small.schema, small.budget, small.unit, small.levels)
     assert bare.hash == small.hash
     assert "settings" not in bare.to_dict()
-    assert plan_of_toml(bare.to_toml()).settings is None
+    assert Plan.from_toml(bare.to_toml()).settings is None
 
 
 def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
     kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert plan_of_toml(head + kept).settings == Settings(mixture=1)
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1)
 
 
 @pytest.mark.parametrize(
@@ -402,4 +402,4 @@ def test_an_edit_gone_wrong_is_answered(small, old, new, message):
     text = small.to_toml()
     assert old in text
     with pytest.raises((PradeError, DataError), match=message):
-        plan_of_toml(text.replace(old, new, 1))
+        Plan.from_toml(text.replace(old, new, 1))

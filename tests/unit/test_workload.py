@@ -12,7 +12,7 @@ from prade.core.errors import DataError, WorkloadError
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
 from prade.privacy.budget import Unit
-from prade.queries.query import parse
+from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
 
@@ -324,7 +324,7 @@ def test_queries_share_parts_and_keep_their_order(schema, rows):
     assert len(workload) == 2
     assert workload.labels() == texts
     answers = workload.in_order(workload.answer(rows))
-    np.testing.assert_allclose(answers, [rows.expect(text) for text in texts])
+    np.testing.assert_allclose(answers, [expect(rows, text) for text in texts])
     assert [workload[part].labels(schema)[cell] for part, cell in workload.origin] == texts
     assert Workload.queries(schema, [parse(text, schema) for text in texts]) == workload
 

@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError, PradeError
 from prade.data.encode import Coded
 from prade.data.prior import Prior
@@ -30,14 +30,13 @@ from prade.data.schema import Schema
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.levels.descent import GroupEstimate
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget, Unit
 from prade.queries.workload import Workload
 from prade.release.release import Release
 from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Projection = Literal["euclidean", "least-kl"]
 
 PAIRS = 40  # edges of the graph; more of them are more parts, and noise grows with the number of parts

@@ -9,8 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact, whole
 from prade.estimating.base import Estimator, check
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from prade.privacy.budget import Budget, Unit
     from prade.release.measurement import Measurement
 
-Floats = NDArray[np.float64]
 
 SMALLEST_VARIANCE = 1e-9  # of a sum of counts: an answer may be declared exact
 EXACT = 1e-9  # answers that are missed by less, in shares of the total, are met

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
+from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
+from prade.core.arrays import Floats, distinct_rows, mass_per_cell
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
-from prade.data.joint import mass_per_cell
 from prade.estimating.base import check
-from prade.estimating.layout import distinct_rows
 from prade.measuring.adaptive.session import Door, Misfit
 from prade.privacy.budget import Budget
 from prade.queries.parts import Part

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.baselines.base import Floats, ask_total, check_settings, judged, number_of_rows
+from prade.baselines.base import ask_total, check_settings, judged, number_of_rows
+from prade.core.arrays import Floats, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
 from prade.data.encode import Coded
-from prade.data.joint import joint_codes, smallest_unsigned
+from prade.data.joint import joint_codes
 from prade.data.prior import Prior
 from prade.measuring.adaptive.session import Dependence, Door
 from prade.privacy.budget import Budget
@@ -32,8 +33,8 @@ class PrivBayes:
     """Columns join a network one by one, each with the parents that it depends on most.
 
     Of d columns the first is drawn at random. Each other one is chosen together with its parents P among those that
-    have joined, by the exponential mechanism with score n R(X; P) (`prade.measuring.adaptive.scores.Dependence`), for which
-    `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
+    have joined, by the exponential mechanism with score n R(X; P) (`prade.measuring.adaptive.scores.Dependence`), for
+    which `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
 
         Pr(x_1, ..., x_d) = product over i of Pr(x_i | p_i)
         Pr(x | p) = max(y[p, x], 0) / sum over x max(y[p, x], 0)

@@ -170,10 +170,12 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 
     Their costs count from then on. A release that is on record already changes nothing.
     """
+    from prade.release.beside import import_release
+
     book = _ledger(ledger_file)
     found, lines = [], []
     for release in releases:
-        entry = book.import_release(release)
+        entry = import_release(book, release)
         found.append({"release": release, "ledger": str(book.path), **entry.to_dict()})
         lines.append(f"{release}: {entry.cost}, entry {entry.id} ({entry.state}) of {entry.dataset!r} in {book.path}")
     result(found, "\n".join(lines), as_json)

@@ -21,9 +21,9 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from prade import __version__
 from prade.core.errors import BudgetError, PradeError
 from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
+from prade.core.version import __version__
 
 WRONG, TOO_MUCH = 1, 3
 INTERRUPTION = "interrupted; nothing is half-written, run the command again to go on"

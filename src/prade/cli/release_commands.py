@@ -21,9 +21,9 @@ from prade.cli.planning_commands import (
     public_files,
     spending,
 )
-from prade.core.cores import cores
 from prade.core.errors import DataError
-from prade.core.names import SYNTHETIC
+from prade.core.threads import cores
+from prade.release.kept import SYNTHETIC
 
 if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
@@ -153,8 +153,8 @@ def _estimates(
 
     from prade.core.progress import progress_bar
     from prade.data.public import Public, group_columns
+    from prade.estimating.levels.kept_estimates import estimates_of
     from prade.planning.settings import Settings
-    from prade.sampling.table import estimates_of
 
     _need_place_for_estimates(release, anew or estimator is not None)
     files, plan = _public(release.plan, given), release.plan
@@ -168,8 +168,7 @@ def _estimates(
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
-    from prade.core.names import ESTIMATES
-    from prade.release.kept import KEPT_ESTIMATES, is_kept
+    from prade.release.kept import ESTIMATES, KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -225,8 +224,7 @@ def _sampled(
 ) -> tuple[dict[str, Any], str]:
     """Draw rows; the outcome for a script and for a person."""
     from prade.core.progress import progress_bar
-    from prade.data.spreadsheets import need_csv
-    from prade.data.tables import table_suffix
+    from prade.data.tables import need_csv, table_suffix
     from prade.release.kept import write_rows
     from prade.sampling.table import synthesize as drawn
 
@@ -252,12 +250,13 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
 
     How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
     """
+    from prade.estimating.levels.kept_estimates import kept_estimates
     from prade.release.kept import KEPT_ESTIMATES, is_kept
     from prade.release.release import Release
 
     release = Release.load(release_folder)
     kept = is_kept(release, KEPT_ESTIMATES) and not public
-    found = (release.estimates() if kept else _estimates(release, public)).answer(query, columns_of(by))
+    found = (kept_estimates(release) if kept else _estimates(release, public)).answer(query, columns_of(by))
     rows = found.to_pylist()
     if not as_json:
         remark("95 %: the count from low to high; sd is of the share")

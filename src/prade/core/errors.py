@@ -7,10 +7,7 @@ column names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from prade.privacy.budget import Budget
+from typing import Any
 
 
 class PradeError(ValueError):
@@ -39,7 +36,7 @@ class BudgetError(PradeError):
     `remaining` and `asked` are values of `prade.privacy.budget.Budget`.
     """
 
-    def __init__(self, message: str, remaining: Budget, asked: Budget) -> None:
+    def __init__(self, message: str, remaining: Any, asked: Any) -> None:
         super().__init__(message, remaining, asked)
         self.remaining = remaining
         self.asked = asked

@@ -1,17 +1,15 @@
-"""One declared column: its values or bins, and which codes a comparison selects."""
+"""One declared column: its values or bins."""
 
 from __future__ import annotations
 
 import datetime
-import difflib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.core.documents import writable
 from prade.core.errors import SchemaError
@@ -25,17 +23,6 @@ POLICIES = ("other", "clip", "missing")
 EPOCH = datetime.date(1970, 1, 1)
 LARGEST_NUMBER = 1e300
 LARGEST_WHOLE = 2**53  # beyond it a float no longer tells neighbouring whole numbers apart
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """A hint for a misspelt name: ``"; did you mean 'AGEP'?"``, or nothing."""
-    found = difflib.get_close_matches(str(name), [str(each) for each in names], n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(each) for each in found)}?" if found else ""
-
-
-def names_of(names: str | Iterable[str]) -> tuple[str, ...]:
-    """One column's name, or several, as a tuple; a single name is one column, not a list of letters."""
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def days(date: datetime.date) -> float:
@@ -56,8 +43,6 @@ class Column:
     >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
     >>> hours.labels()
     ['[1, 10)', '[10, 40)', '[40, 99]', 'missing']
-    >>> hours.split(">", 39)
-    array([False, False,  True, False])
     """
 
     name: str
@@ -127,16 +112,6 @@ class Column:
         """One readable label a code."""
         names = self._bin_labels() if self.kind == "numeric" else [value_text(value) for value in self.values]
         return [*names, "missing"][: self.size]  # size complains about a group column without its values
-
-    # ------------------------------------------------------------------ comparisons
-
-    def split(self, op: str, value: Any) -> NDArray[np.bool_]:
-        """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``."""
-        from prade.data.comparison import satisfied
-
-        chosen = np.zeros(self.size, dtype=np.bool_)
-        chosen[: self.present] = satisfied(self, op, value)
-        return chosen
 
     def bounds(self, code: int) -> tuple[float | None, float | None]:
         """Smallest and largest value of a bin, None where it is open."""

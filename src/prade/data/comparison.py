@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-
-if TYPE_CHECKING:
-    from prade.data.column import Column
+from prade.data.column import Column, days, plain_value, some_of
 
 Mask = NDArray[np.bool_]
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
-def satisfied(column: Column, op: str, value: Any) -> Mask:
-    """Which of the codes that are not missing satisfy ``column op value``."""
+def codes_satisfying(column: Column, op: str, value: Any) -> Mask:
+    """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``.
+
+    >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
+    >>> codes_satisfying(hours, ">", 39)
+    array([False, False,  True, False])
+    """
+    chosen = np.zeros(column.size, dtype=np.bool_)
+    chosen[: column.present] = _of_present(column, op, value)
+    return chosen
+
+
+def _of_present(column: Column, op: str, value: Any) -> Mask:
     if op not in ("==", "!=", *ORDER):
         raise WorkloadError(f"{column.name}: {op!r} is not a comparison; write ==, !=, <, <=, > or >=")
     return _of_bins(column, op, value) if column.kind == "numeric" else _of_values(column, op, value)
 
 
 def _of_values(column: Column, op: str, value: Any) -> Mask:
-    from prade.data.column import plain_value, some_of
-
     asked = f"{column.name} {op} {value!r}"
     value = plain_value(value)
     if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
@@ -69,8 +76,6 @@ def _next_whole(number: float) -> float:
 
 
 def _threshold(column: Column, op: str, value: Any) -> float:
-    from prade.data.column import days
-
     asked = f"{column.name} {op} {value!r}"
     if column.dates and isinstance(value, str):
         try:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import SchemaError
+from prade.core.words import closest
 from prade.data.cells import is_text
-from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column, closest
+from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
 from prade.data.matching import numbers_of
 from prade.data.plain_types import need_plain, python_values
 from prade.data.tables import distinct_values, group_cells, plain_cells, read_table

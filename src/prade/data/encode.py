@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import smallest_unsigned
 from prade.core.errors import DataError
 from prade.data.cells import one_piece
 from prade.data.column import Column
 from prade.data.decode import Decoder
-from prade.data.joint import Joint, smallest_unsigned
+from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
 from prade.data.plain_types import python_values
 from prade.data.tables import plain_cells, read_table, write_table

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError
-from prade.data.column import Column, closest, names_of
+from prade.core.words import closest, names_of
+from prade.data.column import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

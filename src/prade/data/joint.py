@@ -1,7 +1,8 @@
 """Joint distributions on coded rows: the small protocol that tables, priors and estimates share.
 
-A joint distribution is a list of rows (one code per column) with weights that sum to one. Whatever has one
-answers the same two questions, so a prior, an estimate and a coded table can stand for each other.
+A joint distribution is a list of rows (one code per column) with weights that sum to one. Whatever has one answers the
+same two questions (`prade.queries.query.expect` asks the second), so a prior, an estimate and a coded table can stand
+for each other.
 """
 
 from __future__ import annotations
@@ -12,21 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
-    from prade.queries.query import Query
 
 Codes = Mapping[str, NDArray[Any]]
-
-
-def smallest_unsigned(largest: int) -> np.dtype[Any]:
-    """The smallest unsigned integer type that holds every number up to `largest`."""
-    for candidate in (np.uint8, np.uint16, np.uint32):
-        if largest <= np.iinfo(candidate).max:
-            return np.dtype(candidate)
-    return np.dtype(np.uint64)
 
 
 def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray[Any]:
@@ -48,15 +41,10 @@ def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray
     return result
 
 
-def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Sum of the weights in each of `size` cells."""
-    return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
-
-
 class Joint:
     """Rows in codes with weights that sum to one.
 
-    `project(columns)` is the marginal q(columns); `expect(query)` is the mass of the rows that satisfy it.
+    `project(columns)` is the marginal q(columns).
     """
 
     schema: Schema
@@ -79,10 +67,3 @@ class Joint:
         shape = self.schema.shape(columns)
         cells = joint_codes(self.schema, self.codes, columns)
         return mass_per_cell(cells, self.weights, self.schema.domain_size(columns)).reshape(shape)
-
-    def expect(self, query: str | Query) -> float:
-        """The mass of the rows that satisfy `query`, e.g. ``"AGEP >= 65 and SEX == 2"``."""
-        from prade.queries.query import parse
-
-        parsed = parse(query, self.schema) if isinstance(query, str) else query
-        return float(self.weights[parsed.mask(self.codes)].sum())

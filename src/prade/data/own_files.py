@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER = "prade"
+WEIGHT_FIELD = "prade:weight"  # the column of the rows' weights
 
 
 def write_own(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:

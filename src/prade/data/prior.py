@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError
 from prade.data.encode import Coded, encode
-from prade.data.joint import Codes, Joint, mass_per_cell, smallest_unsigned
+from prade.data.joint import Codes, Joint
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -45,7 +46,7 @@ class Prior(Coded):
     @classmethod
     def from_joint(cls, *joints: Joint, mixing: Sequence[float] | None = None) -> Prior:
         """The mixture sum_i mixing_i * joint_i of coded tables, priors or estimates over the same columns."""
-        from prade.estimating.layout import distinct_rows
+        from prade.core.arrays import distinct_rows
 
         if not joints:
             raise DataError("a prior needs at least one table or distribution")

@@ -6,34 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
 from prade.data.encode import encode
 from prade.data.groups import Grouping, Groups
-from prade.data.joint import mass_per_cell
-from prade.data.own_files import floats, header_of, sound, whole_numbers, write_own
+from prade.data.own_files import WEIGHT_FIELD, floats, header_of, sound, whole_numbers, write_own
 from prade.data.plain_types import need_plain
 from prade.data.prior import Prior
 from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
-from prade.estimating.estimate import WEIGHT_FIELD
-
-if TYPE_CHECKING:
-    from prade.estimating.layout import Layout
-    from prade.queries.workload import Workload
 
 FORMAT = 1
 GROUP_FIELD = "prade:group"
 AGAIN = "run `prade estimate` again, which spends nothing"
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class _Header(msgspec.Struct):
@@ -96,20 +88,6 @@ class Public:
     def group_weights(self) -> Floats:
         """Weight of each public group."""
         return mass_per_cell(self.group, self.prior.weights, len(self.groups))
-
-    def masses(self, layout: Layout) -> Floats:
-        """Cells of every public group as shares: [cells, public groups]. `layout` is one of these rows."""
-        if layout.workload not in self._masses:
-            columns = [
-                layout.masses_of(layout.collapsed(np.where(self.group == number, self.prior.weights, 0.0)))
-                for number in range(len(self.groups))
-            ]
-            self._masses[layout.workload] = np.stack(columns, axis=1) / self.group_weights
-        return self._masses[layout.workload]
-
-    @cached_property
-    def _masses(self) -> dict[Workload, Floats]:
-        return {}
 
     def __len__(self) -> int:
         return len(self.prior)

@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Flags, Floats, Ints
 from prade.data.groups import Grouping, Groups
 
 if TYPE_CHECKING:
     from prade.data.public import Public
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 YEARS = range(1800, 2200)
 TIME = re.compile(r"(1[89]|20|21)\d\d([-/.]?(Q[1-4]|\d{1,2})([-/.]\d{1,2})?)?")

@@ -10,7 +10,8 @@ from os import PathLike
 from typing import Any
 
 from prade.core.errors import SchemaError
-from prade.data.column import Column, closest, names_of
+from prade.core.words import closest, names_of
+from prade.data.column import Column
 
 __all__ = ["Column", "Schema"]
 
@@ -182,7 +183,7 @@ class Schema:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema file (TOML)."""
-        from prade.data.tables import replace_file
+        from prade.core.files import replace_file
 
         with replace_file(path) as temporary:
             temporary.write_text(self.to_toml(), encoding="utf-8")

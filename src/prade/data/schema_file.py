@@ -15,7 +15,8 @@ import msgspec
 
 from prade.core.documents import file_text, json_value, toml_table
 from prade.core.errors import SchemaError
-from prade.data.column import EPOCH, LARGEST_WHOLE, Column, Kind, Unknown, closest
+from prade.core.words import closest
+from prade.data.column import EPOCH, LARGEST_WHOLE, Column, Kind, Unknown
 
 VERSION = 1
 MOST_VALUES = 10**6  # of a column whose values are not written out in the file

@@ -7,26 +7,14 @@ A name in a public table may begin so by accident, or because somebody wants a f
 from __future__ import annotations
 
 import re
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prade.core.errors import DataError
 from prade.data.cells import is_text
-from prade.data.tables import table_suffix
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are the wide forms of the first four
-
-
-def need_csv(path: str | PathLike[str]) -> str:
-    """The suffix of a CSV file; a complaint about a kind of file that no spreadsheet runs."""
-    suffix = table_suffix(Path(path))
-    if suffix == ".parquet":
-        raise DataError("spreadsheet-safe is for CSV files, and parquet files need none of it: leave it out")
-    return suffix
 
 
 def quoted(table: pa.Table) -> pa.Table:

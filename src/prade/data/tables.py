@@ -6,10 +6,8 @@ from the cells (CSV, Python objects) is not guessed for private rows: one row mo
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.errors import DataError
+from prade.core.files import replace_file
+from prade.core.words import closest, names_of
 from prade.data.bombs import refuse_gzip_bomb, refuse_parquet_bomb
 from prade.data.cells import is_missing, object_cells, one_piece, texts_of
-from prade.data.column import closest, names_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,6 +144,14 @@ def table_suffix(path: Path) -> str:
     raise DataError(f"{path} is none of {', '.join(SUFFIXES)}; give a file of that kind")
 
 
+def need_csv(path: str | PathLike[str]) -> str:
+    """The suffix of a CSV file; a complaint about a kind of file that spreadsheets do not run."""
+    suffix = table_suffix(Path(path))
+    if suffix == ".parquet":
+        raise DataError("spreadsheet-safe is for CSV files, and parquet files do not need it: leave it out")
+    return suffix
+
+
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
@@ -230,35 +237,13 @@ def _guess_type(coded: pa.DictionaryArray) -> pa.Array:
     return texts.take(coded.indices)
 
 
-@contextmanager
-def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path`; what is written there replaces `path`, whole or not at all."""
-    final = Path(path)
-    if not final.parent.is_dir():
-        raise DataError(f"there is no folder {final.parent} to write {final.name} in; make it first")
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb+") as written:
-            os.fsync(written.fileno())
-        # mkstemp makes a file that only its owner reads; give it what a plain open() would have given.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        os.replace(temporary, final)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
     """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; `spreadsheet_safe`: see `spreadsheets`."""
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from prade.data.spreadsheets import need_csv, quoted
+    from prade.data.spreadsheets import quoted
 
     suffix = need_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     found = read_table(table)

@@ -1,1 +1,1 @@
-"""From noisy counts and a prior to a distribution: the paper's Algorithm 1, its exact problem, and the posterior mode."""
+"""From noisy counts and a prior to a distribution: Algorithm 1, the paper's exact problem, the posterior mode."""

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.blas import single_threaded_blas
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.workers import workers
+from prade.core.threads import single_threaded_blas, workers
 from prade.data.prior import Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
@@ -22,8 +22,6 @@ from prade.estimating.radius import smallest_radius
 from prade.estimating.solvers import Solver, State, Tolerance, climb, state_at
 from prade.queries.workload import Workload
 from prade.release.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 PATIENCE = 25  # steps after which answers that must hold, and do not, are put to the linear programme
 

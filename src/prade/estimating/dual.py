@@ -23,10 +23,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.estimating.kernels import LARGEST_MULTIPLIER
 from prade.estimating.layout import Layout, Tilted
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

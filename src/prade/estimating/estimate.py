@@ -13,18 +13,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
 from prade.data.joint import Codes, Joint
+from prade.data.own_files import WEIGHT_FIELD
 
 if TYPE_CHECKING:
     from prade.data.encode import Coded
     from prade.data.schema import Schema
     from prade.estimating.layout import Layout
 
-Floats = NDArray[np.float64]
 
 FILE_FORMAT = 1
-WEIGHT_FIELD = "prade:weight"
 
 
 class Status(enum.Enum):

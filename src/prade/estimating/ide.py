@@ -8,18 +8,15 @@ from itertools import groupby, islice
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.errors import EstimationError
-from prade.data.joint import mass_per_cell
 from prade.data.prior import Prior
 from prade.estimating.base import Answers, check, check_limits, hopeless, settings_of
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
 from prade.estimating.layout import Layout
 from prade.estimating.projection import nearest_l1, nearest_l2
 from prade.release.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 ENOUGH_SWEEPS = 6  # to tell going round in circles from not being there yet
 

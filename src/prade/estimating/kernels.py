@@ -7,15 +7,15 @@ threads. Sums are taken per chunk in a fixed order: results do not depend on the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from prade.core.arrays import Flags, Floats, Ints
+
 Codes = NDArray[Any]  # unsigned integers of any width
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -390,3 +390,13 @@ def coordinate_sweeps(
                 largest = max(largest, abs(step) * np.sqrt(h))
         if largest <= tolerance:
             break
+
+
+@cache
+def load() -> None:
+    """Load the compiler: every layout does, so that it is done before there are threads.
+
+    It loads its parts with the first kernel that is called; an interrupt amid such an import can leave threads waiting
+    for the import's lock for ever.
+    """
+    wright_omega(0.0)

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, Ints, distinct_rows, mass_per_cell, smallest_unsigned
 from prade.core.errors import EstimationError
-from prade.data.joint import Joint, mass_per_cell, smallest_unsigned
+from prade.data.joint import Joint
 from prade.estimating import kernels
 
 if TYPE_CHECKING:
@@ -30,35 +31,11 @@ if TYPE_CHECKING:
 
     from prade.queries.workload import Workload
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LARGEST_BUNDLE = 2048  # cells; a bundle's logits and masses (8 bytes each) should stay in the first-level cache
 SAMPLE_FOR_BUNDLING = 20_000
 NEGLIGIBLE = 1e-200  # of a cell's mass: its inverse, and sums of such, must stay finite
 MOST_CHUNKS = 16
-
-
-def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
-    """Index of the first row of each kind, and for every row which kind it is.
-
-    Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the answer is exact;
-    kinds come in the order of their first row, so it does not depend on the random numbers either.
-    """
-    rows = len(columns[0])
-    generator = np.random.default_rng(0x9E3779B9)
-    while True:
-        key = np.zeros(rows, np.uint64)
-        for column in columns:
-            values = generator.integers(0, 2**64, size=int(column.max(initial=0)) + 1, dtype=np.uint64)
-            key += values[column]
-        _, first, kind = np.unique(key, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        first, kind = first[order], rank[kind]
-        if all(np.array_equal(column, column[first][kind]) for column in columns):
-            return first, kind
 
 
 @dataclass(frozen=True)
@@ -97,6 +74,7 @@ class Layout:
             raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
         if len(workload) == 0:
             raise EstimationError("the workload has no parts: name at least one marginal or query to estimate from")
+        kernels.load()
         self.prior = prior
         self.workload = workload
         self.threads = threads

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.core.errors import EstimationError
 from prade.data.prior import Prior
@@ -18,8 +17,6 @@ from prade.estimating.layout import Layout
 from prade.estimating.prior_worth import prior_worth
 from prade.estimating.solvers import LBFGSB, BlockAscent, Newton, Solver, Tolerance, best_solver
 from prade.release.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

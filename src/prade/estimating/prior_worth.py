@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.estimating.base import Answers
-
-Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-2, 1e8
 DOUBT = 3.0  # nats of log-likelihood: how much evidence it takes to trust the prior less

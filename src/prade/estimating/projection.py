@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from prade.core.arrays import Floats
 
 
 def nearest_l1(y: Floats, reference: Floats, *, covers: bool) -> Floats:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.estimating.layout import Layout
-
-Floats = NDArray[np.float64]
 
 ROWS_AT_ONCE = 20_000  # a linear programme with more columns is solved by column generation
 ROWS_PER_ROUND = 2_000

@@ -17,11 +17,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.estimating import kernels
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.layout import Layout, Tilted
-
-Floats = NDArray[np.float64]
 
 MOST_CELLS_FOR_NEWTON = 2000  # dense curvature: 32 MB, and a factorisation of a few hundred milliseconds
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.data.prior import Prior
 from prade.estimating.base import check, check_limits, hopeless, settings_of, solve
@@ -16,8 +15,6 @@ from prade.estimating.layout import Layout
 from prade.estimating.radius import smallest_radius
 from prade.estimating.solvers import Tolerance, best_solver
 from prade.release.measurement import Measurement
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prade.core.cores import cores
 from prade.core.errors import PradeError
+from prade.core.threads import cores
 
 if TYPE_CHECKING:
-    from prade.release.measurement import Law
+    from prade.privacy.budget import Law
 
 LARGEST_COUNT = 2**53
 LARGEST_SCALE = 2**53  # noise beyond 2**62, which 64 bits might not hold with the count, then has probability e**-512

@@ -1,8 +1,8 @@
 """Where private rows are: in a database, whose engine counts them, or in files or memory, coded as they are read.
 
 Rows are never read here; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in memory
-are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB that may be given a memory limit and a
-folder to spill to. Messages name files, tables and columns, never a cell: an engine's own words are dropped, because
+are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB that may be given a memory limit and
+a folder to spill to. Messages name files, tables and columns, never a cell: an engine's own words are dropped, because
 they may quote one.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from prade.core.errors import DataError, PradeError
 from prade.core.same_file import refuse_repeats
-from prade.data.column import closest
+from prade.core.words import closest
 from prade.measuring.held import spill_folder
 from prade.measuring.identity import found_files, paths_of
 from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.data.tables import replace_file
+from prade.core.files import replace_file
 from prade.measuring.held import held, held_folder, remove_held
 from prade.release.release import EXTRACT, HASHED, MANIFEST, sealed_text
 

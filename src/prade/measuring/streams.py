@@ -1,9 +1,9 @@
 """Private rows of files and tables in memory: read in batches, each cell coded by the codec as it passes.
 
 A file's types follow its rows: one missing value turns whole numbers into floats, an empty column has no type at all.
-So every file is read with its own types, each cell becomes a code by its own value (`prade.data.matching`), and only codes
-are put together. No type is ever imposed on another file's rows, and no type makes a run fail: a cell that does not
-fit its column is a value outside the domain.
+So every file is read with its own types, each cell becomes a code by its own value (`prade.data.matching`), and only
+codes are put together. No type is ever imposed on another file's rows, and no type makes a run fail: a cell that does
+not fit its column is a value outside the domain.
 """
 
 from __future__ import annotations

@@ -14,129 +14,38 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from prade.core.documents import file_text
 from prade.core.errors import PradeError, WorkloadError
-from prade.core.numbers import exact, readable
+from prade.core.files import replace_file
+from prade.core.words import many
 from prade.data.groups import Grouping, Groups
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
+from prade.planning.plan_file import (
+    Content,
+    content_of_toml,
+    content_to_dict,
+    measured_to_dict,
+    toml_of_content,
+    within,
+)
+from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Number, Unit
+from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import dataset_name
-from prade.queries.parts import Cells, Part, RowCells
-from prade.queries.workload import Workload
+from prade.queries.parts import Part
 
-if TYPE_CHECKING:
-    from prade.release.measurement import Law
-
-TOTAL = "number of rows"
-COARSE = {"laplace": 10_000, "gaussian": 4}  # noise of a larger scale has the continuous law's variance, to nine digits
 LARGEST_SCALE = 10**150  # of noise whose variance floats still hold
 MOST_COUNTS = 2**32  # of all groups, parts and cells together: 32 GiB of noisy counts
-SMALLEST_VARIANCE = 1e-6  # of a count: smaller ones change nothing, and precisions stay finite
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Parts that are counted with noise of one scale, and their share of the budget, in proportion to other shares."""
-
-    workload: Workload
-    share: Fraction
-
-    def __init__(self, workload: Workload, share: Number = 1) -> None:
-        if not isinstance(workload, Workload) or not len(workload):
-            raise WorkloadError(f"an ask is of a Workload with at least one part, got {workload!r}")
-        if bound := [part for part in workload if isinstance(part, RowCells)]:
-            raise WorkloadError(
-                f"part {bound[0].name!r} is bound to one support's rows: no private row has a cell in it"
-            )
-        for part in workload:
-            if isinstance(part, Cells) and not all(isinstance(label, str) for label in part.cell_labels):
-                raise WorkloadError(f"part {part.name!r} has labels that are no text, which no file of counts can hold")
-        object.__setattr__(self, "workload", workload)
-        object.__setattr__(self, "share", _share(share, "the share of an ask"))
-
-
-@dataclass(frozen=True)
-class Level:
-    """A grouping of the rows, and what is asked of each of its groups.
-
-    `by` are columns of the list of groups ((): everybody is one group). `total` is the share of the budget for the
-    number of rows of each group (Algorithm 2 gives it half); 0 derives it from the parts; with None the plan decides
-    which of the two. A level without asks costs nothing: what is known of it comes from the levels below.
-    """
-
-    by: tuple[str, ...]
-    asks: tuple[Ask, ...]
-    total: Fraction | None
-
-    def __init__(
-        self, by: str | Sequence[str], asks: Workload | Ask | Iterable[Ask] = (), total: Number | None = None
-    ) -> None:
-        names = [by] if isinstance(by, str) else by
-        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise WorkloadError(f"by is {by!r}; give columns of the list of groups as texts, or () for everybody")
-        if isinstance(asks, Workload):
-            asks = Ask(asks)
-        object.__setattr__(self, "by", tuple(names))
-        object.__setattr__(self, "asks", tuple(asks) if isinstance(asks, Iterable) else (asks,))
-        object.__setattr__(self, "total", None if total is None else _share(total, "the share of the totals"))
-        if not all(isinstance(ask, Ask) for ask in self.asks):
-            raise WorkloadError("a level is made of Asks: give Ask(workload, share), or a workload")
-
-    @property
-    def name(self) -> str:
-        """Its columns joined by "+", as the command line writes them; "all" without any."""
-        return "+".join(self.by) or "all"
-
-    @property
-    def share(self) -> Fraction:
-        """The level's share, totals included."""
-        return sum((ask.share for ask in self.asks), self.total or Fraction(0))
-
-
-@dataclass(frozen=True)
-class Question:
-    """One vector release: the parts that are counted in every group of a level, and the noise of every count."""
-
-    level: int
-    parts: tuple[Part, ...]
-    is_total: bool
-    share: Budget
-    law: Law
-    scale: Fraction
-
-    @property
-    def variance(self) -> float:
-        """Variance of the noise in one count, on the whole numbers: with p = e^(-1 / b), Laplace's is 2 p / (1 - p)^2.
-
-        The Gaussian's is sum z^2 w(z) / sum w(z), w(z) = e^(-z^2 / (2 sigma^2)). Both are below the continuous laws'
-        2 b^2 and sigma^2: at b = 1 by 8 %, at sigma = 1 by less than 10^-6. It is `SMALLEST_VARIANCE` at least.
-        """
-        if self.scale > COARSE[self.law]:
-            return float((2 if self.law == "laplace" else 1) * self.scale**2)
-        scale = float(self.scale)
-        if self.law == "laplace":
-            variance = 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
-        else:
-            weights = [math.exp(-(z / scale) * (z / scale) / 2) for z in range(1, 16 * COARSE[self.law])]
-            variance = 2 * sum(z**2 * w for z, w in enumerate(weights, 1)) / (1 + 2 * sum(weights))
-        return max(variance, SMALLEST_VARIANCE)
-
-    def names(self) -> list[str]:
-        """Names of the parts."""
-        return [TOTAL] if self.is_total else [part.name for part in self.parts]
 
 
 class Plan:
@@ -234,12 +143,16 @@ class Plan:
         """The groups of each level."""
         return tuple(self.groups.level(level.by) for level in self.levels)
 
+    @property
+    def content(self) -> Content:
+        """All that the plan's file says."""
+        measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
+        return Content(*measured, self.settings, self.expected, self.public)
+
     @cached_property
     def hash(self) -> str:
         """A fingerprint of all that is measured: SHA-256 of the plan's content, whatever the layout of its file."""
-        from prade.planning.plan_file import measured_to_dict
-
-        content = json.dumps(measured_to_dict(self), sort_keys=True, default=str, ensure_ascii=False)
+        content = json.dumps(measured_to_dict(self.content), sort_keys=True, default=str, ensure_ascii=False)
         try:
             return hashlib.sha256(content.encode()).hexdigest()
         except UnicodeEncodeError as error:
@@ -259,9 +172,9 @@ class Plan:
 
     def describe(self) -> str:
         """In plain words: what is asked of whom, at which price, with how much noise."""
-        lines = [f"{_many(len(self.groupings[-1]), 'group')}, {_many(len(self.levels), 'level')}, {self.budget}"]
+        lines = [f"{many(len(self.groupings[-1]), 'group')}, {many(len(self.levels), 'level')}, {self.budget}"]
         for place, (level, grouping) in enumerate(zip(self.levels, self.groupings, strict=True)):
-            lines.append(f"{level.name} ({_many(len(grouping), 'group')})")
+            lines.append(f"{level.name} ({many(len(grouping), 'group')})")
             asked = [f"  {self.line(question)}" for question in self.questions if question.level == place]
             lines += asked or ["  nothing asked: added up from the levels below"]
         if self.expected is not None:
@@ -271,7 +184,7 @@ class Plan:
     def line(self, question: Question) -> str:
         """One question in a line."""
         counts = sum(part.n_cells for part in question.parts)
-        asked = TOTAL if question.is_total else f"{_many(len(question.parts), 'part')}, {counts:,} counts a group"
+        asked = TOTAL if question.is_total else f"{many(len(question.parts), 'part')}, {counts:,} counts a group"
         price = str(question.share).partition(" (")[0]
         return f"{asked}: {price}, {question.law.capitalize()} scale {float(question.scale):g}"
 
@@ -285,30 +198,30 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the file has them."""
-        from prade.planning.plan_file import plan_to_dict
-
-        return plan_to_dict(self)
+        return content_to_dict(self.content)
 
     def to_toml(self) -> str:
         """The text of the plan's file."""
-        from prade.planning.plan_file import toml_of_plan
-
-        return toml_of_plan(self)
+        return toml_of_content(self.content, self.describe())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as TOML, beside and renamed. Paths of public files are from where the plan is."""
-        from prade.data.tables import replace_file
-
         seen = None if self.public is None else self.public.seen_from(Path(path).parent)
         with replace_file(path) as temporary:
             temporary.write_text(self.with_public(seen).to_toml(), encoding="utf-8")
 
     @classmethod
+    def from_toml(cls, text: str) -> Plan:
+        """The plan of a TOML text."""
+        return cls(**vars(content_of_toml(text)))
+
+    @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
         """The plan in a file."""
-        from prade.planning.plan_file import plan_of_file
-
-        return plan_of_file(path)
+        text = file_text(path, "plan")
+        with within(str(path)):
+            plan = cls.from_toml(text)
+        return plan.with_public(plan.public and plan.public.found_from(Path(path).parent))
 
     # ---------------------------------------------------------------- noise
 
@@ -353,28 +266,3 @@ class Plan:
             ]
 
         return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
-
-
-def total_part(schema: Schema, level: Level) -> Part:
-    """The part with one cell that every row is in; it names a column that the level asks about anyway."""
-    asked = [name for ask in level.asks for name in ask.workload.columns]
-    name = (asked or schema.coded)[0]
-    return Cells([name], np.zeros(schema.size(name), np.int64), 1, [TOTAL])
-
-
-def total_variance(questions: Iterable[Question]) -> float:
-    """Variance of the best unbiased mean of all sums of counts that are the number of rows; infinity without any."""
-    precision = sum(
-        1 / (part.n_cells * question.variance) for question in questions for part in question.parts if part.covers
-    )
-    return 1 / precision if precision else float("inf")
-
-
-def _share(value: Number, what: str) -> Fraction:
-    if (share := exact(value, what)) < 0:
-        raise PradeError(f"{what} is {readable(share)}; give a number that is not negative")
-    return share
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

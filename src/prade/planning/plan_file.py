@@ -8,28 +8,25 @@ it, and where the public table is.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, fields
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, TypeVar, cast
 
-from prade.core.documents import file_text, toml_table
+from prade.core.documents import toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.data.column import closest
+from prade.core.words import closest
 from prade.data.groups import Groups
 from prade.data.public_files import PublicFiles
+from prade.data.schema import Schema
 from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_columns
+from prade.planning.expected import Expected
+from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget, Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
-
-if TYPE_CHECKING:
-    from prade.data.schema import Schema
-    from prade.planning.plan import Ask, Level, Plan
 
 VERSION = 1
 KEYS = ("version", "dataset", "budget", "unit", "level", "settings", "expected", "public", "groups", "schema")
@@ -41,7 +38,22 @@ Record = TypeVar("Record")
 # ---------------------------------------------------------------------- writing
 
 
-def plan_to_dict(plan: Plan) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Content:
+    """All that a plan's file says."""
+
+    dataset: str
+    schema: Schema
+    budget: Budget
+    unit: Unit
+    levels: Sequence[Level]
+    groups: Groups
+    settings: Settings | None
+    expected: Expected | None
+    public: PublicFiles | None
+
+
+def content_to_dict(plan: Content) -> dict[str, Any]:
     """Plain values: numbers of the budget and shares as texts of exact fractions."""
     free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
     found = {**measured_to_dict(plan), **free}
@@ -52,7 +64,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     return {key: found[key] for key in KEYS if key in found}
 
 
-def measured_to_dict(plan: Plan) -> dict[str, Any]:
+def measured_to_dict(plan: Content) -> dict[str, Any]:
     """What is asked, of whom, at which price, in plain values: all but what costs nothing and may be edited later."""
     levels = [
         {
@@ -76,14 +88,14 @@ def measured_to_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def toml_of_plan(plan: Plan) -> str:
+def toml_of_content(plan: Content, description: str) -> str:
     """The text of the file, with what it means in comments at its head."""
     import tomli_w
 
     # TOML allows no control characters in comments, and a column's name may have some.
-    lines = (line if line.isprintable() else ascii(line)[1:-1] for line in plan.describe().split("\n"))
+    lines = (line if line.isprintable() else ascii(line)[1:-1] for line in description.split("\n"))
     head = "\n".join(f"# {line}" for line in lines)
-    return f"{head}\n\n{one_line_arrays(tomli_w.dumps(plan_to_dict(plan)))}"
+    return f"{head}\n\n{one_line_arrays(tomli_w.dumps(content_to_dict(plan)))}"
 
 
 def _part_to_value(part: Part) -> Any:
@@ -101,37 +113,23 @@ def _part_to_value(part: Part) -> Any:
 # ---------------------------------------------------------------------- reading
 
 
-def plan_of_file(path: str | PathLike[str]) -> Plan:
-    """The plan that a file holds."""
-    text = file_text(path, "plan")
-    with _within(str(path)):
-        plan = plan_of_toml(text)
-    return plan.with_public(plan.public and plan.public.found_from(Path(path).parent))
-
-
-def plan_of_toml(text: str) -> Plan:
-    """The plan of a TOML text."""
-    from prade.data.schema import Schema
-    from prade.planning.expected import Expected
-    from prade.planning.plan import Plan
-
+def content_of_toml(text: str) -> Content:
+    """What a plan's file says."""
     found = toml_table(text)
     _only(found, KEYS, optional=OPTIONAL)
     if found["version"] != VERSION or isinstance(found["version"], bool):
         raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
-    with _within("schema"):
+    with within("schema"):
         schema = Schema(columns_of_table(_table(found["schema"], "schema")))
     levels = [_level(schema, place, entry) for place, entry in enumerate(_tables(found["level"], "level"), start=1)]
-    with _within("budget"):
+    with within("budget"):
         budget = Budget.from_dict(_table(found["budget"], "budget"))
-    with _within("unit"):
+    with within("unit"):
         unit = Unit.from_dict(_table(found["unit"], "unit"))
     groups = _groups(_table(found.get("groups", {}), "groups"))
     settings, expected = _record(found, "settings", Settings), _record(found, "expected", Expected)
     public = _public(_table(found["public"], "public")) if "public" in found else None
-    return Plan(
-        found["dataset"], schema, budget, unit, levels, groups, settings=settings, expected=expected, public=public
-    )
+    return Content(found["dataset"], schema, budget, unit, levels, groups, settings, expected, public)
 
 
 _WRITTEN: dict[Any, tuple[tuple[type, ...], str]] = {
@@ -147,7 +145,7 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
         return None
     table = _table(found[key], key)
     known = fields(cast("Any", kind))
-    with _within(key):
+    with within(key):
         _only(
             table,
             tuple(field.name for field in known),
@@ -162,7 +160,7 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
 
 
 def _public(table: Mapping[str, Any]) -> PublicFiles:
-    with _within("public"):
+    with within("public"):
         _only(table, ("files", "weight", "sha256"), optional=("weight", "sha256"))
         files, hashes = table["files"], table.get("sha256", [])
         if not isinstance(files, list):
@@ -176,14 +174,12 @@ def _groups(table: Mapping[str, Any]) -> Groups:
     for name, values in table.items():
         if not isinstance(values, list):
             raise DataError(f"groups: {name} is {str(values)[:40]!r}; write a list with one value a group")
-    with _within("groups"):
+    with within("groups"):
         return Groups.of(table or None)
 
 
 def _level(schema: Schema, place: int, entry: Mapping[str, Any]) -> Level:
-    from prade.planning.plan import Level
-
-    with _within(f"level {place}"):
+    with within(f"level {place}"):
         _only(entry, ("by", "total", "ask"), optional=("total", "ask"))
         asks = _tables(entry.get("ask", []), "level.ask")
         return Level(
@@ -192,9 +188,7 @@ def _level(schema: Schema, place: int, entry: Mapping[str, Any]) -> Level:
 
 
 def _ask(schema: Schema, place: int, entry: Mapping[str, Any]) -> Ask:
-    from prade.planning.plan import Ask
-
-    with _within(f"ask {place}"):
+    with within(f"ask {place}"):
         _only(entry, ("share", "parts"))
         if not isinstance(entry["parts"], list):
             raise WorkloadError(f'parts is {str(entry["parts"])[:40]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
@@ -218,7 +212,7 @@ def _part(schema: Schema, value: Any) -> Part:
 
 
 @contextmanager
-def _within(place: str) -> Iterator[None]:
+def within(place: str) -> Iterator[None]:
     """Say in front of every complaint where in the file it arose."""
     try:
         yield

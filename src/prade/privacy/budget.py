@@ -14,15 +14,13 @@ from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError
 from prade.core.numbers import exact, float_above, readable, root_above, whole
 from prade.privacy.conversion import epsilon_of, rho_within
 
-if TYPE_CHECKING:
-    from prade.release.measurement import Law
-
+Law = Literal["laplace", "gaussian"]  # of the noise
 Neighbours = Literal["add-remove", "replace"]
 Kind = Literal["pure", "zcdp", "approx"]
 Number = int | float | str | Fraction | Decimal

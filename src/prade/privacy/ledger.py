@@ -10,9 +10,9 @@ An entry counts from the moment it is *reserved*, and it is reserved, durably, b
 
 So a run that breaks off has spent its budget, which is a pity; noisy answers that nobody recorded would be a breach.
 
-What happened is kept as a chain of events (`prade.privacy.ledger_chain`), and all else is worked out from it. Every operation
-opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a ledger: whoever
-writes holds SQLite's write lock, the others wait.
+What happened is kept as a chain of events (`prade.privacy.ledger_chain`), and all else is worked out from it. Every
+operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a
+ledger: whoever writes holds SQLite's write lock, the others wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.data.column import closest
+from prade.core.words import closest
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import dataset_name, same_to_a_reader
 from prade.privacy.ledger_books import Books, Claim, Dataset, Entry, Statement
@@ -126,38 +126,37 @@ class Ledger:
                 )
             return books.entries[entry.id - 1]
 
-    def import_release(self, folder: str | PathLike[str]) -> Entry:
-        """Put a release on record that another ledger paid for, or this one before it lost its end.
+    def record_import(
+        self, dataset: str, unit: Unit, cost: Budget, claim: Claim, after: Head | None, note: str, source: str
+    ) -> Entry:
+        """Put what a release cost on record; `prade.release.beside.import_release` reads it from the folder `source`.
 
-        Its cost counts from now on. One that is on record already changes nothing, and its entry is returned.
+        Another ledger paid for it, or this one before it lost its end. The cost counts from now on. A release that is
+        on record already changes nothing, and its entry is returned.
         """
-        from prade.release.release import Release, claim_of, head_after, note_of, read_manifest
-
-        place = Path(folder)
-        plan, claim, after = Release.load(place).plan, claim_of(read_manifest(place)), head_after(place)
         with self._file.transaction("import_release") as chain:
             books = self._books_of(chain)
-            home = self._home(books, plan.dataset)
+            home = self._home(books, dataset)
             if (known := _payer(books, home, claim)) is not None:
                 if known.origin is None and after is not None and not books.has(after):
                     event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
                     self._record(chain, books, {**event, "head": after.to_dict()})
                 return books.entries[known.id - 1]
-            self._need_unit(home, plan.unit)
-            self._need_kind(home, plan.budget, "cost")
-            if not plan.budget <= books.left[home.name]:
+            self._need_unit(home, unit)
+            self._need_kind(home, cost, "cost")
+            if not cost <= books.left[home.name]:
                 raise BudgetError(
-                    f"{folder} cost {plan.budget}, and data set {home.name!r} has {books.left[home.name]} left of "
+                    f"{source} cost {cost}, and data set {home.name!r} has {books.left[home.name]} left of "
                     f"{home.cap} in {self.path}: raise the cap to what was spent with raise_cap, then import it",
                     books.left[home.name],
-                    plan.budget,
+                    cost,
                 )
             event = {
                 "event": "imported",
-                "note": note_of(plan),
+                "note": note,
                 "measurements": claim.measurements_hash,
                 "origin": vars(claim.origin),
-                **_spending(books, home, claim.plan_hash, plan.budget),
+                **_spending(books, home, claim.plan_hash, cost),
             }
             self._record(chain, books, event)
             return books.entries[-1]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prade.core.arrays import smallest_unsigned
 from prade.core.errors import WorkloadError
-from prade.data.joint import Codes, joint_codes, smallest_unsigned
+from prade.data.joint import Codes, joint_codes
 from prade.queries.colouring import joint_sizes, may_overlap, times_satisfied
 from prade.queries.expression import Mask
 from prade.queries.query import Query, backticked, column_of, shorten

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.data.comparison import codes_satisfying
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
 
 if TYPE_CHECKING:
+    from prade.data.joint import Joint
     from prade.data.schema import Column, Schema
 
 Value = bool | int | float | str
@@ -158,6 +160,12 @@ def parse(text: str, schema: Schema) -> Query:
     return Query(_Reader(text, plain, quoted, schema).expression(tree.body, 0))
 
 
+def expect(joint: Joint, query: str | Query) -> float:
+    """The mass of a distribution's rows that satisfy a query, e.g. ``"AGEP >= 65 and SEX == 2"``."""
+    parsed = parse(query, joint.schema) if isinstance(query, str) else query
+    return float(joint.weights[parsed.mask(joint.codes)].sum())
+
+
 class _Reader:
     """The whitelist walk over the syntax tree of one query."""
 
@@ -198,7 +206,7 @@ class _Reader:
         else:
             values = self.value(left), self.value(right)
             raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, and no column")
-        table = column_of(self.schema, name).split(symbol, value)
+        table = codes_satisfying(column_of(self.schema, name), symbol, value)
         return Condition(name, f"{backticked(name)} {symbol} {value!r}", tuple(table.tolist()))
 
     def membership(self, left: ast.expr, inside: bool, right: ast.expr) -> Condition:
@@ -208,7 +216,7 @@ class _Reader:
         values = [self.value(element) for element in right.elts]
         column = column_of(self.schema, name)
         # "not in" is a conjunction of "!=", so that a missing value is in neither
-        tables = [column.split("==" if inside else "!=", value) for value in values]
+        tables = [codes_satisfying(column, "==" if inside else "!=", value) for value in values]
         table = reduce(np.logical_or if inside else np.logical_and, tables)
         word = "in" if inside else "not in"
         listed = ", ".join(repr(value) for value in values)

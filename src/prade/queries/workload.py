@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError
-from prade.data.column import names_of
-from prade.data.joint import mass_per_cell
+from prade.core.words import names_of
+from prade.data.comparison import codes_satisfying
 from prade.privacy.budget import Unit
 from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
 from prade.queries.parts import Cells, Marginal, Part, Predicate, RowCells
@@ -90,9 +91,9 @@ class Workload(Sequence[Part]):
             low, high = _pair(column, pair)
             inside = np.ones(declared.size, dtype=np.bool_)  # missing too; `order` leaves it out
             if low is not None:
-                inside &= declared.split(">=", low)
+                inside &= codes_satisfying(declared, ">=", low)
             if high is not None:
-                inside &= declared.split("<", high)
+                inside &= codes_satisfying(declared, "<", high)
             places = np.flatnonzero(inside[order])
             intervals.append((int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0))
             labels.append(_range_label(column, low, high))

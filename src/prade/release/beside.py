@@ -10,6 +10,7 @@ import shlex
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +18,9 @@ from prade.core.errors import DataError
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim
+from prade.privacy.ledger_books import Claim, Entry
 from prade.privacy.ledger_chain import Head
-from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, claim_of, head_after, read_manifest
+from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
 
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}
 
@@ -55,6 +56,13 @@ def need_on_record(plan: Plan | Terms, place: Path, ledger: Ledger) -> None:
     command = shlex.join(["prade", "ledger", "import", *folders, "--ledger", str(ledger.path)])
     cap = "" if known else " (with a cap that covers what was spent)"
     raise DataError(f"{trouble}; or, if it is lost, put what was spent on record{cap}: {first}{command}")
+
+
+def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
+    """Put a release on a ledger's record that another ledger paid for, or this one before it lost its end."""
+    place = Path(folder)
+    plan, claim, after = Release.load(place).plan, claim_of(read_manifest(place)), head_after(place)
+    return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
 
 
 def not_entered(plan: Plan, ledger: Ledger, other: str = "") -> DataError:

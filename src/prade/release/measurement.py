@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prade.core.errors import EstimationError
+from prade.privacy.budget import Law
 
 if TYPE_CHECKING:
     from prade.queries.workload import Part
-
-Law = Literal["laplace", "gaussian"]
 
 
 @dataclass(frozen=True, eq=False)

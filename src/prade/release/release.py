@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
-from prade.core.names import ESTIMATES, SUPPORT
 from prade.data.own_files import sound, whole_numbers
-from prade.planning.plan import Plan, Question
+from prade.planning.plan import Plan
+from prade.planning.questions import Question
 from prade.privacy.ledger_books import Claim
 from prade.privacy.ledger_chain import Head
 from prade.release.measurement import Measurement
@@ -37,7 +37,6 @@ from prade.release.measurement import Measurement
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.estimating.levels.estimates import Estimates
 
 FORMAT = 1
 PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", "release.json", "ledger.json"
@@ -126,24 +125,6 @@ class Release:
         """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
         return "\n".join(read_account(self.path))
 
-    def estimates(self) -> Estimates:
-        """The estimates that the folder keeps, once they have been made (`prade.sampling.table`).
-
-        Their files are checked against the hashes that were written with them.
-        """
-        from prade.data.public import Public
-        from prade.estimating.levels.estimates import Estimates
-        from prade.release.kept import KEPT_ESTIMATES, check_kept
-
-        places = [self.path / name for name in (KEPT_ESTIMATES.name, ESTIMATES, SUPPORT)]
-        files = [place.stat() for place in places if place.exists()]
-        now = tuple((file.st_mtime_ns, file.st_size, file.st_ino) for file in files)
-        if now not in self._read:
-            self._read.clear()
-            check_kept(self, KEPT_ESTIMATES)
-            self._read[now] = Estimates.load(self.path / ESTIMATES, self, Public.load(self.path / SUPPORT))
-        return self._read[now]
-
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the plan and the noisy counts: what everything that is made from the release is made from."""
@@ -151,23 +132,6 @@ class Release:
         for counts in (counts for answers in self.noisy for counts in answers):
             digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
         return digest.hexdigest()
-
-    @cached_property
-    def _read(self) -> dict[Any, Estimates]:
-        """The estimates as they were read last, by the state of their files: a changed file is read again."""
-        return {}
-
-    def answer(self, query: str, by: str | Sequence[str] = ()) -> pa.Table:
-        """How many rows satisfy a query, by group, and how sure that is: from the estimates, nothing is drawn.
-
-        ``release.answer("AGEP >= 65 and SEX == 2", by="PUMA")`` has the columns PUMA, count, share, sd, low, high; what
-        these cover is said at `prade.estimating.levels.estimates.Estimates.answer`.
-        """
-        return self.estimates().answer(query, by)
-
-    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = ()) -> pa.Table:
-        """The marginal of some columns by group, with the columns of `answer` and the cell's name."""
-        return self.estimates().marginal(columns, by)
 
     def _answers(self, level: int) -> list[tuple[Question, tuple[Noisy, ...]]]:
         """The questions of a level with their answers."""

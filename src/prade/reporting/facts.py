@@ -19,9 +19,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.data.joint import mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.estimating.layout import Layout
 from prade.estimating.levels.descent import Answers
 from prade.queries.parts import Marginal, Part
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from prade.data.encode import Coded
     from prade.estimating.levels.estimates import Estimates
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 WHOLE = "all groups together"
 

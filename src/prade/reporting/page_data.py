@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.estimating.levels.descent import several
+from prade.core.arrays import Floats
+from prade.core.threads import several
 from prade.estimating.levels.error_bars import sums
 from prade.queries.parts import Marginal
-from prade.reporting.facts import Facts, Floats, View, all_pairs
+from prade.reporting.facts import Facts, View, all_pairs
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress

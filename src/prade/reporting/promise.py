@@ -15,9 +15,9 @@ from prade.queries.parts import Marginal, Part
 from prade.release.release import read_account, read_manifest
 
 if TYPE_CHECKING:
-    from prade.planning.plan import Plan, Question
-    from prade.privacy.budget import Budget
-    from prade.release.measurement import Law
+    from prade.planning.plan import Plan
+    from prade.planning.questions import Question
+    from prade.privacy.budget import Budget, Law
     from prade.release.release import Release
 
 NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many deviations once in 20

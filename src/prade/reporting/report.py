@@ -17,12 +17,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.cores import cores
 from prade.core.errors import DataError
-from prade.core.names import SYNTHETIC
-from prade.data.tables import replace_file
+from prade.core.files import replace_file
+from prade.core.threads import cores
 from prade.estimating.estimate import Status
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, SYNTHETIC, check_kept
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.map import outlines
@@ -63,7 +63,7 @@ def write_report(
     for record in (KEPT_ESTIMATES, KEPT_ROWS):
         check_kept(found, record)
     threads = cores() if threads is None else threads
-    estimates = found.estimates()
+    estimates = kept_estimates(found)
     # What can be wrong with what was given shows before the long work.
     shapes = None if geojson is None else outlines(geojson, found.plan.groupings, geojson_key)
     synthetic, group = coded_rows(found.plan, found.path / SYNTHETIC)

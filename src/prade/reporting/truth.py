@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
+from prade.core.threads import several
 from prade.data.encode import Coded, encode
 from prade.data.tables import read_table
-from prade.estimating.levels.descent import several
-from prade.reporting.facts import Floats, Ints, PublicPriors
+from prade.reporting.facts import PublicPriors
 from prade.scoring.distances import pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 

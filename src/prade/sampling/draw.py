@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
-from prade.data.joint import Codes, Joint, smallest_unsigned
-from prade.estimating.kernels import Floats, Ints
+from prade.data.joint import Codes, Joint
 from prade.sampling import kernels as sample_kernels
 from prade.sampling.kernels import Lines, Tally
 

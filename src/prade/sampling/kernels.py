@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.estimating.kernels import Codes, Ints, compiled
+from prade.core.arrays import Ints
+from prade.estimating.kernels import Codes, compiled
 
 Numbers = NDArray[np.uint64]  # unsigned, so that the compiled loops need not ask whether an index is negative
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import DataError, PradeError
 from prade.core.numbers import whole
-from prade.data.column import closest
+from prade.core.words import closest
 from prade.estimating.levels.estimates import Estimates, follows
-
-Floats = NDArray[np.float64]
 
 
 def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, Any] | None = None) -> Estimates:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.cores import cores
+from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
-from prade.core.names import ESTIMATES, SUPPORT
 from prade.core.progress import Progress
+from prade.core.threads import cores
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
 from prade.data.decode import Decoder, Like
@@ -25,9 +25,9 @@ from prade.data.matching import code_cells
 from prade.data.plain_types import python_values
 from prade.data.public import Public, group_columns
 from prade.data.tables import plain_cells, read_table
-from prade.estimating.levels.estimates import Estimates, Floats, follows
+from prade.estimating.levels.estimates import Estimates, follows
+from prade.estimating.levels.kept_estimates import estimates_of
 from prade.planning.settings import Settings
-from prade.release.kept import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.sampling.draw import PASSES, draw, improve, ordering
 
 if TYPE_CHECKING:
@@ -93,36 +93,6 @@ def kind_of(table: Any) -> Like:
     """What kind of table it is; files and plain columns are answered by Arrow tables."""
     home = type(table).__module__.partition(".")[0]
     return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
-
-
-def estimates_of(
-    release: Release,
-    public: Public,
-    settings: Settings | None = None,
-    *,
-    threads: int = 1,
-    anew: bool = False,
-    progress: Progress | None = None,
-) -> Estimates:
-    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
-
-    Without `settings` any that the folder has are right, and new ones have the plan's. Damaged ones are an error;
-    `anew` makes new ones without a look at those that are there.
-    """
-    file = release.path / ESTIMATES
-    if is_kept(release, KEPT_ESTIMATES) and not anew:
-        check_kept(release, KEPT_ESTIMATES)
-        kept = Estimates.load(file, release, public)
-        if settings in (None, kept.settings):
-            return kept
-    wanted = settings or release.plan.settings or Settings()
-    told = None if progress is None else (lambda done, number: progress("estimating", done, number))
-    estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
-    if release.path.is_dir():
-        with recorded(release, KEPT_ESTIMATES):
-            public.save(release.path / SUPPORT)
-            estimates.save(file)
-    return estimates
 
 
 def sample_groups(

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.cores import cores
+from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import DataError
-from prade.data.joint import smallest_unsigned
+from prade.core.threads import cores
 from prade.estimating.kernels import compiled
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Codes = Mapping[str, NDArray[Any]]
 Pair = tuple[str, str]
 

@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
-from prade.data.column import closest, names_of
+from prade.core.words import closest, names_of
 from prade.data.encode import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
 from prade.data.tables import plain_cells, read_table
-from prade.scoring.distances import WORST, Codes, Floats, Ints, Pair, pair_errors
+from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -234,8 +235,8 @@ def public_errors(
 
     `truth` are coded rows and the group of each (-1 for none). A group without true rows has NaN.
     """
+    from prade.core.threads import several
     from prade.data.recurring_groups import SameGroups
-    from prade.estimating.levels.descent import several
 
     coded, number = truth
     own, weights = SameGroups.of(public, level), public.prior.weights

@@ -1,6 +1,7 @@
 """What a tuner may try: which parts to ask at which level, for which share of the budget, and how to estimate.
 
-Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal has the last word.
+Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal has the last
+word.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.data.public import Public
 from prade.data.schema import Schema
-from prade.planning.plan import Ask, Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
 from prade.tuning.gain import Columns, PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
-Floats = NDArray[np.float64]
 Change = tuple[str, "Choice"]
 
 TOTALS = tuple(Fraction(share) for share in ("0", "1/50", "1/20", "1/10", "1/5", "1/3", "1/2", "4/5", "19/20", "1"))

@@ -13,11 +13,12 @@ from typing import Any
 
 from prade.core.errors import DataError, PradeError
 from prade.core.progress import Progress
-from prade.data.column import names_of
+from prade.core.words import names_of
 from prade.data.groups import Groups
 from prade.data.public import Public
 from prade.data.schema import Schema
-from prade.planning.plan import Level, Plan
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
 from prade.privacy.budget import Budget, Unit
 from prade.queries.workload import Workload
 from prade.release.release import PLAN

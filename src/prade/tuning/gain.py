@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.data.joint import mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.data.recurring_groups import SameGroups
 from prade.data.schema import Schema
 from prade.queries.parts import Marginal
 from prade.tuning.stand_ins import Fold
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Columns = tuple[str, ...]
 
 

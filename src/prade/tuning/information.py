@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import WorkloadError
 from prade.data.joint import Joint
 from prade.data.schema import Schema
 
-Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 Columns = tuple[str, ...]
 

@@ -1,12 +1,13 @@
 """The whole run rehearsed on public data: some public rows play the private ones, and the result is scored.
 
 A fold splits the public table in two: rows that stay public, and rows that play the private ones. Their counts get
-noise of the plan's law and scale, the estimates are made as in earnest (`prade.estimating.levels.descent`), and a group's error is
+noise of the plan's law and scale, the estimates are made as in earnest (`prade.estimating.levels.descent`), and a
+group's error is
 
     (1 - P) * mean over pairs of |p - q|_1  +  2 P          P: probability that its number of rows is off by 250 or more
 
-Who plays whom is said in `prade.tuning.stand_ins`. The noise comes from numpy with a seed: the data are public, nothing is to be
-protected, and trials must be comparable.
+Who plays whom is said in `prade.tuning.stand_ins`. The noise comes from numpy with a seed: the data are public, nothing
+is to be protected, and trials must be comparable.
 """
 
 from __future__ import annotations
@@ -19,27 +20,25 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.core.cores import cores
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
-from prade.data.column import names_of
+from prade.core.threads import cores
+from prade.core.words import names_of
 from prade.data.groups import Groups
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.smoothing import smooth_totals
-from prade.planning.plan import Plan, Question
+from prade.planning.plan import Plan
+from prade.planning.questions import Question
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.stand_ins import Fold, Kind, folds_of, kept
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_SCORED = 16  # groups a fold: their mean error is then known to about a tenth of what groups differ by
 MOST_PAIRS = 80
@@ -132,7 +131,7 @@ class Rehearsal:
         return np.asarray((1 - risk) * distances + WORST * risk)
 
     def risk(self, plan: Plan, fold: int = 0, seed: int = 0) -> float:
-        """P, simulated: the noisy numbers of rows of all groups of a fold, drawn together as `prade.estimating.levels.descent` does."""
+        """P, simulated: the noisy numbers of rows of all groups of a fold, smoothed together as the estimates are."""
         if self.bias is None:
             return 0.0
         played = self.folds[fold]

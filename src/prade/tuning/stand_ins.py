@@ -18,8 +18,8 @@ from itertools import islice
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.data.groups import Grouping, Groups
 from prade.data.public import Public
@@ -27,8 +27,6 @@ from prade.data.recurring_groups import SameGroups, has_values, is_time
 from prade.estimating.levels.descent import Descent
 from prade.scoring.distances import Codes
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Kind = Literal["other groups", "other years", "same groups", "no groups"]
 
 MOST_FOLDS = 4

@@ -1,7 +1,7 @@
 """Workloads, budget split and settings chosen by rehearsal on public data, before any budget is spent.
 
-A coordinate search: one choice after another is changed, the whole run is rehearsed (`prade.tuning.rehearse`), and a change is
-kept when the mean error falls by more than its standard error,
+A coordinate search: one choice after another is changed, the whole run is rehearsed (`prade.tuning.rehearse`), and a
+change is kept when the mean error falls by more than its standard error,
 
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
@@ -21,11 +21,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import PradeError
 from prade.core.progress import Progress
-from prade.data.column import names_of
+from prade.core.words import names_of
 from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
 from prade.data.schema import Schema
@@ -42,7 +42,6 @@ from prade.tuning.stand_ins import WORDS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 CLEARLY = 2.0  # standard errors by which a candidate must be behind after a fold for the other folds to be spared

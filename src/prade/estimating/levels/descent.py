@@ -13,17 +13,15 @@ All of it is post-processing. A group is its multipliers: no more than a few gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.blas import single_threaded_blas
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.workers import workers
+from prade.core.threads import several, single_threaded_blas
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.base import Estimator
@@ -43,13 +41,12 @@ from prade.estimating.levels.smoothing import (
 from prade.estimating.map import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
+from prade.privacy.budget import Law
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
-from prade.release.measurement import Law, Measurement
+from prade.release.measurement import Measurement
 from prade.release.release import Release
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 MOST_SMOOTHED = 1_000  # cells in a block: the time that a covariance takes grows with the cube of their number
@@ -123,6 +120,7 @@ class Descent:
         self.threads = threads
         self.seed = seed
         self._layouts: dict[tuple[Part, ...], Layout] = {}
+        self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._known_spreads: dict[tuple[Part, ...], list[tuple[slice, Spread]]] = {}
 
     def estimates(self) -> Iterator[GroupEstimate]:
@@ -190,7 +188,7 @@ class Descent:
                 share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
                 deviation[block] = np.sqrt(variance)
             if self.settings.mixture:
-                alike = resemblance(self.public.masses(layout), share, deviation)
+                alike = resemblance(self.group_masses(layout), share, deviation)
                 weights = priors.with_alike(weights, alike)
             measured = [
                 Measurement(part, totals[group] * share[at], totals[group] * deviation[at] / spread_of_law, law)
@@ -271,6 +269,17 @@ class Descent:
             self._layouts[parts] = Layout(self.public.prior, Workload(self.plan.schema, parts))
         return self._layouts[parts]
 
+    def group_masses(self, layout: Layout) -> Floats:
+        """Cells of every public group as shares, [cells, public groups], worked out once per workload."""
+        parts, public = layout.workload.parts, self.public
+        if parts not in self._group_masses:
+            columns = [
+                layout.masses_of(layout.collapsed(np.where(public.group == number, public.prior.weights, 0.0)))
+                for number in range(len(public.groups))
+            ]
+            self._group_masses[parts] = np.stack(columns, axis=1) / public.group_weights
+        return self._group_masses[parts]
+
     def _spreads(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, Spread]]:
         """How the cells of each block of a layout vary in the public table; kept for another time, or one by one."""
         parts = layout.workload.parts
@@ -341,15 +350,3 @@ slice(31, 33, None)]
             room -= size
         start = stop
     return found
-
-
-def several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
-    """work(0), work(1), ... in order, in threads, never more than a few ahead."""
-    if threads < 1:
-        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
-    numbers = iter(range(number))
-    with workers(threads) as pool:
-        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(numbers, 2 * threads)]
-        while waiting:
-            yield waiting.pop(0).result()
-            waiting.extend(pool.submit(work, each) for each in islice(numbers, 1))

@@ -1,6 +1,7 @@
 """How far answers may be off: the variance of a group's error, in the model that its answers were smoothed with.
 
-Let u be what the true shares of group g, in the private table as it is, differ from its prior's by (`prade.estimating.levels.smoothing`):
+Let u be what the true shares of group g, in the private table as it is, differ from its prior's by
+(`prade.estimating.levels.smoothing`):
 
     u ~ N(0, S),  S = a B + (w / n) C       over the measured cells W and the cells Q that are asked for
     y_W = u_W + noise,  variances V         what was measured
@@ -20,22 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.blas import single_threaded_blas
-from prade.data.joint import mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.descent import FEWEST_ROWS, blocks_of
+from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.group_prior import HANDED_ON
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, Spread, typical_rows
 
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of its cells
 
 AT_ONCE = 200  # cells that are asked for: time grows with the cube of their number and that of the measured ones
@@ -58,7 +55,7 @@ class Errors:
     shared: Floats
 
 
-def errors(estimates: Estimates, level: int, asked: Sequence[Cells]) -> Errors:
+def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Errors:
     """The errors of a level's groups in further cells: of each part every public row's cell, and how many there are.
 
     A row that is in no cell of a part has their number.
@@ -92,7 +89,7 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
     yield batch
 
 
-def _in_block(estimates: Estimates, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
+def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
     """The errors if only the cells of one block had been measured."""
     kept, same = estimates.levels[level], estimates.priors[level].same
     rows = np.maximum(kept.totals, FEWEST_ROWS)
@@ -115,7 +112,7 @@ def _in_block(estimates: Estimates, level: int, at: slice, block: int, batch: Se
     return Errors(*found)
 
 
-def _variance_of_rows(estimates: Estimates, cells: Ints, size: int) -> Floats:
+def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
     """The diagonal of C for further cells, from all public rows."""
     public = estimates.public
     flat = mass_per_cell(public.group * (size + 1) + cells, public.prior.weights, len(public.groups) * (size + 1))
@@ -182,7 +179,7 @@ def _split(spread: Spread, g: Floats, v: Floats) -> Floats:
     return np.stack(found)
 
 
-def sums(estimates: Estimates, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
+def sums(estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
     """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
 
     `above` says which sum each group is in. Noise is independent from group to group, what is left of the priors'

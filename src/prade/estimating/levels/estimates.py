@@ -10,26 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.documents import Malformed, structured
 from prade.core.errors import DataError
-from prade.data.column import names_of
-from prade.data.joint import mass_per_cell
+from prade.core.words import names_of
 from prade.data.own_files import OtherOrigin, header_of, sound, write_own
-from prade.data.prior import Prior
 from prade.data.public import AGAIN, Public
-from prade.estimating.layout import Layout
-from prade.estimating.levels.descent import FEWEST_ROWS, Descent, GroupEstimate, blocks_of, several
+from prade.estimating.levels.descent import FEWEST_ROWS, Descent, GroupEstimate, blocks_of
+from prade.estimating.levels.distributions import Distributions, LevelEstimates
+from prade.estimating.levels.error_bars import sums
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
-from prade.estimating.levels.group_prior import GroupPriors
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.queries.query import parse
@@ -41,36 +39,13 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.release.release import Release
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 NINETY_FIVE = 1.96  # standard deviations either way
 
 
-@dataclass(frozen=True, eq=False)
-class LevelEstimates:
-    """The estimates of one level: a row a group in every array."""
-
-    parts: tuple[Part, ...]
-    totals: Floats
-    multipliers: Floats
-    alike: Floats | None
-    status: tuple[str, ...]
-    kl: Floats
-    gap: Floats
-    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
-    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
-
-
-class Estimates:
-    """The distributions of a release's groups, on the rows of a public table."""
-
-    def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
-        self.release = release
-        self.plan: Plan = release.plan
-        self.public = public
-        self.settings = settings
-        self.levels = tuple(levels)
+class Estimates(Distributions):
+    """The estimates of a release: answers with their error bars, and a file."""
 
     @classmethod
     def of(
@@ -103,40 +78,6 @@ class Estimates:
             parents = weights
         return cls(release, public, descent.settings, levels)
 
-    # ---------------------------------------------------------------- distributions
-
-    def weights(self, level: int, group: int) -> Floats:
-        """Weights of the public rows in a group of a level."""
-        priors, layout, found = self.priors[level], self.layouts[level], self.levels[level]
-        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
-        weights = priors.weights(group, parent)
-        if found.alike is not None:
-            weights = priors.with_alike(weights, found.alike[group])
-        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
-        tilted = layout.reweighted(prior)
-        if (emptied := found.emptied[group]) is not None:
-            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
-            tilted = tilted.restricted(gone == 0)
-        return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
-
-    def joint(self, group: int, level: int = -1) -> Prior:
-        """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
-        place = range(len(self.levels))[level]
-        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(place, group))
-
-    def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
-        """task(group, weights) for every group of the last level, in order, in threads."""
-        last = len(self.levels) - 1
-        if last:
-            for parent in set(self.priors[last].parent_of.tolist()):
-                self._kept(last - 1, parent)  # before threads would each work them out
-        return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
-
-    @property
-    def totals(self) -> Floats:
-        """Number of rows of each group of the last level."""
-        return self.levels[-1].totals
-
     # ---------------------------------------------------------------- answers
 
     def answer(self, query: str, by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
@@ -145,10 +86,10 @@ class Estimates:
         Columns: the groups', count, share (of the group's rows), sd (of the share), low and high (95 % of the count).
         The interval is about the true count in the private table as it is, whether its rows are a sample or not. It
         covers the noise, and what the prior may be off by, as far as public groups differ and this release's own
-        answers show (`prade.estimating.levels.error_bars`). It does not cover people of a kind that no public row is of (such a cell has
-        a count and an sd of 0), nor a private table that differs from the public one in a way in which public groups do
-        not differ from each other. For groups of the last level that holds best: sums of many groups rest on how far
-        their errors go together, and where they do more than in the model, the interval is too narrow.
+        answers show (`prade.estimating.levels.error_bars`). It does not cover people of a kind that no public row is of
+        (such a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
+        public groups do not differ from each other. For groups of the last level that holds best: sums of many groups
+        rest on how far their errors go together, and where they do more than in the model, the interval is too narrow.
         """
         inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
         return self._by(by, np.where(inside, 0, 1), 1, threads, {})
@@ -167,8 +108,6 @@ class Estimates:
     ) -> pa.Table:
         """Counts of the public rows' cells; rows in no cell have the number `size`."""
         import pyarrow as pa
-
-        from prade.estimating.levels.error_bars import sums
 
         level, last = self.plan.groups.level(names_of(by)), self.plan.groupings[-1]
         if finer := [name for name in level.by if not follows(self.plan, name)]:
@@ -253,33 +192,6 @@ class Estimates:
             if rows:
                 raise Malformed("there are more rows than groups")
         return cls(release, public, settings, levels)
-
-    # ---------------------------------------------------------------- made once
-
-    @cached_property
-    def priors(self) -> list[GroupPriors]:
-        """What the groups of each level started from."""
-        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
-
-    @cached_property
-    def descent(self) -> Descent:
-        """What the estimates were made by: noisy answers put together, how public cells vary."""
-        return Descent(self.release, self.public, self.settings)
-
-    @cached_property
-    def layouts(self) -> list[Layout]:
-        """The public rows as each level's parts see them."""
-        return [self.descent.layout(level.parts) for level in self.levels]
-
-    @cached_property
-    def _parents(self) -> dict[tuple[int, int], Floats]:
-        return {}
-
-    def _kept(self, level: int, group: int) -> Floats:
-        """Weights of a group that has children: each of them needs these."""
-        if (level, group) not in self._parents:
-            self._parents[level, group] = self.weights(level, group)
-        return self._parents[level, group]
 
 
 @dataclass(frozen=True)

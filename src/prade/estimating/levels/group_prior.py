@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prade.core.arrays import Floats
 from prade.data.recurring_groups import SameGroups
 from prade.planning.settings import Settings
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from prade.data.public import Public
     from prade.planning.plan import Plan
 
-Floats = NDArray[np.float64]
 
 HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that no row is lost on the way
 

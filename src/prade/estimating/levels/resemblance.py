@@ -8,9 +8,8 @@ A: cells of every public group. y: the group's answers as shares, s: their stand
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from prade.core.arrays import Floats
 
 
 def resemblance(cells: Floats, answers: Floats, deviation: Floats, *, steps: int = 300) -> Floats:

@@ -26,11 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.blas import single_threaded_blas
-from prade.data.joint import mass_per_cell
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.threads import single_threaded_blas
 
 EXPECTED_BETWEEN, EXPECTED_WITHIN = 0.7, 2.0  # a and w before any answer: halfway in logarithms; states differ less
 EXPECTED_CHANGE = 0.03  # a where a group's prior is its own public rows: places differ more than years do

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from prade.core.arrays import Ints
 from prade.core.errors import PradeError
 from prade.core.numbers import whole
 from prade.queries.parts import Marginal, Part
-
-Ints = NDArray[np.int64]
 
 MOST_ROWS = 2**33  # more than there are people
 STEPS_A_ROW = 64  # in which the dependence is counted

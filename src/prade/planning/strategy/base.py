@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError, WorkloadError
 
 Norm = Literal[1, 2]
 Choice = Literal["optimised", "workload", "identity"]
-Floats = NDArray[np.float64]
 
 MEANINGFUL = 1e-6  # an optimised strategy must be better than the simple ones by this much, relatively, to be worth it
 

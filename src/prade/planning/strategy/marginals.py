@@ -11,24 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prade.core.blas import single_threaded_blas
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError, WorkloadError
-from prade.planning.strategy.base import (
-    Choice,
-    Floats,
-    Norm,
-    Reconstruction,
-    Strategy,
-    check_norm,
-    checked_importance,
-    choose,
-)
+from prade.core.threads import single_threaded_blas
+from prade.planning.strategy.base import Choice, Norm, Reconstruction, Strategy, check_norm, checked_importance, choose
 from prade.planning.strategy.search import LARGEST_CLOSURE, Lattice, marginal_weights, members, subsets
 from prade.queries.parts import Cells, Marginal, Part
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
-    from prade.planning.plan import Ask
+    from prade.planning.questions import Ask
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ class MarginalStrategy(Strategy):
 
     def asks(self, schema: Schema) -> list[Ask]:
         """The questions as asks of a `Level`, one each: a release of them answers this strategy, in its order."""
-        from prade.planning.plan import Ask
+        from prade.planning.questions import Ask
         from prade.queries.workload import Workload
 
         return [Ask(Workload(schema, [question.part(schema)]), question.share) for question in self.questions]
@@ -183,10 +175,10 @@ def weighted_marginals(
 
     minimise over theta >= 0    ||A||^2 sum_T r_T mu_T / lambda_T(theta),    A = union of theta_S Q_S
 
-    with ||A|| = sum theta (norm 1, Laplace) or sqrt(sum theta^2) (norm 2, Gaussian); `prade.planning.strategy.search.Lattice`
-    explains the other letters.
-    For norm 2 the result is the best weighted union of the candidate marginals; for norm 1 it is a local optimum. Never
-    worse than the marginals themselves or the full table (where that has at most `max_cells` cells).
+    with ||A|| = sum theta (norm 1, Laplace) or sqrt(sum theta^2) (norm 2, Gaussian);
+    `prade.planning.strategy.search.Lattice` explains the other letters. For norm 2 the result is the best weighted
+    union of the candidate marginals; for norm 1 it is a local optimum. Never worse than the marginals themselves or the
+    full table (where that has at most `max_cells` cells).
 
     `domain` is a schema, {name: size}, or sizes (columns are then numbers); `marginals` names columns, () is the total.
     `importance` weighs the squared errors of the marginals against each other in the search and in `errors`.

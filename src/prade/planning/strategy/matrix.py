@@ -11,18 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from prade.core.blas import single_threaded_blas
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError, WorkloadError
-from prade.planning.strategy.base import (
-    Choice,
-    Floats,
-    Norm,
-    Reconstruction,
-    Strategy,
-    check_norm,
-    checked_importance,
-    choose,
-)
+from prade.core.threads import single_threaded_blas
+from prade.planning.strategy.base import Choice, Norm, Reconstruction, Strategy, check_norm, checked_importance, choose
 from prade.planning.strategy.search import gaussian_gram, p_identity_rows, p_identity_starts
 from prade.queries.parts import Cells
 

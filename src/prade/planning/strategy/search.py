@@ -1,4 +1,5 @@
-"""Searches for good strategies: plain numbers in, plain numbers out; `prade.planning.strategy.choice` gives them their meaning.
+"""Searches for good strategies: plain numbers in, plain numbers out; `prade.planning.strategy.choice` gives them their
+meaning.
 
 A strategy A answers a workload W by least squares, W A^+ y. With noise that is scaled to the sensitivity ||A|| (largest
 column norm, L1 or L2), its total squared error is proportional to

@@ -1,0 +1,93 @@
+"""Threads: how many there are, pools that Ctrl-C does not have to wait for, and one thread for linear algebra.
+
+The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
+busy machine they wait for each other for seconds. Work runs in parallel over groups and over rows instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar
+
+from prade.core.errors import EstimationError
+
+Result = TypeVar("Result")
+
+_lock = Lock()
+_inside = 0
+_limit: Any = None
+
+
+def cores() -> int:
+    """The cores that this process may use: in a container, or under a batch system, fewer than the machine has.
+
+    >>> cores() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads; when its block is broken off, what has not begun is not begun any more.
+
+    An interrupt does not wait for what has begun either. It may come to the consumer of an iterator, which is then
+    closed: that counts as one.
+
+    >>> with workers(2) as pool:
+    ...     list(pool.map(abs, [-1, -2]))
+    [1, 2]
+    """
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")
+    try:
+        yield pool
+    except BaseException as error:
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
+    """work(0), work(1), ... in order, in threads, never more than a few ahead."""
+    if threads < 1:
+        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
+    numbers = iter(range(number))
+    with workers(threads) as pool:
+        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(numbers, 2 * threads)]
+        while waiting:
+            yield waiting.pop(0).result()
+            waiting.extend(pool.submit(work, each) for each in islice(numbers, 1))
+
+
+@cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Limit BLAS to one thread; the limit is the process's, so the first to enter sets it and the last lifts it."""
+    global _inside, _limit
+    with _lock:
+        if _inside == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+            _limit.__enter__()
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.__exit__(None, None, None)

@@ -1,0 +1,115 @@
+"""The distributions of all groups of a release: for every group a vector of multipliers.
+
+    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.group_prior`)
+
+So thousands of groups take megabytes, not groups x rows; a distribution costs one pass over the public rows when
+somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.core.threads import several
+from prade.data.prior import Prior
+from prade.data.public import Public
+from prade.estimating.layout import Layout
+from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.group_prior import GroupPriors
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.queries.parts import Part
+from prade.release.release import Release
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEstimates:
+    """The estimates of one level: a row a group in every array."""
+
+    parts: tuple[Part, ...]
+    totals: Floats
+    multipliers: Floats
+    alike: Floats | None
+    status: tuple[str, ...]
+    kl: Floats
+    gap: Floats
+    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
+    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
+
+
+class Distributions:
+    """The distributions of a release's groups, on the rows of a public table."""
+
+    def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
+        self.release = release
+        self.plan: Plan = release.plan
+        self.public = public
+        self.settings = settings
+        self.levels = tuple(levels)
+
+    def weights(self, level: int, group: int) -> Floats:
+        """Weights of the public rows in a group of a level."""
+        priors, layout, found = self.priors[level], self.layouts[level], self.levels[level]
+        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
+        weights = priors.weights(group, parent)
+        if found.alike is not None:
+            weights = priors.with_alike(weights, found.alike[group])
+        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
+        tilted = layout.reweighted(prior)
+        if (emptied := found.emptied[group]) is not None:
+            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
+            tilted = tilted.restricted(gone == 0)
+        return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
+
+    def joint(self, group: int, level: int = -1) -> Prior:
+        """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
+        place = range(len(self.levels))[level]
+        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(place, group))
+
+    def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
+        """task(group, weights) for every group of the last level, in order, in threads."""
+        last = len(self.levels) - 1
+        if last:
+            for parent in set(self.priors[last].parent_of.tolist()):
+                self._kept(last - 1, parent)  # before threads would each work them out
+        return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
+
+    @property
+    def totals(self) -> Floats:
+        """Number of rows of each group of the last level."""
+        return self.levels[-1].totals
+
+    # ---------------------------------------------------------------- made once
+
+    @cached_property
+    def priors(self) -> list[GroupPriors]:
+        """What the groups of each level started from."""
+        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+
+    @cached_property
+    def descent(self) -> Descent:
+        """What the estimates were made by: noisy answers put together, how public cells vary."""
+        return Descent(self.release, self.public, self.settings)
+
+    @cached_property
+    def layouts(self) -> list[Layout]:
+        """The public rows as each level's parts see them."""
+        return [self.descent.layout(level.parts) for level in self.levels]
+
+    @cached_property
+    def _parents(self) -> dict[tuple[int, int], Floats]:
+        return {}
+
+    def _kept(self, level: int, group: int) -> Floats:
+        """Weights of a group that has children: each of them needs these."""
+        if (level, group) not in self._parents:
+            self._parents[level, group] = self.weights(level, group)
+        return self._parents[level, group]

@@ -1,0 +1,46 @@
+"""Estimates and the release's folder: those that it keeps are used, new ones are kept there."""
+
+from __future__ import annotations
+
+from prade.core.progress import Progress
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
+from prade.release.kept import ESTIMATES, KEPT_ESTIMATES, SUPPORT, check_kept, is_kept, recorded
+from prade.release.release import Release
+
+
+def kept_estimates(release: Release) -> Estimates:
+    """The estimates that the release's folder keeps; a DataError where there are none, or where a file has changed."""
+    check_kept(release, KEPT_ESTIMATES)
+    return Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT))
+
+
+def estimates_of(
+    release: Release,
+    public: Public,
+    settings: Settings | None = None,
+    *,
+    threads: int = 1,
+    anew: bool = False,
+    progress: Progress | None = None,
+) -> Estimates:
+    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
+
+    Without `settings` any that the folder has are right, and new ones have the plan's. Damaged ones are an error;
+    `anew` makes new ones without a look at those that are there.
+    """
+    file = release.path / ESTIMATES
+    if is_kept(release, KEPT_ESTIMATES) and not anew:
+        check_kept(release, KEPT_ESTIMATES)
+        kept = Estimates.load(file, release, public)
+        if settings in (None, kept.settings):
+            return kept
+    wanted = settings or release.plan.settings or Settings()
+    told = None if progress is None else (lambda done, number: progress("estimating", done, number))
+    estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
+    if release.path.is_dir():
+        with recorded(release, KEPT_ESTIMATES):
+            public.save(release.path / SUPPORT)
+            estimates.save(file)
+    return estimates

@@ -1,0 +1,127 @@
+"""The rooms of `src/prade` import downwards only, in the order that docs/architecture.md gives, and stay small."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+MOST_LINES = 400
+MOST_LINES_OF_FUNCTION = 60
+MOST_AT_THE_TOP = 6
+
+
+def written_order(page: str) -> list[str]:
+    """The rooms from the ground up, as the table under "The rooms" has them."""
+    section = page.split("## The rooms", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^\| `(\w+)/?` \|", section, flags=re.MULTILINE)
+
+
+ORDER = written_order((ROOT / "docs" / "architecture.md").read_text())
+FILES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+
+
+def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
+    """The modules of prade that a module imports, wherever in it: in functions and for type checkers too."""
+    package = name if FILES.get(name, Path("x.py")).name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "prade")
+        elif isinstance(node, ast.ImportFrom):
+            home = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                home = ".".join([*above, *([node.module] if node.module else [])])
+            if home.split(".")[0] == "prade":
+                yield from (f"{home}.{a.name}" if f"{home}.{a.name}" in known else home for a in node.names)
+
+
+def rank(module: str) -> int:
+    """How high a module's room is; what stands outside the rooms is above all of them."""
+    room = module.split(".")[1] if module.count(".") else ""
+    return ORDER.index(room) if room in ORDER else len(ORDER)
+
+
+def upward(graph: nx.DiGraph) -> list[str]:
+    """Imports of a room that is above the importing module's own."""
+    return [f"{one} imports {other}" for one, other in graph.edges if rank(other) > rank(one)]
+
+
+def graph_of(texts: dict[str, str]) -> nx.DiGraph:
+    """Which module imports which. A package's face is not an import of its modules: it hands them on when asked."""
+    graph = nx.DiGraph()
+    known = frozenset(texts)
+    for name, text in texts.items():
+        graph.add_node(name)
+        graph.add_edges_from((name, other) for other in imports(name, text, known) if other != name)
+    return graph
+
+
+TEXTS = {name: path.read_text() for name, path in FILES.items()}
+GRAPH = graph_of(TEXTS)
+
+
+def test_every_room_is_in_the_list_and_every_listed_room_is_there():
+    rooms = {path.name for path in (SOURCE / "prade").iterdir() if (path / "__init__.py").exists()}
+    assert set(ORDER) == rooms
+    assert len(ORDER) == len(set(ORDER))
+
+
+def test_few_modules_stand_outside_the_rooms():
+    assert len(list((SOURCE / "prade").glob("*.py"))) <= MOST_AT_THE_TOP
+
+
+def test_no_import_points_upward():
+    assert upward(GRAPH) == []
+
+
+def test_no_imports_go_in_circles():
+    modules = GRAPH.subgraph(name for name, path in FILES.items() if path.name != "__init__.py")
+    assert [sorted(circle) for circle in nx.strongly_connected_components(modules) if len(circle) > 1] == []
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_is_introduced_in_one_sentence(room):
+    text = ast.get_docstring(ast.parse((SOURCE / "prade" / room / "__init__.py").read_text()))
+    assert text is not None
+    assert text.splitlines()[0].endswith(".")
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_modules_and_functions_stay_small(name):
+    text = TEXTS[name]
+    assert len(text.splitlines()) <= MOST_LINES
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert {function: lines for function, lines in lengths.items() if lines > MOST_LINES_OF_FUNCTION} == {}
+
+
+# ---------------------------------------------------------------- the checks themselves
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from prade.cli.console import text_table",
+        "import prade.cli.console",
+        "def f():\n    from prade.cli import console",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from prade.synthesizer import Synthesizer",
+        "from ..cli import console",
+        "from prade import synthesizer",
+    ],
+)
+def test_an_import_that_is_turned_round_would_be_seen(line):
+    assert upward(graph_of({**TEXTS, "prade.core.words": f"{TEXTS['prade.core.words']}\n{line}\n"}))
+
+
+def test_a_circle_within_a_room_would_be_seen():
+    texts = {**TEXTS, "prade.core.numbers": f"{TEXTS['prade.core.numbers']}\nimport prade.core.words\n"}
+    texts["prade.core.words"] += "\ndef f():\n    from prade.core.numbers import exact\n"
+    assert any(len(circle) > 1 for circle in nx.strongly_connected_components(graph_of(texts)))
