@@ -28,7 +28,11 @@ SHARED = HERE / "accuracy.py", HERE / "jobs.py", HERE / "common.py"
 BASELINES = tuple(file for file in jobs.sources() if jobs.is_baseline(file))
 SCORE = tuple(  # how tables are read and coded, and how far they are apart
     ROOT / "src" / "prade" / f"{name}.py"
-    for name in ("codec", "column", "datasets", "distances", "evaluate", "groups", "infer", "schema", "tables")
+    for name in (
+        *(f"data/{each}" for each in ("column", "draft", "encode", "groups", "invented", "schema", "tables")),
+        "scoring/distances",
+        "scoring/score",
+    )
 )
 GIVEN = (  # what a peer is given and how its rows come back
     jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.by_group

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 from common import DATA, need_data, report, seconds, table
 from prade import Schema
 from prade.data.tables import read_table
-from prade.measuring import add_noise, count, open_source
+from prade.measuring.counts import count
+from prade.measuring.noise import add_noise
+from prade.measuring.source import open_source
 from prade.privacy.budget import Unit
 from prade.queries.parts import Marginal
 

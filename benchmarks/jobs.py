@@ -250,7 +250,7 @@ def sources() -> list[Path]:
 
 def is_baseline(file: Path) -> bool:
     """Whether it is other people's methods, or the part of the door that only they use."""
-    return file.parent.name == "baselines" or file.name in ("adaptive.py", "scores.py", "selection.py")
+    return file.parent.name in ("baselines", "adaptive")
 
 
 @cache

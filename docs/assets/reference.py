@@ -1,7 +1,7 @@
 """What the site's reference pages take from the code itself, when the site is built.
 
 A page asks for it with a comment of its own: `<!-- help: plan -->` becomes what `prade plan --help` says, and
-`<!-- names: Budget measure.measure -->` the signatures and docstrings of `prade.Budget` and `prade.measuring.measure`.
+`<!-- names: Budget measure -->` their signatures and docstrings.
 """
 
 from __future__ import annotations

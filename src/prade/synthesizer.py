@@ -36,7 +36,8 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_place import custodian_ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.beside import need_on_record, not_entered
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, SYNTHETIC, is_kept, write_rows
+from prade.release.file_names import SYNTHETIC
+from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
 from prade.release.release import MANIFEST, Release
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table, kind_of
@@ -229,10 +230,10 @@ class Synthesizer:
     def fit(self, data: Any, *, again: bool = False, **refused: Any) -> Synthesizer:
         """Measure the private table, which spends the budget, and estimate every group.
 
-        `data` is a pandas, polars or pyarrow table, a file, a database address (see `prade.measuring.measure`); it is
-        not kept. With the same parameters a second fit finds the release in the folder: it spends nothing, does not
-        look at `data`, and warns that it did not. Other rows need another folder, and budget. A fit that fails leaves
-        the object as it was. `again` pays once more for a plan whose release was lost.
+        `data` is a pandas, polars or pyarrow table, a file, a database address; it is not kept. With the same
+        parameters a second fit finds the release in the folder: it spends nothing, does not look at `data`, and warns
+        that it did not. Other rows need another folder, and budget. A fit that fails leaves the object as it was.
+        `again` pays once more for a plan whose release was lost.
         """
         from prade.measuring.identity import refuse_public
         from prade.measuring.run import measure

@@ -22,7 +22,8 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring import count, open_source
+from prade.measuring.counts import count
+from prade.measuring.source import open_source
 from prade.privacy.budget import Unit
 from prade.queries.parts import Marginal
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from prade import Budget, Prior, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes
 from prade.baselines import run as run_baseline
-from prade.measuring import adaptive as door_module
+from prade.measuring.adaptive import session as door_module
 
 schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 prior = Prior.uniform(schema)

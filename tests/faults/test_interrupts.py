@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from prade import Ledger, cli
+from prade import Ledger
+from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
 from prade.core.threads import workers

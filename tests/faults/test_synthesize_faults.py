@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.kept import KEPT_ESTIMATES, is_kept
 from prade.core.names import ESTIMATES
 from prade.data.public import Public
@@ -63,7 +64,7 @@ def recovered(where):
     kept = is_kept(again, KEPT_ESTIMATES)
     if kept:
         Estimates.load(where.path / ESTIMATES, again, Public.of(schema, public, ["STATE", "PLACE"]))
-        again.answer("AGE >= 65", by="STATE")
+        kept_estimates(again).answer("AGE >= 65", by="STATE")
     assert synthesize(again, public, seed=7, threads=2).equals(whole), "another table"
     assert make(again).equals(whole)
     shutil.rmtree(where.path)

@@ -9,7 +9,8 @@ import pytest
 
 from prade import Column, Schema, encode
 from prade.core.errors import DataError
-from prade.measuring import count, open_source
+from prade.measuring.counts import count
+from prade.measuring.source import open_source
 from prade.privacy.budget import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse

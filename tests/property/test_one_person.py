@@ -26,7 +26,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
-from prade.measuring import count, open_source
+from prade.measuring.counts import count
+from prade.measuring.source import open_source
 from prade.privacy.budget import Unit
 from prade.queries.parts import Marginal
 

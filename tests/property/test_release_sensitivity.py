@@ -22,7 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measuring import count, measure, open_source
+from prade.measuring.counts import count
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Cells, Marginal, Predicate

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from prade import Schema, Workload
 from prade.data.schema import Column
-from prade.measuring import count, open_source
-from prade.measuring.counts import LONG_LIST
+from prade.measuring.counts import LONG_LIST, count
+from prade.measuring.source import open_source
 from prade.privacy.budget import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse

@@ -21,7 +21,8 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Ledger, Schema, Unit, Workload
-from prade.measuring import add_noise, measure
+from prade.measuring.noise import add_noise
+from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Marginal, Predicate

@@ -20,9 +20,9 @@ from test_noise import p_value as p_value_of_noise
 
 from prade import Budget, Ledger, Prior, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
-from prade.measuring import add_noise
 from prade.measuring.adaptive.selection import select, selection_scale
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
+from prade.measuring.noise import add_noise
 
 FALSE_ALARM = 1e-4
 CASES = [

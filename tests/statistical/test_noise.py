@@ -14,7 +14,9 @@ from scipy import stats
 
 from prade import Schema
 from prade.core.errors import PradeError
-from prade.measuring import add_noise, count, open_source
+from prade.measuring.counts import count
+from prade.measuring.noise import add_noise
+from prade.measuring.source import open_source
 from prade.queries.parts import Marginal
 
 FALSE_ALARM = 1e-4

@@ -16,7 +16,8 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measuring import add_noise, measure
+from prade.measuring.noise import add_noise
+from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Cells, Marginal, Predicate

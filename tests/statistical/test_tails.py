@@ -31,9 +31,10 @@ import pytest
 from scipy import stats
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
-from prade.measuring import add_noise, measure
 from prade.measuring.adaptive.selection import select
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
+from prade.measuring.noise import add_noise
+from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Marginal

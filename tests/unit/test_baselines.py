@@ -29,8 +29,8 @@ from prade import (
 )
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
 from prade.estimating.estimate import Status
-from prade.measuring import add_noise
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
+from prade.measuring.noise import add_noise
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Predicate, RowCells

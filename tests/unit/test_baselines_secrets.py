@@ -9,7 +9,7 @@ from test_release_secrets import run, traces
 
 BASELINES = """
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
-from prade.measuring import adaptive
+from prade.measuring.adaptive import session as adaptive
 
 draw, choose = adaptive.add_noise, adaptive.select
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload, cli
+from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade.cli import main as cli
 from prade.data.tables import write_table
 
 cli.every_command()

@@ -326,8 +326,8 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(compare, monkeypat
     expected = {
         **dict.fromkeys(("compare_run.py", "compare_jobs.py"), (True, True)),
         **dict.fromkeys(("compare_systems.py", "compare_rehearsal.py", "jobs.py", "common.py"), (True, False)),
-        **dict.fromkeys(("evaluate.py", "datasets.py", "codec.py", "opendp_peer.py"), (False, True)),
-        **dict.fromkeys(("compare_page.py", "compare_list.py", "map_.py", "dpmm_peer.py"), (False, False)),
+        **dict.fromkeys(("score.py", "invented.py", "encode.py", "opendp_peer.py"), (False, True)),
+        **dict.fromkeys(("compare_page.py", "compare_list.py", "map.py", "dpmm_peer.py"), (False, False)),
     }
     for file, both in expected.items():  # prade's own code is in jobs.code(), which is made once
         with monkeypatch.context() as patch:

@@ -13,8 +13,11 @@ import pytest
 
 from prade import Budget, Column, Ledger, Schema, Workload, encode
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.measuring import add_noise, count, measure, open_source
 from prade.measuring import counts as counts_module
+from prade.measuring.counts import count
+from prade.measuring.noise import add_noise
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.privacy.budget import Unit

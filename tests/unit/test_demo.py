@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from prade import Ledger, Release, cli
+from prade import Ledger, Release
+from prade.cli import main as cli
 from prade.cli.demo import EPSILON
 from prade.data.tables import read_table
 

@@ -12,10 +12,10 @@ from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, 
 from prade.data.public import Public
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.queries.query import expect
-from prade.release.kept import ESTIMATES
+from prade.release.file_names import ESTIMATES
 
 SCHEMA = Schema(
     [
@@ -437,19 +437,19 @@ def test_an_older_format_is_made_again(kept):
 # ---------------------------------------------------------------- a release's own
 
 
-def test_a_release_reads_its_estimates_once_until_they_change(tmp_path):
+def test_a_release_s_folder_keeps_the_estimates_that_were_made_last(tmp_path):
     release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
     with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
-        release.estimates()
+        kept_estimates(release)
     for settings in (Settings(), MIXED):
         estimates_of(release, PUBLIC, settings)
-        first = release.estimates()
+        first = kept_estimates(release)
         assert first.settings == settings
-        assert release.estimates() is first
-        assert release.answer("SEX == 1", by="STATE").equals(first.answer("SEX == 1", by="STATE"))
+        again = kept_estimates(release)
+        assert again.answer("SEX == 1", by="STATE").equals(first.answer("SEX == 1", by="STATE"))
     (tmp_path / ESTIMATES).unlink()
     with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
-        release.estimates()
+        kept_estimates(release)
 
 
 # ---------------------------------------------------------------- the paper's estimators

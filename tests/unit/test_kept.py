@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.cli.main import every_command
 from prade.data.public_files import PublicFiles
+from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import file_hash, measurement_table, sealed_text
 from prade.reporting.report import write_report
@@ -79,7 +80,8 @@ def answered(release):
     """All that is read of the folder's kept files, to the last bit."""
     check_kept(release, KEPT_ROWS)
     rows = pq.read_table(release.path / "synthetic.parquet")
-    return release.answer("AGE >= 65", by="PLACE"), release.marginal(["AGE", "SEX"], by="PLACE"), rows
+    estimates = kept_estimates(release)
+    return estimates.answer("AGE >= 65", by="PLACE"), estimates.marginal(["AGE", "SEX"], by="PLACE"), rows
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -126,21 +128,21 @@ def test_all_files_of_another_release_are_refused(release, tmp_path, record):
 def test_a_record_of_a_newer_version(release):
     (release.path / KEPT_ESTIMATES.name).write_text(sealed_text({"format": 2}))
     with pytest.raises(DataError, match=r"estimates\.json has format 2, this version reads 1: update prade"):
-        release.estimates()
+        kept_estimates(release)
 
 
 @pytest.mark.parametrize("content", [{}, {"format": 1}, {"format": 1, "release": 3, "files": []}], ids=str)
 def test_a_record_without_sense(release, content):
     (release.path / KEPT_ESTIMATES.name).write_text(sealed_text(content))
     with pytest.raises(DataError, match=r"estimates\.json is damaged: run `prade estimate"):
-        release.estimates()
+        kept_estimates(release)
 
 
 def test_estimates_of_earlier_versions_have_no_record_and_are_made_again(release):
     expected = answered(release)
     (release.path / KEPT_ESTIMATES.name).unlink()
     with pytest.raises(DataError, match=r"estimates\.parquet without its checksums in estimates\.json: run `prade est"):
-        release.estimates()
+        kept_estimates(release)
     assert not is_kept(release, KEPT_ESTIMATES)
     assert synthesize(release, public()).equals(expected[-1])
     assert all(one.equals(other) for one, other in zip(answered(release), expected, strict=True))

@@ -449,3 +449,20 @@ def test_rehearsals_climb_fewer_steps_than_releases():
         for rough in (True, False)
     ]
     assert steps == [25, 200]
+
+
+# ---------------------------------------------------------------- cells of public groups
+
+
+def test_masses_of_public_groups_are_their_marginals():
+    table = rows_of(0, 200)
+    public = Public.of(SCHEMA, {**table, "W": np.random.default_rng(0).uniform(0.1, 2.0, 200)}, ["PLACE"], weight="W")
+    descent = Descent(release_of(plan_of(Level("STATE", A)), table, 0), public)
+    layout = descent.layout((*A.parts, *AB.parts))
+    masses = descent.group_masses(layout)
+    assert masses.shape == (9, 3)
+    for number in range(3):
+        mine = public.prior.take(public.group == number)
+        expected = np.concatenate([mine.project(["A"]), mine.project(["A", "B"]).ravel()])
+        np.testing.assert_allclose(masses[:, number], expected, atol=1e-14)
+    assert descent.group_masses(layout) is masses

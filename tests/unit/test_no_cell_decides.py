@@ -14,7 +14,8 @@ import pytest
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
 from prade.data.cells import object_cells, texts_of
-from prade.measuring import Source, count, open_source
+from prade.measuring.counts import count
+from prade.measuring.source import Source, open_source
 from prade.measuring.streams import person_keys
 from prade.queries.parts import Marginal
 

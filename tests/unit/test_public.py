@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, DataError, Groups, Layout, Schema, Workload
+from prade import Column, DataError, Groups, Schema
 from prade.data.public import Public
 from prade.data.recurring_groups import SameGroups
 
@@ -70,30 +70,6 @@ def test_take_keeps_groups_and_weights():
     assert some.group.tolist() == [1, 2]
     np.testing.assert_allclose(some.prior.weights, [2 / 6, 4 / 6])
     assert some.prior.codes["AGE"].tolist() == [1, 1]
-
-
-# ---------------------------------------------------------------- cells of groups
-
-
-def test_masses_are_the_groups_marginals():
-    generator = np.random.default_rng(0)
-    rows = 200
-    table = {
-        "STATE": generator.integers(0, 3, rows),
-        "AGE": generator.integers(0, 90, rows),
-        "SEX": generator.integers(1, 3, rows),
-        "W": generator.uniform(0.1, 2.0, rows),
-    }
-    public = Public.of(SCHEMA, table, ["STATE"], weight="W")
-    workload = Workload.marginals(SCHEMA, [("AGE",), ("AGE", "SEX")])
-    layout = Layout(public.prior, workload)
-    masses = public.masses(layout)
-    assert masses.shape == (9, 3)
-    for number in range(3):
-        mine = public.prior.take(public.group == number)
-        expected = np.concatenate([mine.project(["AGE"]), mine.project(["AGE", "SEX"]).ravel()])
-        np.testing.assert_allclose(masses[:, number], expected, atol=1e-14)
-    assert public.masses(layout) is masses
 
 
 # ---------------------------------------------------------------- the file

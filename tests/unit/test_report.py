@@ -27,11 +27,12 @@ from prade import (
     Schema,
     Unit,
     Workload,
-    cli,
     score,
 )
+from prade.cli import main as cli
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.queries.parts import Marginal
 from prade.release.kept import write_rows
@@ -102,7 +103,7 @@ def release(folder):
 
 @pytest.fixture(scope="module")
 def estimates(release):
-    return release.estimates()
+    return kept_estimates(release)
 
 
 @pytest.fixture(scope="module")
@@ -633,7 +634,7 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
         noisy = tuple(tuple(c.copy() for c in part) for part in release.noisy)
         for counts in (c for part in noisy for c in part):
             counts[emptied] = -500
-        estimates = Estimates.of(Release(release.path, release.plan, noisy), release.estimates().public)
+        estimates = Estimates.of(Release(release.path, release.plan, noisy), kept_estimates(release).public)
         coded, group = sample_groups(estimates, 0)
         data = data_of(estimates, facts_of(estimates, coded, group), None, None)
         assert np.isfinite(np.concatenate([np.ravel(c["sd"]) for v in data["views"] for c in v["columns"]])).all()

@@ -16,8 +16,10 @@ from prade import Budget, Column, DataError, Ledger, Level, Plan, Prior, Schema,
 from prade.baselines import Histogram, run
 from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
 from prade.data.public_files import PublicFiles
-from prade.measuring import count, measure, open_source
+from prade.measuring.counts import count
 from prade.measuring.identity import refuse_public
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 TEXT = b"AGE\n3\n70\n80\n"

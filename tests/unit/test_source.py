@@ -19,8 +19,9 @@ import pytest
 
 from prade import Column, Schema, encode
 from prade.core.errors import DataError
-from prade.measuring import Source, count, open_source
+from prade.measuring.counts import count
 from prade.measuring.held import spill_folder
+from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
 from prade.privacy.budget import Unit
 from prade.queries.parts import Marginal

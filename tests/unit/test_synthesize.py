@@ -13,10 +13,10 @@ from prade.data.decode import Decoder
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.run import measure
 from prade.planning.settings import Settings
-from prade.release.kept import ESTIMATES
+from prade.release.file_names import ESTIMATES
 from prade.sampling.table import _typed, sample_groups, synthesize
 
 SCHEMA = Schema(
@@ -339,8 +339,8 @@ def test_another_public_table_is_refused_as_long_as_estimates_are_kept(tmp_path)
 def test_the_folder_answers_without_the_public_table(tmp_path):
     release = release_of(plan_of(), tmp_path)
     estimates = estimates_of(release, Public.of(SCHEMA, TABLE, GROUPS))
-    assert release.answer("AGE >= 65", by="STATE").equals(estimates.answer("AGE >= 65", by="STATE"))
-    assert release.marginal("WORK").equals(estimates.marginal("WORK"))
+    assert kept_estimates(release).answer("AGE >= 65", by="STATE").equals(estimates.answer("AGE >= 65", by="STATE"))
+    assert kept_estimates(release).marginal("WORK").equals(estimates.marginal("WORK"))
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])

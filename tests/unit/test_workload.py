@@ -178,9 +178,9 @@ def test_predicate_has_one_cell_per_query(schema, rows):
 def test_predicate_refuses_queries_that_may_overlap(schema):
     with pytest.raises(WorkloadError, match="may satisfy two"):
         Predicate(parse("AGEP >= 65", schema), parse("SEX == 2", schema))
-    with pytest.raises(WorkloadError, match=r"prade\.query\.parse"):
+    with pytest.raises(WorkloadError, match=r"prade\.queries\.query\.parse"):
         Predicate("AGEP >= 65")
-    with pytest.raises(WorkloadError, match=r"prade\.query\.parse"):
+    with pytest.raises(WorkloadError, match=r"prade\.queries\.query\.parse"):
         Predicate()
 
 

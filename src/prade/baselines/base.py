@@ -65,7 +65,7 @@ def run(
     The ledger must know `dataset` with this unit. When the file has the answers of this very run, they are used and
     nothing is spent; a run that was paid for but has no file is refused, unless `again` says to pay once more. Groups
     are a coded column of the schema like any other. `public`, the table or file that the prior was made from, must not
-    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measuring.measure`).
+    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measuring.run.measure`).
     ``estimate.report.total`` is the noisy number of rows.
 
     >>> import pyarrow

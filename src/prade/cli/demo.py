@@ -19,7 +19,7 @@ import click
 
 from prade.cli.console import FILE
 from prade.cli.main import examples, prade
-from prade.release.kept import SYNTHETIC
+from prade.release.file_names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # for the release, and as much again for the one to compare with
 TUNING = 40  # seconds

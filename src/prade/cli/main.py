@@ -126,8 +126,8 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """The command line with all its commands: each enters itself when its module is imported."""
-    for module in ("commands", "commands_ledger", "commands_release", "commands_report", "demo"):
-        importlib.import_module(f"prade.{module}")
+    for module in ("planning_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
+        importlib.import_module(f"prade.cli.{module}")
     return prade
 
 

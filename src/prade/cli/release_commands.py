@@ -23,7 +23,7 @@ from prade.cli.planning_commands import (
 )
 from prade.core.errors import DataError
 from prade.core.threads import cores
-from prade.release.kept import SYNTHETIC
+from prade.release.file_names import SYNTHETIC
 
 if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
@@ -168,7 +168,8 @@ def _estimates(
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
-    from prade.release.kept import ESTIMATES, KEPT_ESTIMATES, is_kept
+    from prade.release.file_names import ESTIMATES
+    from prade.release.kept import KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)

@@ -62,7 +62,7 @@ def count(
 
     >>> import pyarrow
     >>> from prade import Column, Schema
-    >>> from prade.measuring import open_source
+    >>> from prade.measuring.source import open_source
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
     ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})

@@ -23,14 +23,14 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.data.tables import write_table
+from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC
 from prade.release.release import file_hash, read_sealed, sealed_text
 
 if TYPE_CHECKING:
-    from prade.release.release import Release
+    from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC
+from prade.release.release import Release
 
 FORMAT = 1
-ESTIMATES, SUPPORT = "estimates.parquet", "support.parquet"
-SYNTHETIC = "synthetic.parquet"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A release: the folder that `prade.measuring.measure` writes, and all that estimates, samples and reports start from.
+"""A release: the folder that measuring writes, and all that estimates, samples and reports start from.
 
     plan.toml               what was asked
     measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
@@ -66,7 +66,7 @@ class Extract(msgspec.Struct):
 class Release:
     """Noisy counts and the plan that they answer. `noisy[q][k]` are those of part k of question q: [groups, cells].
 
-    Made by `prade.measuring.measure`, read again by `Release.load`.
+    Made by `prade.measuring.run.measure`, read again by `Release.load`.
     """
 
     path: Path

@@ -180,7 +180,7 @@ def adaptive(
     of everything that the run depends on but private rows: the ledger refuses a second run of it, unless `again`. At
     the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails
     before it has used all epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as
-    in `prade.measuring.measure`.
+    in `prade.measuring.run.measure`.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit, Workload
