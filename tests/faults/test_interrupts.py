@@ -213,7 +213,7 @@ def end(process: subprocess.Popen[str], patience: float = PATIENCE) -> tuple[int
 HANGING = """
 import threading, time
 from prade.cli import main as cli
-from prade.estimating.levels.descent import several
+from prade.core.threads import several
 
 def wait(number):
     print("ready", flush=True)

@@ -15,8 +15,8 @@ from prade.estimating.levels.smoothing import (
     SCALES,
     UNSURE,
     Smoother,
-    Spread,
 )
+from prade.estimating.levels.variation import PublicVariation
 
 
 def covariance(generator, cells, rank):
@@ -26,18 +26,18 @@ def covariance(generator, cells, rank):
 
 def problem(seed, cells=6, groups=5, *, between=True):
     generator = np.random.default_rng(seed)
-    spread = Spread(
+    variation = PublicVariation(
         1e-3 * covariance(generator, cells, 2) * between,
         covariance(generator, cells, cells) * generator.uniform(0.1, 1),
     )
     noise = np.outer(generator.uniform(0.5, 3.0, groups), generator.uniform(0.01, 0.05, cells))
     rows = np.full(groups, 300.0)
-    truth = generator.multivariate_normal(np.zeros(cells), spread.between + spread.within / 150, size=groups)
-    return spread, truth + noise * generator.normal(size=(groups, cells)), rows, noise
+    truth = generator.multivariate_normal(np.zeros(cells), variation.between + variation.within / 150, size=groups)
+    return variation, truth + noise * generator.normal(size=(groups, cells)), rows, noise
 
 
-def penalised(spread, deviations, noise, rows, a, w):
-    s = a * spread.between + w / rows * spread.within
+def penalised(variation, deviations, noise, rows, a, w):
+    s = a * variation.between + w / rows * variation.within
     fit = sum(
         multivariate_normal(np.zeros(len(y)), s + np.diag(each**2)).logpdf(y)
         for y, each in zip(deviations, noise, strict=True)
@@ -49,9 +49,9 @@ def penalised(spread, deviations, noise, rows, a, w):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_posterior_is_gaussian_conditioning(seed):
     """E[u | y] = S (S + V)^-1 y and Var = diag(S - S (S + V)^-1 S), for noise that differs by a factor a group."""
-    spread, deviations, rows, noise = problem(seed)
-    smoother = Smoother.fit(spread, deviations, rows, noise)
-    s = smoother.a * spread.between + smoother.w / rows[0] * spread.within
+    variation, deviations, rows, noise = problem(seed)
+    smoother = Smoother.fit(variation, deviations, rows, noise)
+    s = smoother.a * variation.between + smoother.w / rows[0] * variation.within
     for deviation, each in zip(deviations, noise, strict=True):
         gain = s @ np.linalg.inv(s + np.diag(each**2))
         mean, variance = smoother.posterior(deviation, each)
@@ -62,31 +62,31 @@ def test_the_posterior_is_gaussian_conditioning(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_most_likely_numbers_are_chosen(seed):
     """No other pair on the grid has a larger penalised likelihood."""
-    spread, deviations, rows, noise = problem(seed, cells=4, groups=4)
-    smoother = Smoother.fit(spread, deviations, rows, noise)
+    variation, deviations, rows, noise = problem(seed, cells=4, groups=4)
+    smoother = Smoother.fit(variation, deviations, rows, noise)
     # every fourth scale and second ratio, and all that surround the chosen pair
     scales = {*SCALES[::4], *SCALES[np.abs(np.log(SCALES / smoother.w)) < 0.6]}
     ratios = {*RATIOS[::2], *RATIOS[np.abs(np.log(RATIOS / (smoother.a / smoother.w))) < 1.6]}
-    grid = {(r * w, w): penalised(spread, deviations, noise, rows[0], r * w, w) for r in ratios for w in scales}
-    chosen = penalised(spread, deviations, noise, rows[0], smoother.a, smoother.w)
+    grid = {(r * w, w): penalised(variation, deviations, noise, rows[0], r * w, w) for r in ratios for w in scales}
+    chosen = penalised(variation, deviations, noise, rows[0], smoother.a, smoother.w)
     assert chosen >= max(grid.values()) - 1e-9
     assert sum(chosen - fit < 0.1 for fit in grid.values()) < len(grid) / 10  # the maximum is no plateau
 
 
 def test_without_differences_between_groups_only_w_is_chosen():
-    spread, deviations, rows, noise = problem(1, between=False)
-    smoother = Smoother.fit(spread, deviations, rows, noise)
-    fits = [penalised(spread, deviations, noise, rows[0], 0.0, w) for w in SCALES]
+    variation, deviations, rows, noise = problem(1, between=False)
+    smoother = Smoother.fit(variation, deviations, rows, noise)
+    fits = [penalised(variation, deviations, noise, rows[0], 0.0, w) for w in SCALES]
     assert smoother.a == 0
     assert smoother.w == SCALES[int(np.argmax(fits))]
 
 
 def test_noise_that_differs_otherwise_than_by_a_factor_is_nearly_conditioned_on():
     """Up to 20 % up or down from cell to cell: means off by half a standard deviation at most, variances by half."""
-    spread, deviations, rows, noise = problem(4)
+    variation, deviations, rows, noise = problem(4)
     noise = noise * np.random.default_rng(0).uniform(0.8, 1.2, noise.shape)
-    smoother = Smoother.fit(spread, deviations, rows, noise)
-    s = smoother.a * spread.between + smoother.w / rows[0] * spread.within
+    smoother = Smoother.fit(variation, deviations, rows, noise)
+    s = smoother.a * variation.between + smoother.w / rows[0] * variation.within
     for deviation, each in zip(deviations, noise, strict=True):
         gain = s @ np.linalg.inv(s + np.diag(each**2))
         mean, variance = smoother.posterior(deviation, each)
@@ -108,23 +108,23 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
     generator = np.random.default_rng(groups)
     measured, asked, a, w = 5, 3, 0.5, 1.5
     cells = measured + asked
-    spread = Spread(1e-3 * covariance(generator, cells, 3), covariance(generator, cells, cells))
+    variation = PublicVariation(1e-3 * covariance(generator, cells, 3), covariance(generator, cells, cells))
     rows = np.geomspace(200, 800, groups)
     noise = np.outer(1 / rows, generator.uniform(5, 20, measured))
-    one_row = np.diag(spread.within)[measured:]
-    variance, left, prior = _of_groups(spread, one_row, a, w, rows, noise, n0)
+    one_row = np.diag(variation.within)[measured:]
+    variance, left, prior = _of_groups(variation, one_row, a, w, rows, noise, n0)
     typical = np.exp(np.mean(np.log(rows)))
-    c = spread.within[:measured, :measured]
+    c = variation.within[:measured, :measured]
     for g in range(groups):
-        fitted = (a * spread.between + w / typical * spread.within)[:measured, :measured]
+        fitted = (a * variation.between + w / typical * variation.within)[:measured, :measured]
         v = np.diag(noise[g] ** 2)
         if n0 is None:
             smoothed, d, worth = np.eye(measured), v, np.trace(c) / np.trace(fitted)
         else:
             smoothed = fitted @ np.linalg.inv(fitted + v)
             d, worth = np.diag(np.diag(fitted - smoothed @ fitted)), n0
-        gain = spread.within[measured:, :measured] @ np.linalg.inv(c + worth * d) @ smoothed
-        true = a * spread.between + w / rows[g] * spread.within
+        gain = variation.within[measured:, :measured] @ np.linalg.inv(c + worth * d) @ smoothed
+        true = a * variation.between + w / rows[g] * variation.within
         u = generator.multivariate_normal(np.zeros(cells), true, 40_000)
         heard = u[:, :measured] + noise[g] * generator.normal(size=(40_000, measured))
         np.testing.assert_allclose(variance[g], np.var(u[:, measured:] - heard @ gain.T, axis=0), rtol=0.05)
@@ -134,10 +134,12 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
 
 def test_a_measured_cell_asked_for_again_has_its_posterior_variance():
     """With a prior that is worth next to nothing against it, MAP repeats the smoothed answer."""
-    spread, _, _, noise = problem(3, groups=1)
+    variation, _, _, noise = problem(3, groups=1)
     rows, a, w = np.array([300.0]), 0.7, 2.0
-    twice = Spread(*(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (spread.between, spread.within)))
-    variance, _, _ = _of_groups(twice, np.diag(spread.within)[:2], a, w, rows, noise, 1e-9)
-    s = a * spread.between + w / rows[0] * spread.within
+    twice = PublicVariation(
+        *(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (variation.between, variation.within))
+    )
+    variance, _, _ = _of_groups(twice, np.diag(variation.within)[:2], a, w, rows, noise, 1e-9)
+    s = a * variation.between + w / rows[0] * variation.within
     exact = np.diag(s - s @ np.linalg.inv(s + np.diag(noise[0] ** 2)) @ s)
     np.testing.assert_allclose(variance[0], exact[:2], rtol=1e-6)

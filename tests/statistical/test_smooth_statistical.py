@@ -1,9 +1,10 @@
-"""Smoothing on simulated groups: the spread is found, and answers get nearer to the truth."""
+"""Smoothing on simulated groups: the variation is found, and answers get nearer to the truth."""
 
 import numpy as np
 import pytest
 
-from prade.estimating.levels.smoothing import Smoother, Spread
+from prade.estimating.levels.smoothing import Smoother
+from prade.estimating.levels.variation import PublicVariation
 
 CELLS = 6
 
@@ -15,11 +16,11 @@ def truth_of(generator, groups):
     return base + generator.normal(size=(groups, 2)) @ directions, directions.T @ directions
 
 
-def spread_of(generator, groups, rows):
+def variation_of(generator, groups, rows):
     shares, between = truth_of(generator, groups)
     group = np.repeat(np.arange(groups), rows)
     cells = np.concatenate([generator.choice(CELLS, rows, p=each) for each in shares])
-    return Spread.of([cells], [CELLS], group, groups, seed=0), between
+    return PublicVariation.of([cells], [CELLS], group, groups, seed=0), between
 
 
 def distance(found, truth):
@@ -35,11 +36,11 @@ def test_between_is_recovered_as_groups_grow():
     other cells; cutting off negative eigenvalues adds a bias upwards.
     """
     generator = np.random.default_rng(0)
-    few = [spread_of(generator, 100, 400)[0] for _ in range(20)]
-    many, between = spread_of(generator, 6000, 50)
-    assert distance(np.mean([spread.between for spread in few], axis=0), between) < 0.25
+    few = [variation_of(generator, 100, 400)[0] for _ in range(20)]
+    many, between = variation_of(generator, 6000, 50)
+    assert distance(np.mean([variation.between for variation in few], axis=0), between) < 0.25
     assert distance(many.between, between) < 0.25
-    assert distance(np.mean([spread.between + spread.within / 400 for spread in few], axis=0), between) > 0.5
+    assert distance(np.mean([variation.between + variation.within / 400 for variation in few], axis=0), between) > 0.5
     assert distance(many.between + many.within / 50, between) > 4
 
 
@@ -50,8 +51,8 @@ def test_small_worlds_are_not_biased_downwards():
     Cutting off negative eigenvalues adds some 10 %.
     """
     generator = np.random.default_rng(1)
-    found = [spread_of(generator, 4, 2000) for _ in range(200)]
-    ratio = np.mean([np.trace(spread.between) for spread, _ in found]) / np.trace(found[0][1])
+    found = [variation_of(generator, 4, 2000) for _ in range(200)]
+    ratio = np.mean([np.trace(variation.between) for variation, _ in found]) / np.trace(found[0][1])
     assert 0.9 < ratio < 1.3, ratio
 
 
@@ -63,7 +64,7 @@ def test_smoothed_answers_are_nearer_to_the_truth(scale):
     must win in every run; the prior may win where noise hides all differences (scale 1), by 2 % at most.
     """
     generator = np.random.default_rng(int(1000 * scale))
-    spread, _ = spread_of(generator, 150, 400)
+    variation, _ = variation_of(generator, 150, 400)
     smoothed, raw, prior = [], [], []
     for _ in range(60):
         shares, _ = truth_of(generator, 20)
@@ -71,7 +72,7 @@ def test_smoothed_answers_are_nearer_to_the_truth(scale):
         truth = np.stack([generator.multinomial(400, each) / 400 for each in shares]) - base
         noise = np.full((20, CELLS), scale) * generator.uniform(0.7, 1.4, (20, 1))
         answers = truth + noise * generator.normal(size=noise.shape)
-        smoother = Smoother.fit(spread, answers, np.full(20, 400.0), noise)
+        smoother = Smoother.fit(variation, answers, np.full(20, 400.0), noise)
         found = np.stack([smoother.posterior(y, s)[0] for y, s in zip(answers, noise, strict=True)])
         for kept, guess in ((smoothed, found), (raw, answers), (prior, np.zeros_like(truth))):
             kept.append(float(np.mean((guess - truth) ** 2)))
@@ -84,13 +85,13 @@ def test_smoothed_answers_are_nearer_to_the_truth(scale):
 def test_the_posterior_variance_is_honest():
     """Squared errors over posterior variances average 1: within 0.85 and 1.15 over 1,200 groups."""
     generator = np.random.default_rng(5)
-    spread, _ = spread_of(generator, 150, 400)
+    variation, _ = variation_of(generator, 150, 400)
     base = np.array([0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
     shares, _ = truth_of(generator, 1200)
     truth = np.stack([generator.multinomial(400, each) / 400 for each in shares]) - base
     noise = np.full(truth.shape, 0.02)
     answers = truth + noise * generator.normal(size=noise.shape)
-    smoother = Smoother.fit(spread, answers, np.full(len(truth), 400.0), noise)
+    smoother = Smoother.fit(variation, answers, np.full(len(truth), 400.0), noise)
     found = [smoother.posterior(y, s) for y, s in zip(answers, noise, strict=True)]
     ratio = np.mean([(mean - t) ** 2 / variance for (mean, variance), t in zip(found, truth, strict=True)])
     assert 0.85 < ratio < 1.15, ratio

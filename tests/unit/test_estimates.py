@@ -13,6 +13,7 @@ from prade.data.public import Public
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect
 from prade.release.file_names import ESTIMATES
@@ -206,7 +207,11 @@ def test_certainty_that_everybody_is_somebody(estimates):
     everybody = estimates.answer("SEX == 1 or SEX == 2", by=("STATE", "PLACE"))
     assert everybody["sd"].to_numpy().max() < 1e-5
     width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
-    np.testing.assert_allclose(width, 2 * 1.96 * np.sqrt(estimates.descent.totals_variance(2)), rtol=1e-4)
+    np.testing.assert_allclose(
+        width,
+        2 * 1.96 * np.sqrt(estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())),
+        rtol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), MIXED])
@@ -258,10 +263,10 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
 
     def deviations():
         found = Estimates.of(release, PUBLIC)
-        return found.levels[-1].spread.shape[1], [found.answer(each, by="STATE")["sd"].to_numpy() for each in queries]
+        return found.levels[-1].fitted.shape[1], [found.answer(each, by="STATE")["sd"].to_numpy() for each in queries]
 
     one, whole = deviations()
-    monkeypatch.setattr("prade.estimating.levels.descent.MOST_SMOOTHED", 4)
+    monkeypatch.setattr("prade.estimating.levels.blocks.MOST_SMOOTHED", 4)
     several, pieces = deviations()
     assert several > one == 1
     np.testing.assert_allclose(pieces, whole, rtol=0.35)
@@ -296,7 +301,7 @@ def test_a_file_brings_everything_back(tmp_path, levels, settings):
     for level, (one, other) in enumerate(zip(estimates.levels, again.levels, strict=True)):
         assert one.parts == other.parts
         assert one.status == other.status
-        for name in ("totals", "multipliers", "kl", "gap", "spread"):
+        for name in ("totals", "multipliers", "kl", "gap", "fitted"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name
         assert (one.alike is None) == (other.alike is None) == (settings.mixture == 0)
         for group in range(len(one.totals)):
@@ -411,7 +416,7 @@ def test_without_a_spread_the_expectation_stands_in(kept):
     table = pq.read_table(kept)
     rewritten(kept, table.set_column(table.column_names.index("spread"), "spread", pa.nulls(table.num_rows)))
     old = Estimates.load(kept, RELEASE, PUBLIC)
-    assert old.levels[0].spread is None
+    assert old.levels[0].fitted is None
     one, other = (each.answer("AGE >= 65", by="STATE") for each in (new, old))
     assert one["count"].equals(other["count"])
     assert not one["sd"].equals(other["sd"])

@@ -27,9 +27,12 @@ from prade import (
 from prade.core.threads import several
 from prade.data.invented import census_like
 from prade.data.public import Public
-from prade.estimating.levels.descent import Descent, blocks
+from prade.estimating.levels.answers import raw_answers
+from prade.estimating.levels.blocks import blocks
+from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.group_prior import GroupPriors
-from prade.estimating.levels.smoothing import smooth_totals
+from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.totals import smooth_totals
 from prade.planning.settings import Settings
 
 SCHEMA = Schema(
@@ -114,7 +117,7 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
     b0, b1 = (float(question.scale) for question in plan.questions)
     assert (b0, b1) == (3.0, 1.5)
     release = filled(plan, lambda q, g, c: [100, 40][q] + 10 * g + c)
-    found = Descent(release, PUBLIC).answers(0)
+    found = raw_answers(release, 0)
     assert found.parts == A.parts
     # state 1 has places 0, 1, 2: 120 + 30 + 3c against 100 + c; state 2 has place 3: 40 + 30 + c against 110 + c
     v0, v1 = (1 / (2 * np.sinh(1 / (2 * b)) ** 2) for b in (b0, b1))
@@ -133,7 +136,7 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
 def test_the_last_level_has_its_own_answers_only():
     plan = plan_of(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
     release = filled(plan, lambda q, g, c: [100, 40][q] + 10 * g + c)
-    found = Descent(release, PUBLIC).answers(1)
+    found = raw_answers(release, 1)
     np.testing.assert_allclose(found.counts[0], [[40, 41, 42], [50, 51, 52], [60, 61, 62], [70, 71, 72]])
     np.testing.assert_allclose(found.variance, plan.questions[1].variance)
     np.testing.assert_allclose(found.totals, [123, 153, 183, 213])
@@ -145,7 +148,7 @@ def test_totals_join_what_was_asked_and_what_adds_up():
     variances = [question.variance for question in plan.questions]
     np.testing.assert_allclose(variances, np.array([32, 8, 32]) - 1 / 6, rtol=1e-3)
     release = filled(plan, lambda q, g, c: [300, 95, 160][q] + g)
-    found = Descent(release, PUBLIC).answers(0)
+    found = raw_answers(release, 0)
     weights = 1 / (np.array([1, 3, 2]) * variances)
     for g in range(2):
         said = np.array([300 + g, 3 * (95 + g), 2 * (160 + g)])
@@ -156,7 +159,7 @@ def test_totals_join_what_was_asked_and_what_adds_up():
 
 def test_a_part_asked_twice_at_one_level_is_one():
     plan = plan_of(Level("STATE", [Ask(A, 1), Ask(A, 3)], total=0))
-    found = Descent(filled(plan, lambda q, g, c: 100 * (q + 1)), PUBLIC).answers(0)
+    found = raw_answers(filled(plan, lambda q, g, c: 100 * (q + 1)), 0)
     v = [question.variance for question in plan.questions]
     np.testing.assert_allclose(found.counts[0], (100 / v[0] + 200 / v[1]) / (1 / v[0] + 1 / v[1]))
     assert found.variance.shape == (2, 1)
@@ -165,7 +168,7 @@ def test_a_part_asked_twice_at_one_level_is_one():
 def test_a_free_level_is_added_up_from_below():
     plan = plan_of(Level(()), Level("STATE"), Level("PLACE", Ask(A), total=0))
     release = filled(plan, lambda q, g, c: 10 * g + c)
-    everybody, states = (Descent(release, PUBLIC).answers(level) for level in (0, 1))
+    everybody, states = (raw_answers(release, level) for level in (0, 1))
     np.testing.assert_allclose(everybody.counts[0], [[60, 64, 68]])
     np.testing.assert_allclose(states.counts[0], [[30, 33, 36], [30, 31, 32]])
     v = plan.questions[0].variance
@@ -178,7 +181,7 @@ def test_three_levels_with_parts_at_some_of_them():
     """AB is asked of everybody only, A of places only, B of states only."""
     plan = plan_of(Level((), Ask(AB), total=0), Level("STATE", Ask(B), total=0), Level("PLACE", Ask(A), total=0))
     release = filled(plan, lambda q, g, c: 1000 * (q + 1) + 10 * g + c)
-    found = [Descent(release, PUBLIC).answers(level) for level in range(3)]
+    found = [raw_answers(release, level) for level in range(3)]
     assert [each.parts for each in found] == [(*AB.parts, *B.parts, *A.parts), (*B.parts, *A.parts), A.parts]
     np.testing.assert_allclose(found[0].counts[1], [[4010, 4012]])
     np.testing.assert_allclose(found[1].counts[1], [[9030, 9033, 9036], [3030, 3031, 3032]])
@@ -214,7 +217,7 @@ def test_joined_answers_have_the_variance_that_is_said():
     """400 draws of noise around 0: squared errors over the variance average 1 (a standard error of 7 % each)."""
     plan = plan_of(Level("STATE", Ask(A, 1), total=1), Level("PLACE", Ask(A, 2), total=0), budget=Budget.zcdp("1/100"))
     empty = {"STATE": [1], "PLACE": ["none"], "A": [0], "B": [0]}
-    draws = [Descent(release_of(plan, empty, seed), PUBLIC).answers(0) for seed in range(400)]
+    draws = [raw_answers(release_of(plan, empty, seed), 0) for seed in range(400)]
     counts = np.mean([each.counts[0] ** 2 / each.variance for each in draws], axis=0)
     totals = np.mean([each.totals**2 / each.total_variance for each in draws], axis=0)
     assert np.abs(counts - 1).max() < 0.25
@@ -354,8 +357,8 @@ def test_a_part_too_large_for_one_block_is_smoothed_in_pieces(monkeypatch):
     release = release_of(plan, table, 6)
     whole = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     raw = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC, estimator=MAP(n0=10.0)).estimates()]
-    monkeypatch.setattr("prade.estimating.levels.descent.MOST_SMOOTHED", 5)
-    monkeypatch.setattr("prade.estimating.levels.descent.PIECE", 4)
+    monkeypatch.setattr("prade.estimating.levels.blocks.MOST_SMOOTHED", 5)
+    monkeypatch.setattr("prade.estimating.levels.blocks.PIECE", 4)
     pieces = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     far = [np.abs(np.array(each) - np.array(whole)).sum() for each in (pieces, raw)]
     assert 0 < far[0] < 0.7 * far[1]
@@ -372,7 +375,7 @@ def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
     found = list(Descent(release_of(plan, rows_of(1), 2), public).estimates())
     same = GroupPriors(public, plan, 0, Settings()).same
     assert same.tolist() == [True, False, False, False]
-    spreads = np.stack([each.spread for each in found])  # [groups, blocks, (a, w, shared)]
+    spreads = np.stack([each.fitted for each in found])  # [groups, blocks, (a, w, shared)]
     assert (spreads[same, :, 0] < 0.3 * spreads[~same, :, 0].min()).all()  # a place changes less than places differ
     assert (spreads[1:] == spreads[1]).all()
 
@@ -383,7 +386,7 @@ def test_how_groups_vary_is_fitted_for_error_bars_too():
     release = release_of(plan, rows_of(1), 2)
 
     def spread(settings, **more):
-        return next(Descent(release, PUBLIC, settings, **more).estimates()).spread
+        return next(Descent(release, PUBLIC, settings, **more).estimates()).fitted
 
     np.testing.assert_array_equal(spread(Settings(smooth=False)), spread(Settings()))
     assert spread(Settings(smooth=False), rough=True) is None
@@ -457,12 +460,12 @@ def test_rehearsals_climb_fewer_steps_than_releases():
 def test_masses_of_public_groups_are_their_marginals():
     table = rows_of(0, 200)
     public = Public.of(SCHEMA, {**table, "W": np.random.default_rng(0).uniform(0.1, 2.0, 200)}, ["PLACE"], weight="W")
-    descent = Descent(release_of(plan_of(Level("STATE", A)), table, 0), public)
-    layout = descent.layout((*A.parts, *AB.parts))
-    masses = descent.group_masses(layout)
+    cells = PublicCells(public)
+    layout = cells.layout((*A.parts, *AB.parts))
+    masses = cells.group_masses(layout)
     assert masses.shape == (9, 3)
     for number in range(3):
         mine = public.prior.take(public.group == number)
         expected = np.concatenate([mine.project(["A"]), mine.project(["A", "B"]).ravel()])
         np.testing.assert_allclose(masses[:, number], expected, atol=1e-14)
-    assert descent.group_masses(layout) is masses
+    assert cells.group_masses(layout) is masses

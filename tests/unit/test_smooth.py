@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from prade.estimating.levels import smoothing as smooth
-from prade.estimating.levels.smoothing import Smoother, Spread, shared_part, smooth_totals, totals_variance
+from prade.estimating.levels import variation as module
+from prade.estimating.levels.smoothing import Smoother, shared_part
+from prade.estimating.levels.totals import smooth_totals, totals_variance
+from prade.estimating.levels.variation import PublicVariation
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):
@@ -20,39 +22,39 @@ def indicators(cells, sizes):
     return np.concatenate([np.eye(size + 1)[cell][:, :size] for cell, size in zip(cells, sizes, strict=True)], axis=1)
 
 
-# ---------------------------------------------------------------- spread
+# ---------------------------------------------------------------- variation
 
 
 def test_within_is_the_pooled_covariance_of_rows_about_their_groups_mean():
     generator = np.random.default_rng(0)
     cells, sizes, group = world(generator, groups=6, rows=20)
-    spread = Spread.of(cells, sizes, group, 6, seed=0)  # fewer rows than the sample would take
+    variation = PublicVariation.of(cells, sizes, group, 6, seed=0)  # fewer rows than the sample would take
     e = indicators(cells, sizes)
     away = e - np.array([e[group == g].mean(axis=0) for g in range(6)])[group]
-    np.testing.assert_allclose(spread.within, away.T @ away / (len(e) - 6), atol=1e-14)
+    np.testing.assert_allclose(variation.within, away.T @ away / (len(e) - 6), atol=1e-14)
 
 
 def test_a_partial_part_leaves_rows_in_no_cell():
     """A row in no cell has the part's size as its cell, and counts as none of its cells."""
     cells, sizes, group = [np.array([0, 2, 2, 1, 0, 2])], [2], np.zeros(6, np.int64)
-    spread = Spread.of(cells, sizes, group, 1, seed=0)
-    np.testing.assert_allclose(spread.within, np.cov(indicators(cells, sizes).T), atol=1e-15)
+    variation = PublicVariation.of(cells, sizes, group, 1, seed=0)
+    np.testing.assert_allclose(variation.within, np.cov(indicators(cells, sizes).T), atol=1e-15)
 
 
 def test_a_sample_of_rows_says_nearly_the_same(monkeypatch):
     cells, sizes, group = world(np.random.default_rng(1), groups=40, rows=100)
-    whole = Spread.of(cells, sizes, group, 40, seed=0)
-    monkeypatch.setattr(smooth, "ROWS_A_CELL", 200)  # 1,400 of 4,000 rows
-    monkeypatch.setattr(smooth, "FEWEST_ROWS", 1)
-    some = Spread.of(cells, sizes, group, 40, seed=0)
+    whole = PublicVariation.of(cells, sizes, group, 40, seed=0)
+    monkeypatch.setattr(module, "ROWS_PER_CELL", 200)  # 1,400 of 4,000 rows
+    monkeypatch.setattr(module, "FEWEST_ROWS", 1)
+    some = PublicVariation.of(cells, sizes, group, 40, seed=0)
     assert not np.array_equal(some.within, whole.within)
     np.testing.assert_allclose(some.within, whole.within, atol=0.02)  # a standard error of 0.25 / sqrt(1400), thrice
 
 
 def test_equal_weights_change_nothing():
     cells, sizes, group = world(np.random.default_rng(2), groups=5, rows=50)
-    plain = Spread.of(cells, sizes, group, 5, seed=3)
-    weighted = Spread.of(cells, sizes, group, 5, 3, np.full(len(group), 0.004))
+    plain = PublicVariation.of(cells, sizes, group, 5, seed=3)
+    weighted = PublicVariation.of(cells, sizes, group, 5, 3, np.full(len(group), 0.004))
     np.testing.assert_allclose(weighted.within, plain.within, atol=1e-15)
     np.testing.assert_allclose(weighted.between, plain.between, atol=1e-15)
 
@@ -62,7 +64,7 @@ def test_weighted_rows_by_hand():
     generator = np.random.default_rng(13)
     cells, sizes, group = world(generator, groups=2, rows=30)
     weights = generator.uniform(0.1, 3.0, len(group))
-    found = Spread.of(cells, sizes, group, 2, 0, weights)
+    found = PublicVariation.of(cells, sizes, group, 2, 0, weights)
     e, summed, number = indicators(cells, sizes), 0.0, 0.0
     for g in range(2):
         w = weights[group == g]
@@ -78,8 +80,8 @@ def test_weighted_and_unweighted_worlds_differ_alike():
     cells, sizes, group = world(np.random.default_rng(14), groups=8, rows=40)
     weights = (np.arange(len(group)) % 4 > 0).astype(float)
     some = [cell[weights > 0] for cell in cells]
-    one = Spread.of(cells, sizes, group, 8, 0, weights)
-    other = Spread.of(some, sizes, group[weights > 0], 8, 0)
+    one = PublicVariation.of(cells, sizes, group, 8, 0, weights)
+    other = PublicVariation.of(some, sizes, group[weights > 0], 8, 0)
     np.testing.assert_allclose(one.within, other.within, atol=1e-15)
     np.testing.assert_allclose(one.between, other.between, atol=1e-15)
 
@@ -87,7 +89,7 @@ def test_weighted_and_unweighted_worlds_differ_alike():
 def test_between_is_positive_semidefinite():
     for seed in range(5):
         cells, sizes, group = world(np.random.default_rng(seed), groups=8, rows=5)
-        values = np.linalg.eigvalsh(Spread.of(cells, sizes, group, 8, seed=0).between)
+        values = np.linalg.eigvalsh(PublicVariation.of(cells, sizes, group, 8, seed=0).between)
         assert values.min() > -1e-15
         assert values.max() > 0
 
@@ -95,16 +97,16 @@ def test_between_is_positive_semidefinite():
 @pytest.mark.parametrize("groups", [1, 2])
 def test_fewer_than_three_groups_say_nothing_of_differences(groups):
     cells, sizes, group = world(np.random.default_rng(3), groups=groups)
-    spread = Spread.of(cells, sizes, group, groups, seed=0)
-    assert not spread.between.any()
-    assert spread.within.any()
+    variation = PublicVariation.of(cells, sizes, group, groups, seed=0)
+    assert not variation.between.any()
+    assert variation.within.any()
 
 
 def test_groups_without_rows_or_with_one_change_nothing():
     cells, sizes, group = world(np.random.default_rng(4), groups=6, rows=10)
-    alone = Spread.of(cells, sizes, group, 6, seed=0)
+    alone = PublicVariation.of(cells, sizes, group, 6, seed=0)
     more = [np.append(cell, 1) for cell in cells]
-    with_small = Spread.of(more, sizes, np.append(group, 7), 9, seed=0)  # 6 and 8 are empty, 7 has one row
+    with_small = PublicVariation.of(more, sizes, np.append(group, 7), 9, seed=0)  # 6 and 8 are empty, 7 has one row
     np.testing.assert_allclose(with_small.within, alone.within, atol=1e-15)
     np.testing.assert_allclose(with_small.between, alone.between, atol=1e-15)
 
@@ -112,8 +114,8 @@ def test_groups_without_rows_or_with_one_change_nothing():
 def test_groups_of_one_row_each_are_taken_as_one_group():
     """Or else nothing would vary within a group, and no answer could move anything."""
     cells, sizes, _ = world(np.random.default_rng(5), groups=1, rows=30)
-    single = Spread.of(cells, sizes, np.arange(30), 30, seed=0)
-    together = Spread.of(cells, sizes, np.zeros(30, np.int64), 1, seed=0)
+    single = PublicVariation.of(cells, sizes, np.arange(30), 30, seed=0)
+    together = PublicVariation.of(cells, sizes, np.zeros(30, np.int64), 1, seed=0)
     assert np.array_equal(single.within, together.within)
     assert not single.between.any()
 
@@ -127,17 +129,17 @@ def test_the_machines_cores_do_not_matter():
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            found.append(Spread.of(cells, sizes, np.arange(3000) % 30, 30, seed=0))
+            found.append(PublicVariation.of(cells, sizes, np.arange(3000) % 30, 30, seed=0))
     assert np.array_equal(found[0].between, found[1].between)
     assert np.array_equal(found[0].within, found[1].within)
 
 
 def test_what_is_expected_remains_where_noise_drowns_the_answers():
     cells, sizes, group = world(np.random.default_rng(6))
-    spread = Spread.of(cells, sizes, group, 40, seed=0)
-    shape = 40, spread.within.shape[0]
+    variation = PublicVariation.of(cells, sizes, group, 40, seed=0)
+    shape = 40, variation.within.shape[0]
     for expected in (0.03, 0.7):
-        found = Smoother.fit(spread, np.zeros(shape), np.full(40, 500.0), np.full(shape, 1e3), expected)
+        found = Smoother.fit(variation, np.zeros(shape), np.full(40, 500.0), np.full(shape, 1e3), expected)
         assert found.a == pytest.approx(expected, rel=0.5)
 
 
@@ -145,37 +147,37 @@ def test_what_is_expected_remains_where_noise_drowns_the_answers():
 
 
 @pytest.fixture
-def spread():
+def variation():
     cells, sizes, group = world(np.random.default_rng(7))
-    return Spread.of(cells, sizes, group, 40, seed=0)
+    return PublicVariation.of(cells, sizes, group, 40, seed=0)
 
 
-def test_huge_noise_returns_the_prior(spread):
+def test_huge_noise_returns_the_prior(variation):
     generator = np.random.default_rng(8)
     noise = np.full((10, 7), 1e4)
     deviations = generator.normal(size=(10, 7)) * noise
-    smoother = Smoother.fit(spread, deviations, np.full(10, 500.0), noise)
+    smoother = Smoother.fit(variation, deviations, np.full(10, 500.0), noise)
     mean, variance = smoother.posterior(deviations[0], noise[0])
     assert np.abs(mean).max() < 1e-4
     assert (variance < 0.1).all()
 
 
-def test_next_to_no_noise_returns_the_answers(spread):
+def test_next_to_no_noise_returns_the_answers(variation):
     generator = np.random.default_rng(9)
-    deviations = generator.multivariate_normal(np.zeros(7), spread.between + spread.within / 500, size=10)
+    deviations = generator.multivariate_normal(np.zeros(7), variation.between + variation.within / 500, size=10)
     noise = np.full((10, 7), 1e-9)
-    smoother = Smoother.fit(spread, deviations, np.full(10, 500.0), noise)
+    smoother = Smoother.fit(variation, deviations, np.full(10, 500.0), noise)
     mean, variance = smoother.posterior(deviations[3], noise[3])
     np.testing.assert_allclose(mean, deviations[3], atol=1e-8)
     assert (variance <= 1.0001e-18).all()
 
 
-def test_the_parts_still_add_up(spread):
+def test_the_parts_still_add_up(variation):
     """Noise moves the sum of a part's answers; shares of everybody sum to 1 whatever happens, so deviations to 0."""
     generator = np.random.default_rng(10)
     noise = np.full((5, 7), 0.05)
     deviations = 0.05 * generator.normal(size=(5, 7))
-    mean, _ = Smoother.fit(spread, deviations, np.full(5, 500.0), noise).posterior(deviations[0], noise[0])
+    mean, _ = Smoother.fit(variation, deviations, np.full(5, 500.0), noise).posterior(deviations[0], noise[0])
     np.testing.assert_allclose([mean[:4].sum(), mean[4:].sum()], 0.0, atol=1e-15)
     assert np.abs(mean).max() > 1e-3
 
@@ -187,10 +189,10 @@ def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
     if never == 0:
         cells = [cells[0] + 1, cells[1]]
     wider = [4, 3] if never == 0 else [3, 4]
-    spread = Spread.of(cells, wider, group, 40, seed=0)
+    variation = PublicVariation.of(cells, wider, group, 40, seed=0)
     noise = np.full((6, 7), 0.02)
     deviations = 0.05 * np.random.default_rng(12).normal(size=(6, 7))
-    mean, variance = Smoother.fit(spread, deviations, np.full(6, 300.0), noise).posterior(deviations[0], noise[0])
+    mean, variance = Smoother.fit(variation, deviations, np.full(6, 300.0), noise).posterior(deviations[0], noise[0])
     assert abs(mean[never]) < 1e-15
     assert variance[never] < 1e-15
     assert (np.delete(variance, never) > 1e-6).all()
@@ -198,28 +200,28 @@ def test_a_cell_that_never_occurs_stays_as_the_prior_has_it(never):
 
 def test_nothing_varies_at_all():
     """All public rows alike."""
-    spread = Spread.of([np.zeros(20, np.int64)], [2], np.arange(20) % 4, 4, seed=0)
+    variation = PublicVariation.of([np.zeros(20, np.int64)], [2], np.arange(20) % 4, 4, seed=0)
     noise = np.full((3, 2), 0.1)
     deviations = np.ones((3, 2))
-    mean, variance = Smoother.fit(spread, deviations, np.full(3, 20.0), noise).posterior(deviations[0], noise[0])
+    mean, variance = Smoother.fit(variation, deviations, np.full(3, 20.0), noise).posterior(deviations[0], noise[0])
     assert not mean.any()
     assert not variance.any()
 
 
-def test_one_group_is_enough(spread):
+def test_one_group_is_enough(variation):
     noise, deviation = np.full((1, 7), 0.01), np.array([[0.05, -0.05, 0, 0, 0.05, -0.05, 0]])
-    smoother = Smoother.fit(spread, deviation, np.array([200.0]), noise)
+    smoother = Smoother.fit(variation, deviation, np.array([200.0]), noise)
     mean, variance = smoother.posterior(deviation[0], noise[0])
     assert 0.01 < mean[0] < 0.05
     assert (variance > 0).all()
     assert (variance <= 1e-4).all()
 
 
-def test_more_noise_means_less_trust(spread):
+def test_more_noise_means_less_trust(variation):
     """Groups whose noise differs by a factor: the noisier keeps less of the same deviation, and is less sure."""
     noise = np.outer([1.0, 2.0, 8.0], np.full(7, 0.01))
     deviations = np.tile([0.05, -0.05, 0, 0, 0.05, -0.05, 0], (3, 1))
-    smoother = Smoother.fit(spread, deviations, np.full(3, 200.0), noise)
+    smoother = Smoother.fit(variation, deviations, np.full(3, 200.0), noise)
     found = [smoother.posterior(deviations[0], each) for each in noise]
     assert np.abs(found[0][0]).sum() > np.abs(found[1][0]).sum() > np.abs(found[2][0]).sum()
     assert (found[0][1] < found[1][1]).all()
@@ -257,8 +259,8 @@ def test_exact_totals_stay():
 def test_what_remains_unknown_of_totals():
     """t^2 = 1100/3 and its standard error sqrt(2/3) (1100/3 + 100); one group is as uncertain as its noise."""
     noisy, variance = np.array([130.0, 90.0, 80.0]), np.full(3, 100.0)
-    spread = 1100 / 3 + np.sqrt(2 / 3) * (1100 / 3 + 100)
-    np.testing.assert_allclose(totals_variance(noisy, variance, np.full(3, 100.0)), spread * 100 / (spread + 100))
+    beyond = 1100 / 3 + np.sqrt(2 / 3) * (1100 / 3 + 100)
+    np.testing.assert_allclose(totals_variance(noisy, variance, np.full(3, 100.0)), beyond * 100 / (beyond + 100))
     assert totals_variance(np.array([50.0]), np.array([9.0]), np.array([50.0])) == 9.0
     assert not totals_variance(noisy, np.zeros(3), noisy).any()
 

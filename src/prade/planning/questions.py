@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,15 @@ class Question:
             variance = 2 * sum(z**2 * w for z, w in enumerate(weights, 1)) / (1 + 2 * sum(weights))
         return max(variance, SMALLEST_VARIANCE)
 
+    def total_variances(self, groups: Any = 1) -> Iterator[tuple[int, Any]]:
+        """Where the number of rows can be read from: each part whose cells every row is in, and its sum's variance.
+
+        A part is given by its place among the parts. `groups` is how many groups are added up: a number or an array.
+        """
+        for place, part in enumerate(self.parts):
+            if part.covers:
+                yield place, part.n_cells * (self.variance * groups)
+
     def names(self) -> list[str]:
         """Names of the parts."""
         return [TOTAL] if self.is_total else [part.name for part in self.parts]
@@ -122,9 +132,7 @@ def total_part(schema: Schema, level: Level) -> Part:
 
 def total_variance(questions: Iterable[Question]) -> float:
     """Variance of the best unbiased mean of all sums of counts that are the number of rows; infinity without any."""
-    precision = sum(
-        1 / (part.n_cells * question.variance) for question in questions for part in question.parts if part.covers
-    )
+    precision = sum(1 / variance for question in questions for _, variance in question.total_variances())
     return 1 / precision if precision else float("inf")
 
 

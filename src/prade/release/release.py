@@ -109,11 +109,10 @@ class Release:
         weighted = np.zeros(len(self.plan.groupings[level]))
         precision = 0.0
         for question, answers in answered:
-            for part, counts in zip(question.parts, answers, strict=True):
-                if part.covers:
-                    weight = 1 / (part.n_cells * question.variance)
-                    weighted += weight * counts.sum(axis=1)
-                    precision += weight
+            for place, variance in question.total_variances():
+                weight = 1 / variance
+                weighted += weight * answers[place].sum(axis=1)
+                precision += weight
         if not precision:
             raise DataError(
                 f"level {self.plan.levels[level].name} has no total, and no part of it covers everybody: "

@@ -22,7 +22,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.estimating.layout import Layout
-from prade.estimating.levels.descent import Answers
+from prade.estimating.levels.answers import RawAnswers
 from prade.queries.parts import Marginal, Part
 from prade.queries.workload import Workload
 
@@ -48,7 +48,7 @@ class View:
     by: tuple[str, ...]
     labels: list[str]
     number: Ints
-    answers: Answers
+    answers: RawAnswers
     totals: Floats
     shares: dict[str, Floats]
     status: tuple[str | None, ...]
@@ -121,7 +121,7 @@ def facts_of(
     progress: Progress | None = None,
 ) -> Facts:
     """Work out every view; `group` is the last level's group of each synthetic row, `truth` true rows with theirs."""
-    answers = [estimates.descent.answers(level) for level in range(len(estimates.levels))]
+    answers = estimates.answers
     layout = Layout(estimates.public.prior, Workload(estimates.plan.schema, shown_parts(estimates, answers)))
     priors = PublicPriors(estimates)
     last = len(answers) - 1
@@ -164,7 +164,7 @@ def facts_of(
     return Facts(layout, tuple(views), weights, {name: rows for name, (rows, _) in counted.items()})
 
 
-def shown_parts(estimates: Estimates, answers: Sequence[Answers]) -> list[Part]:
+def shown_parts(estimates: Estimates, answers: Sequence[RawAnswers]) -> list[Part]:
     """Every column by itself, and all that was asked at any level."""
     schema = estimates.plan.schema
     ones: list[Part] = [Marginal.of(schema, [name]) for name in schema.coded]
@@ -207,12 +207,12 @@ class PublicPriors:
         return self._levels[level].weights(group, self._parents[above])
 
 
-def _whole(estimates: Estimates, top: Answers, shares: dict[str, Floats]) -> View:
+def _whole(estimates: Estimates, top: RawAnswers, shares: dict[str, Floats]) -> View:
     """The whole table: all groups of the first level added up."""
     variance = top.variance.sum(axis=0, keepdims=True)
     counts = [each.sum(axis=0, keepdims=True) for each in top.counts]
     totals, total_variance = top.totals.sum(keepdims=True), top.total_variance.sum(keepdims=True)
-    answers = Answers(top.parts, counts, variance, totals, total_variance)
+    answers = RawAnswers(top.parts, counts, variance, totals, total_variance)
     first = estimates.levels[0] if not estimates.plan.levels[0].by else None
     number = np.zeros(len(estimates.totals), np.int64)
     rows = estimates.totals.sum(keepdims=True)
@@ -220,7 +220,7 @@ def _whole(estimates: Estimates, top: Answers, shares: dict[str, Floats]) -> Vie
     return View(WHOLE, (), [WHOLE], number, answers, rows, shares, status, kl)
 
 
-def _view(estimates: Estimates, level: int, answers: Answers, shares: dict[str, Floats]) -> View:
+def _view(estimates: Estimates, level: int, answers: RawAnswers, shares: dict[str, Floats]) -> View:
     grouping = estimates.plan.groupings[level]
     number = estimates.plan.groupings[-1].above(grouping)
     made = estimates.levels[level]

@@ -13,7 +13,6 @@ is to be protected, and trials must be comparable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.estimating.levels.descent import Descent, GroupEstimate
-from prade.estimating.levels.smoothing import smooth_totals
+from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.planning.settings import Settings
@@ -120,7 +119,9 @@ class Rehearsal:
         played = self.folds[fold]
         stage = self._plan(plan, played)
         release = Release(Path(), stage, _noisy(stage, played, seed))
-        descent = self._descent(played, release, settings or Settings())
+        descent = Descent(
+            release, played.public, settings or Settings(), rough=True, threads=self.threads, cells=played.cells
+        )
         truth = self._truth(fold)
 
         def distance(found: GroupEstimate) -> float:
@@ -136,17 +137,17 @@ class Rehearsal:
             return 0.0
         played = self.folds[fold]
         last = len(plan.levels) - 1
-        answers = [(question, part) for question in plan.questions if question.level == last for part in question.parts]
+        asked = [question for question in plan.questions if question.level == last]
         generator = np.random.default_rng([seed, 1])
         shape = DRAWS, len(played.rows)
         same = self.kind == "same groups"
         # last year's numbers and this year's are both samples: the square of their difference is about 2 rows a row
         rows = played.rows + np.sqrt(2 * played.rows) * generator.standard_normal(shape) * same
         weighted, precision = np.zeros(shape), 0.0
-        for question, part in answers:
-            if part.covers:
-                weight = 1 / (part.n_cells * question.variance)
-                weighted += weight * _sum_of_noise(question, part.n_cells, shape, generator)
+        for question in asked:
+            for place, variance_of_sum in question.total_variances():
+                cells, weight = question.parts[place].n_cells, 1 / variance_of_sum
+                weighted += weight * _sum_of_noise(question, cells, shape, generator)
                 precision += weight
         if not precision:
             return 1.0
@@ -181,14 +182,6 @@ class Rehearsal:
         power = 1 if plan.noise_budget.kind == "pure" else 2
         budget = plan.noise_budget * (1 / played.noise**power)
         return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, played.groups)
-
-    def _descent(self, played: Fold, release: Release, settings: Settings) -> Descent:
-        if not played.descent:
-            ready = Descent(release, played.public, settings, rough=True, threads=self.threads)
-            played.descent.append(ready)
-        again = copy(played.descent[0])  # a copy shares what was prepared
-        again.release, again.plan, again.settings = release, release.plan, settings
-        return again
 
     def _truth(self, fold: int) -> list[Codes]:
         """The rows of each scored group: the first ones of the fold's list, which is in random order."""

@@ -24,7 +24,7 @@ from prade.core.errors import DataError
 from prade.data.groups import Grouping, Groups
 from prade.data.public import Public
 from prade.data.recurring_groups import SameGroups, has_values, is_time
-from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.public_cells import PublicCells
 from prade.scoring.distances import Codes
 
 Kind = Literal["other groups", "other years", "same groups", "no groups"]
@@ -74,9 +74,9 @@ class Fold:
         return np.where(known, sizes, sizes[known].mean() if known.any() else 1.0)
 
     @cached_property
-    def descent(self) -> list[Descent]:
-        """What was prepared for an earlier trial (layouts, covariances), for the next one to use again."""
-        return []
+    def cells(self) -> PublicCells:
+        """What the trials share (layouts, covariances): each is made once."""
+        return PublicCells(self.public)
 
 
 def folds_of(public: Public, finest: Grouping, generator: np.random.Generator) -> tuple[Kind, list[Fold]]:

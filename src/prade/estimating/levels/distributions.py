@@ -20,8 +20,9 @@ from prade.core.threads import several
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.layout import Layout
-from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -41,7 +42,7 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    spread: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
+    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
 
 
@@ -95,14 +96,19 @@ class Distributions:
         return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
 
     @cached_property
-    def descent(self) -> Descent:
-        """What the estimates were made by: noisy answers put together, how public cells vary."""
-        return Descent(self.release, self.public, self.settings)
+    def answers(self) -> list[RawAnswers]:
+        """What the groups of each level were estimated from."""
+        return [raw_answers(self.release, level) for level in range(len(self.levels))]
+
+    @cached_property
+    def cells(self) -> PublicCells:
+        """The public table as the levels' parts see it."""
+        return PublicCells(self.public)
 
     @cached_property
     def layouts(self) -> list[Layout]:
         """The public rows as each level's parts see them."""
-        return [self.descent.layout(level.parts) for level in self.levels]
+        return [self.cells.layout(level.parts) for level in self.levels]
 
     @cached_property
     def _parents(self) -> dict[tuple[int, int], Floats]:

@@ -21,19 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.threads import single_threaded_blas
-from prade.estimating.levels.descent import FEWEST_ROWS, blocks_of
+from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.group_prior import HANDED_ON
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, Spread, typical_rows
-
-Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of its cells
+from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, typical_rows
+from prade.estimating.levels.totals import FEWEST_ROWS
+from prade.estimating.levels.variation import PublicVariation
 
 AT_ONCE = 200  # cells that are asked for: time grows with the cube of their number and that of the measured ones
 NOISES = 8  # levels of noise that variances are worked out for; in between, groups' are interpolated
@@ -93,21 +92,21 @@ def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch
     """The errors if only the cells of one block had been measured."""
     kept, same = estimates.levels[level], estimates.priors[level].same
     rows = np.maximum(kept.totals, FEWEST_ROWS)
-    noise = estimates.descent.answers(level).noise(rows)[:, at]
-    spread = estimates.descent.spread(estimates.layouts[level], at, batch)
+    noise = estimates.answers[level].noise(rows)[:, at]
+    variation = estimates.cells.variation(estimates.layouts[level], at, batch)
     size = sum(number for _, number in batch)
     settings = estimates.settings
     # the paper's estimators meet noisy answers as they are, as if the prior were worth nothing
     n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
-    one_row = np.diag(spread.within)[-size:]
+    one_row = np.diag(variation.within)[-size:]
     exact = np.concatenate([_variance_of_rows(estimates, *each) for each in batch])
     one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
     found = np.zeros((4, len(same), size))
     for kind in set(same.tolist()):
         mine = np.flatnonzero(same == kind)
         expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
-        a, w, shared = expected if kept.spread is None else kept.spread[mine[0], block].tolist()
-        found[:3, mine] = _of_groups(spread, one_row, a, w, rows[mine], noise[mine], n0)
+        a, w, shared = expected if kept.fitted is None else kept.fitted[mine[0], block].tolist()
+        found[:3, mine] = _of_groups(variation, one_row, a, w, rows[mine], noise[mine], n0)
         found[3, mine] = shared
     return Errors(*found)
 
@@ -121,7 +120,7 @@ def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Float
 
 
 def _of_groups(
-    spread: Spread, one_row: Floats, a: float, w: float, rows: Floats, noise: Floats, n0: float | None
+    variation: PublicVariation, one_row: Floats, a: float, w: float, rows: Floats, noise: Floats, n0: float | None
 ) -> Floats:
     """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
 
@@ -133,25 +132,28 @@ def _of_groups(
     factor = np.mean((noise / root) ** 2, axis=1)
     grid = np.unique(factor) if len(set(factor.tolist())) <= NOISES else np.geomspace(min(factor), max(factor), NOISES)
     with single_threaded_blas():
-        gains = _gains(spread, a, w / typical_rows(rows), root, grid, n0)
-        parts = np.stack([_split(spread, g, f * root**2) for f, g in zip(grid, gains, strict=True)])
+        gains = _gains(variation, a, w / typical_rows(rows), root, grid, n0)
+        parts = np.stack([_split(variation, g, f * root**2) for f, g in zip(grid, gains, strict=True)])
     between, within, noisy = (
         np.stack([np.interp(np.log(factor), np.log(grid), values) for values in parts[:, k].T], axis=1)
         for k in range(3)
     )
     size = len(one_row)
-    seldom = one_row - np.diag(spread.within)[-size:]  # what the sample missed
-    prior = np.maximum(a * np.diag(spread.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
+    seldom = one_row - np.diag(variation.within)[-size:]  # what the sample missed
+    prior = np.maximum(a * np.diag(variation.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
     left = np.clip(a * between + w / rows[:, None] * (within + seldom), 0.0, None)
     return np.stack([np.maximum(left + noisy, SMALLEST), left, prior])
 
 
 def _gains(
-    spread: Spread, a: float, per_row: float, root: Floats, factors: Floats, n0: float | None
+    variation: PublicVariation, a: float, per_row: float, root: Floats, factors: Floats, n0: float | None
 ) -> Iterator[Floats]:
     """G for the noise variances V = factor * root^2, one by one: [cells asked for, cells measured]."""
     measured, asked = slice(None, len(root)), slice(len(root), None)
-    s, curvature = (a * spread.between + per_row * spread.within)[measured, measured], spread.within[measured, measured]
+    s, curvature = (
+        (a * variation.between + per_row * variation.within)[measured, measured],
+        variation.within[measured, measured],
+    )
     values, vectors = np.linalg.eigh(s / np.outer(root, root))
     values = np.maximum(values, 0.0)
     for factor in factors:
@@ -165,14 +167,14 @@ def _gains(
                 root**2 * (vectors**2 @ (kept * factor)),
             )
         changed = curvature + np.diag(np.maximum(worth * d, SMALLEST))
-        yield np.linalg.solve(changed, spread.within[measured, asked]).T @ smoothed
+        yield np.linalg.solve(changed, variation.within[measured, asked]).T @ smoothed
 
 
-def _split(spread: Spread, g: Floats, v: Floats) -> Floats:
+def _split(variation: PublicVariation, g: Floats, v: Floats) -> Floats:
     """The diagonals of R with B and with C in the place of S, and that of G V G': [3, cells asked for]."""
     measured, asked = slice(None, len(v)), slice(len(v), None)
     found = [g**2 @ v]
-    for matrix in (spread.within, spread.between):
+    for matrix in (variation.within, variation.between):
         both = np.sum(g * matrix[asked, measured], axis=1)
         rest = np.diag(matrix)[asked] - 2 * both + np.sum((g @ matrix[measured, measured]) * g, axis=1)
         found.insert(0, rest)

@@ -24,10 +24,13 @@ from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.own_files import OtherOrigin, header_of, sound, write_own
 from prade.data.public import AGAIN, Public
-from prade.estimating.levels.descent import FEWEST_ROWS, Descent, GroupEstimate, blocks_of
+from prade.estimating.levels.answers import raw_answers
+from prade.estimating.levels.blocks import blocks_of
+from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.error_bars import sums
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
+from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.queries.query import parse
@@ -65,7 +68,7 @@ class Estimates(Distributions):
         done, levels = 0, []
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
-            parts = descent.answers(level).parts
+            parts = raw_answers(release, level).parts
             found, weights = [], []
             for each in descent.level(level, parents, lambda each: each):
                 found.append(_Kept.of(each, parts))
@@ -120,7 +123,7 @@ class Estimates(Distributions):
         # n_g and shares are taken to be off independently, which is on the safe side: n^2 Var(x) + x^2 Var(n)
         rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
         counts, variance = np.zeros((len(level), size)), sums(self, [(cells, size)], above, len(level))
-        of_total = self.descent.totals_variance(len(self.levels) - 1)
+        of_total = estimated_totals_variance(self.answers[-1], self.priors[-1].sizes())
         np.add.at(rows, above, self.totals)
         np.add.at(rows_variance, above, of_total)
         np.add.at(counts, above, self.totals[:, None] * shares)
@@ -160,7 +163,7 @@ class Estimates(Distributions):
             columns["gap"] += level.gap.tolist()
             columns["multipliers"] += level.multipliers.tolist()
             columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
-            columns["spread"] += [None] * size if level.spread is None else level.spread.tolist()
+            columns["spread"] += [None] * size if level.fitted is None else level.fitted.tolist()
             columns["emptied"] += level.emptied
         header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
         write_own(pa.table(columns), header, path)
@@ -183,12 +186,11 @@ class Estimates(Distributions):
             if asdict(settings) != header.settings:
                 raise Malformed("the settings are not all there")
             rows = rows_of(table, len(public.groups))
-            descent = Descent(release, public, settings)
             for level, grouping in enumerate(release.plan.groupings):
                 mine, rows = rows[: len(grouping)], rows[len(grouping) :]
                 if [row.group for row in mine] != grouping.labels():
                     raise Malformed("rows are missing, or in another order")
-                levels.append(_level_of(descent.answers(level).parts, [_Kept.read(row) for row in mine]))
+                levels.append(_level_of(raw_answers(release, level).parts, [_Kept.read(row) for row in mine]))
             if rows:
                 raise Malformed("there are more rows than groups")
         return cls(release, public, settings, levels)
@@ -204,7 +206,7 @@ class _Kept:
     gap: float
     multipliers: Floats
     alike: Floats | None
-    spread: Floats | None
+    fitted: Floats | None
     emptied: bytes | None
 
     @classmethod
@@ -214,24 +216,24 @@ class _Kept:
             multipliers = np.zeros(sum(part.n_cells for part in parts))
         emptied = None if found.emptied is None else np.packbits(found.emptied).tobytes()
         return cls(
-            found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.spread, emptied
+            found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.fitted, emptied
         )
 
     @classmethod
     def read(cls, row: Row) -> _Kept:
-        alike, spread = (None if each is None else np.array(each) for each in (row.alike, row.spread))
+        alike, fitted = (None if each is None else np.array(each) for each in (row.alike, row.spread))
         multipliers = np.array(row.multipliers)
-        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, spread, row.emptied)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, row.emptied)
 
 
 def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
     alike = [each.alike for each in found if each.alike is not None]
-    spread = [each.spread for each in found if each.spread is not None]
-    if len(alike) not in (0, len(found)) or len(spread) not in (0, len(found)):
+    fitted = [each.fitted for each in found if each.fitted is not None]
+    if len(alike) not in (0, len(found)) or len(fitted) not in (0, len(found)):
         raise Malformed("some groups have what others have not")
     if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in found):
         raise Malformed("not one multiplier for each cell")
-    if any(len(each) != len(blocks_of(parts)) for each in spread):
+    if any(len(each) != len(blocks_of(parts)) for each in fitted):
         raise Malformed("a, w and what is shared are three for each block")
     return LevelEstimates(
         parts,
@@ -241,7 +243,7 @@ def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates
         tuple(each.status for each in found),
         np.array([each.kl for each in found]),
         np.array([each.gap for each in found]),
-        np.stack(spread) if spread else None,
+        np.stack(fitted) if fitted else None,
         tuple(each.emptied for each in found),
     )
 

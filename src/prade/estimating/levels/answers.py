@@ -1,0 +1,107 @@
+"""The raw answers of a level: its own noisy counts joined with the sums of its descendants' counts for the same parts.
+
+Answers to the same question are averaged with their inverse variances as weights, which is the most precise unbiased
+mean. Everything here is post-processing of a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prade.core.arrays import Floats, Ints
+from prade.core.errors import EstimationError
+from prade.queries.parts import Part
+from prade.release.release import Release
+
+
+@dataclass(frozen=True)
+class RawAnswers:
+    """All that is measured about a level's groups, before any smoothing.
+
+    `counts` has an array [groups, cells] for each part, `variance` the noise variances [groups, parts]. `totals` are
+    the noisy numbers of rows [groups], `total_variance` their noise variances.
+    """
+
+    parts: tuple[Part, ...]
+    counts: list[Floats]
+    variance: Floats
+    totals: Floats
+    total_variance: Floats
+
+    def noise(self, rows: Floats) -> Floats:
+        """Standard deviations of the noise in shares of these numbers of rows: [groups, cells of all parts]."""
+        sizes = [part.n_cells for part in self.parts]
+        return np.asarray(np.sqrt(np.repeat(self.variance, sizes, axis=1)) / rows[:, None])
+
+    def shares(self, rows: Floats) -> Floats:
+        """The counts divided by these numbers of rows: [groups, cells of all parts]."""
+        return np.asarray(np.concatenate(self.counts, axis=1) / rows[:, None])
+
+
+class _Mean:
+    """The mean of several answers to the same question in every group, weighted by inverse variances."""
+
+    def __init__(self, groups: int, *cells: int) -> None:
+        self.weighted = np.zeros((groups, *cells))
+        self.precision = np.zeros(groups)
+
+    def add(self, answers: Floats, variance: Floats) -> None:
+        """Take in answers [groups, *cells] with noise variances [groups]."""
+        self.weighted += answers / self._per_group(variance)
+        self.precision += 1 / variance
+
+    @property
+    def value(self) -> Floats:
+        return np.asarray(self.weighted / self._per_group(self.precision))
+
+    @property
+    def variance(self) -> Floats:
+        return np.asarray(1 / self.precision)
+
+    def _per_group(self, values: Floats) -> Floats:
+        return values.reshape(len(values), *(1 for _ in self.weighted.shape[1:]))
+
+
+def raw_answers(release: Release, level: int) -> RawAnswers:
+    """The raw answers of a level's groups, with the answers of deeper levels added up to them."""
+    plan, size = release.plan, len(release.plan.groupings[level])
+    totals, means = _Mean(size), dict[Part, _Mean]()
+    counted: Part | None = None
+    for question, noisy in zip(plan.questions, release.noisy, strict=True):
+        if question.level < level:
+            continue
+        above = plan.groupings[question.level].above(plan.groupings[level])
+        descendants = np.bincount(above, minlength=size)
+        summed = [_summed(counts, above, size) for counts in noisy]
+        for place, variance in question.total_variances(descendants):
+            totals.add(summed[place].sum(axis=1), variance)
+        if question.is_total:
+            (counted,) = question.parts
+            continue
+        for part, counts in zip(question.parts, summed, strict=True):
+            means.setdefault(part, _Mean(size, part.n_cells)).add(
+                counts, np.asarray(question.variance * descendants, np.float64)
+            )
+    if not totals.precision.all():
+        raise EstimationError(
+            f"level {plan.levels[level].name}: nothing that was asked there or below says how many rows there "
+            "are; a plan needs a total, or a part that covers everybody"
+        )
+    if not means and counted is not None:  # only numbers of rows were measured: nothing contradicts the prior
+        return RawAnswers((counted,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance)
+    return RawAnswers(
+        tuple(means),
+        [mean.value for mean in means.values()],
+        np.stack([mean.variance for mean in means.values()], axis=1),
+        totals.value,
+        totals.variance,
+    )
+
+
+def _summed(counts: Ints, above: Ints, size: int) -> Floats:
+    """The counts of deeper groups [deeper groups, cells] added up to those of the level: [size, cells]."""
+    added = np.zeros((size, counts.shape[1]))
+    np.add.at(added, above, counts)
+    return added

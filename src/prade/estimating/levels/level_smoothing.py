@@ -1,0 +1,95 @@
+"""Smoothing the raw answers of a whole level: one smoother per block of cells and per kind of prior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from prade.core.arrays import Flags, Floats
+from prade.estimating.layout import Layout
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, Smoother
+from prade.estimating.levels.variation import PublicVariation
+
+SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
+BEYOND_NOISE = 2.0  # standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSmoothing:
+    """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
+
+    `fitted` has a, w and `shared` of every block, [blocks, 3]; `smoothers` are left out where the fit only serves
+    error bars.
+    """
+
+    shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]
+    prior_shares: Floats
+    noise: Floats  # standard deviations of the shares' noise
+    recurs: Flags
+    fitted: dict[bool, Floats]
+    smoothers: dict[bool, list[tuple[slice, Smoother]]]
+
+    @classmethod
+    def fit(
+        cls,
+        variations: Iterable[tuple[slice, PublicVariation]],
+        recurs: Flags,
+        shares: Floats,
+        prior_shares: Floats,
+        rows: Floats,
+        noise: Floats,
+        *,
+        keep: bool,
+    ) -> LevelSmoothing:
+        """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
+
+        `keep` says whether `smoothed` will be called.
+        """
+        kinds = {bool(kind) for kind in recurs}
+        numbers: dict[bool, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+        smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
+        for block, variation in variations:
+            for kind in kinds:
+                mine, expected = recurs == kind, EXPECTED_CHANGE if kind else EXPECTED_BETWEEN
+                deviations = shares[mine, block] - prior_shares[mine, block]
+                smoother = Smoother.fit(variation, deviations, rows[mine], noise[mine, block], expected)
+                numbers[kind].append((smoother.a, smoother.w, smoother.shared))
+                if keep:
+                    smoothers[kind].append((block, smoother))
+        fitted = {kind: np.array(each) for kind, each in numbers.items()}
+        return cls(shares, prior_shares, noise, recurs, fitted, smoothers)
+
+    def fitted_for(self, group: int) -> Floats:
+        """The numbers a, w and `shared` of a group's smoothers: [blocks, 3]."""
+        return self.fitted[bool(self.recurs[group])]
+
+    def smoothed(self, group: int) -> tuple[Floats, Floats]:
+        """A group's smoothed answers: shares and their standard deviations."""
+        share, deviation = self.shares[group].copy(), self.noise[group].copy()
+        for block, smoother in self.smoothers[bool(self.recurs[group])]:
+            prior_share = self.prior_shares[group, block]
+            mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
+            share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
+            deviation[block] = np.sqrt(variance)
+        return share, deviation
+
+
+def reachable_shares(layout: Layout, shares: Floats, prior_shares: Floats, noise: Floats) -> Floats:
+    """Shares with the mass of cells that no public row is in handed to the other cells, in the prior's proportions.
+
+    Otherwise a part whose mass is mostly out of reach would pull all its other cells towards nothing. Only what is
+    there beyond noise (`BEYOND_NOISE` standard deviations) counts as mass.
+    """
+    handed = shares.copy()
+    for k, part in enumerate(layout.workload):
+        cells = layout.part(k)
+        beyond = cells.start + np.flatnonzero(~layout.reachable[cells])
+        if not part.covers or not len(beyond):
+            continue
+        lost = shares[:, beyond].sum(axis=1)
+        lost = np.where(lost > BEYOND_NOISE * np.sqrt((noise[:, beyond] ** 2).sum(axis=1)), lost, 0.0)
+        handed[:, cells] += lost[:, None] * prior_shares[:, cells]
+        handed[:, beyond] = 0.0
+    return handed

@@ -1,0 +1,73 @@
+"""The public table seen through the parts of a level: layouts, shares by group, how cells vary. Each is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats
+from prade.data.public import Public
+from prade.estimating.layout import Layout
+from prade.estimating.levels.blocks import blocks_of
+from prade.estimating.levels.variation import PublicVariation
+from prade.queries.parts import Part
+from prade.queries.workload import Workload
+
+Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
+
+
+class PublicCells:
+    """What descents on one public table share: it depends on the parts they estimate from, not on any answer.
+
+    `seed` chooses the sample of rows that covariances are estimated from.
+    """
+
+    def __init__(self, public: Public, seed: int = 0) -> None:
+        self.public = public
+        self.seed = seed
+        self._layouts: dict[tuple[Part, ...], Layout] = {}
+        self._group_masses: dict[tuple[Part, ...], Floats] = {}
+        self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
+
+    def layout(self, parts: tuple[Part, ...]) -> Layout:
+        """The public rows as these parts see them."""
+        if parts not in self._layouts:
+            self._layouts[parts] = Layout(self.public.prior, Workload(self.public.prior.schema, parts))
+        return self._layouts[parts]
+
+    def group_masses(self, layout: Layout) -> Floats:
+        """The cells of every public group as shares: [cells, public groups]."""
+        parts, public = layout.workload.parts, self.public
+        if parts not in self._group_masses:
+            columns = [
+                layout.masses_of(layout.collapsed(np.where(public.group == number, public.prior.weights, 0.0)))
+                for number in range(len(public.groups))
+            ]
+            self._group_masses[parts] = np.stack(columns, axis=1) / public.group_weights
+        return self._group_masses[parts]
+
+    def variations(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, PublicVariation]]:
+        """How the cells of each block vary; all are kept for the next descent, or each is let go of after its turn."""
+        parts = layout.workload.parts
+        each = ((block, self.variation(layout, block)) for block in blocks_of(parts))
+        if not keep:
+            return each
+        if parts not in self._variations:
+            self._variations[parts] = list(each)
+        return self._variations[parts]
+
+    def variation(self, layout: Layout, block: slice, further: Sequence[Cells] = ()) -> PublicVariation:
+        """How the cells of one block vary together, and the cells of `further` parts with them."""
+        cells, sizes = [], []
+        prior, public = self.public.prior, self.public
+        for k, part in enumerate(layout.workload):
+            start, stop = max(block.start, layout.part(k).start), min(block.stop, layout.part(k).stop)
+            if start < stop:
+                cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
+                sizes.append(stop - start)
+                cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
+        every = [*cells, *(cell for cell, _ in further)], [*sizes, *(size for _, size in further)]
+        return PublicVariation.of(*every, public.group, len(public.groups), self.seed, prior.weights)
