@@ -9,7 +9,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.threads import several
-from prade.estimating.levels.error_bars import sums
+from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.queries.parts import Marginal
 from prade.reporting.facts import Facts, View, all_pairs
 
@@ -84,7 +84,7 @@ def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, A
     # as `Estimates.marginal` says them; that would work out every group's distribution again for each column
     asked = [(part.cells(schema, codes), part.n_cells) for part in parts]
     rows = np.bincount(view.number, estimates.totals, minlength=len(view))
-    sd = np.sqrt(sums(estimates, asked, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
+    sd = np.sqrt(sum_variances(estimates, asked, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
     ends = np.cumsum([part.n_cells for part in parts])[:-1]
     each = zip(parts, np.split(sd, ends, axis=1), strict=True)
     return [{**_series(facts, view, part), "sd": whole(mine, FINE_UNIT)} for part, mine in each]

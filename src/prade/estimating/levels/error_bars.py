@@ -20,7 +20,7 @@ to all groups' noisy answers; nothing is measured again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
-from prade.estimating.levels.group_prior import HANDED_ON
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS
@@ -179,56 +178,3 @@ def _split(variation: PublicVariation, g: Floats, v: Floats) -> Floats:
         rest = np.diag(matrix)[asked] - 2 * both + np.sum((g @ matrix[measured, measured]) * g, axis=1)
         found.insert(0, rest)
     return np.stack(found)
-
-
-def sums(estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
-    """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
-
-    `above` says which sum each group is in. Noise is independent from group to group, what is left of the priors'
-    errors is not. Groups that start from their parent's estimate inherit its error, l_g e_parent with l_g^2 = R / S_QQ;
-    of the others', the public table's or their own public rows', the share `shared` is the same for all:
-
-        Var(sum_g c_g e_g) = sum_g c_g^2 (Var(e_g) - K_g) + Var(sum_parents (sum_g c_g l_g) e_parent)     or
-                             sum_g c_g^2 (Var(e_g) - K_g) + (sum_g c_g sqrt(K_g))^2
-
-    K_g = l_g^2 Var(e_parent), or shared * R: the variance that a group has in common with others. Groups that start
-    from the same public rows (several years of a place) have all of R in common.
-    """
-    size = sum(number for _, number in asked)
-    total = np.zeros((n_sums, size))
-    # terms of the sums at the present level: which sum, which group, what times its error
-    of_sum, group, times = above, np.arange(len(above)), np.repeat(estimates.totals[:, None], size, axis=1)
-    up = errors(estimates, len(estimates.levels) - 1, asked)
-    if n_sums == len(above):  # every group by itself
-        np.add.at(total, of_sum, times**2 * up.variance)
-        return total
-    for level in range(len(estimates.levels) - 1, -1, -1):
-        found, prior = up, estimates.priors[level]
-        common = found.shared * found.left
-        inherits = ~prior.same & (level > 0)
-        if inherits.any():
-            up = errors(estimates, level - 1, asked)
-            # what is handed on has a little of the public table in it, which is off by as much as any prior
-            up = replace(up, variance=up.variance + (1 - HANDED_ON) ** 2 * up.prior)
-            above_it = up.variance[prior.parent_of]
-            inherited = found.left / np.maximum(found.prior, above_it)
-            common = np.where(inherits[:, None], inherited * above_it, common)
-        kin = np.where(prior.same[:, None], found.left - common, 0.0)  # years of a place have its public rows in common
-        np.add.at(total, of_sum, times**2 * (found.variance - common - kin)[group])
-        family = of_sum * len(prior.same) + np.where(prior.same, prior.own.of_group, np.arange(len(prior.same)))[group]
-        families, place = np.unique(family, return_inverse=True)
-        summed = np.zeros((len(families), size))
-        np.add.at(summed, place, times * np.sqrt(np.maximum(kin[group], 0.0)))
-        np.add.at(total, families // len(prior.same), summed**2)
-        for alike in (prior.same, ~prior.same & ~inherits):
-            mine, summed = alike[group], np.zeros_like(total)
-            np.add.at(summed, of_sum[mine], times[mine] * np.sqrt(common[group[mine]]))
-            total += summed**2
-        if not inherits.any():
-            return total
-        mine, parents = inherits[group], len(up.variance)
-        pairs, place = np.unique(of_sum[mine] * parents + prior.parent_of[group[mine]], return_inverse=True)
-        handed = np.zeros((len(pairs), size))
-        np.add.at(handed, place, times[mine] * np.sqrt(inherited[group[mine]]))
-        of_sum, group, times = pairs // parents, pairs % parents, handed
-    return total

@@ -28,7 +28,7 @@ from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
-from prade.estimating.levels.error_bars import sums
+from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
 from prade.planning.settings import Settings
@@ -122,7 +122,7 @@ class Estimates(Distributions):
         above = last.above(level)
         # n_g and shares are taken to be off independently, which is on the safe side: n^2 Var(x) + x^2 Var(n)
         rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
-        counts, variance = np.zeros((len(level), size)), sums(self, [(cells, size)], above, len(level))
+        counts, variance = np.zeros((len(level), size)), sum_variances(self, [(cells, size)], above, len(level))
         of_total = estimated_totals_variance(self.answers[-1], self.priors[-1].sizes())
         np.add.at(rows, above, self.totals)
         np.add.at(rows_variance, above, of_total)
