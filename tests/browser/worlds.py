@@ -9,8 +9,8 @@ from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Worklo
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring.run import measure
+from prade.pipeline import sample
 from prade.release.kept import write_rows
-from prade.sampling.table import synthesize
 
 NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
@@ -23,7 +23,7 @@ def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> P
     ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger)
-    write_rows(synthesize(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
     return folder / "release"
 
 

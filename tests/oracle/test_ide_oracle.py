@@ -6,10 +6,14 @@ from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, k
 from scipy.optimize import linprog
 
 import prade.estimating.layout
-from prade import IDE, Layout, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
+from prade.estimating.ide import IDE
+from prade.estimating.layout import Layout
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate
+from prade.release.measurement import Measurement
 
 SEEDS = range(60)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import kl, oracle_map, random_case
 
-from prade import IDE
+from prade.estimating.ide import IDE
 
 
 def one_consistent_part(seed):

@@ -283,7 +283,8 @@ def test_a_run_is_scored_with_the_rule_and_without_group_by_group(compare):
     import compare_run
     from compare_systems import MOST_GROUPS, Drawn
     from jobs import Job
-    from prade import Coded, Column, Schema, Unit
+    from prade import Column, Schema, Unit
+    from prade.data.encode import Coded
 
     schema = Schema([Column(name, "categorical", values=[0, 1]) for name in "AB"])
     zeros = {name: np.zeros(600, np.int64) for name in "AB"}

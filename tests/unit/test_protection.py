@@ -5,8 +5,9 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from prade import Budget, Ledger, Level, Plan, PradeError, Prior, Schema, Synthesizer, Unit, Workload
+from prade import Budget, Ledger, Level, Plan, PradeError, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
+from prade.data.prior import Prior
 from prade.measuring.adaptive.session import adaptive
 from prade.measuring.run import measure
 from prade.privacy.conversion import epsilon_of, rho_within

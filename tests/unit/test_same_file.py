@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Column, DataError, Ledger, Level, Plan, Prior, Schema, Synthesizer, Unit, Workload
+from prade import Budget, Column, DataError, Ledger, Level, Plan, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
 from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
+from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
 from prade.measuring.identity import refuse_public
