@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 from scipy.optimize import linprog
 
 import prade.estimating.layout
@@ -10,6 +9,7 @@ from prade import IDE, Layout, Measurement, Prior, Schema, Workload
 from prade.estimating.estimate import Status
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate
+from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 
 SEEDS = range(60)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 from prade import MAP, TwoStage
 from prade.estimating.estimate import Status
+from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
 law = settings(derandomize=True, deadline=None, database=None, max_examples=40, phases=[Phase.explicit, Phase.generate])

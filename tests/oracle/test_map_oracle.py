@@ -4,13 +4,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference import add_noise, costs, map_objective, oracle_map, random_case
 from scipy.optimize import minimize
 
 import prade.estimating.layout
 from prade import MAP, Measurement, Prior, Schema, Workload
 from prade.estimating.estimate import Status
 from prade.queries.workload import Marginal
+from worlds.reference import add_noise, costs, map_objective, oracle_map, random_case
 
 KINDS = ("laplace", "gaussian", "mixed", "exact", "squared")
 
