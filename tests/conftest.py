@@ -16,9 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-pytest_plugins = [
-    "worlds.postgres_server"
-]  # the fixture postgres_url: a server of our own, started when a test asks for it
+pytest_plugins = ["worlds.postgres_server"]  # postgres_url: a server of our own, started when a test asks for it
 
 
 @pytest.fixture(scope="session", autouse=True)

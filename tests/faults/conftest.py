@@ -18,7 +18,7 @@ from worlds.drivers import *
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Callable[..., list[int]]:
-    """Run a driver, with everything of `worlds/drivers.py` and perhaps within another command; the numbers it prints."""
+    """Run a driver, with all of `worlds/drivers.py` and perhaps within another command; the numbers it prints."""
 
     def run(code: str, *wrapper: str) -> list[int]:
         command = [*wrapper, sys.executable, "-c", PRELUDE + code, str(tmp_path)]

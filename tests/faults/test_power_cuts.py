@@ -1,7 +1,7 @@
 """A power cut at every moment: what was not synced may be lost, in any mixture, and the promises hold nevertheless.
 
-A driver runs in an interpreter of its own, where a run is recorded (see `worlds/power_cuts.py`); then every state that a cut
-could have left is made, and looked at.
+A driver runs in an interpreter of its own, where a run is recorded (see `worlds/power_cuts.py`); then every
+state that a cut could have left is made, and looked at.
 """
 
 from __future__ import annotations
