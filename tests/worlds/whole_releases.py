@@ -19,7 +19,7 @@ CONTEST = ["SEX", "AGE", "MARST", "RACE", "EDUC", "LABFORCE", "HCOVANY", "INCWAG
 
 def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> Path:
     """A whole release folder, and the private table beside it."""
-    ledger = Ledger(folder / "prade.privacy.ledger")
+    ledger = Ledger(folder / "prade.ledger")
     ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger)

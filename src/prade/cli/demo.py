@@ -24,7 +24,7 @@ from prade.release.file_names import SYNTHETIC
 EPSILON, MOST_EVER = "4", "8"  # for the release, and as much again for the one to compare with
 TUNING = 40  # seconds
 BY = ("STATE", "PLACE")
-LEDGER = "prade.privacy.ledger"  # of its own: invented people are nobody's account
+LEDGER = "prade.ledger"  # of its own: invented people are nobody's account
 DATABASE = "private.duckdb"
 
 

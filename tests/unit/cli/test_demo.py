@@ -55,7 +55,7 @@ def test_the_synthetic_table_has_the_private_ones_columns(finished):
 def test_the_private_table_was_asked_in_its_database_and_paid_for_once(finished):
     folder, said = finished
     assert f"duckdb://{folder / 'private.duckdb'}/people" in said
-    entry, comparison = Ledger(folder / "prade.privacy.ledger").entries("census")
+    entry, comparison = Ledger(folder / "prade.ledger").entries("census")
     assert entry.cost == comparison.cost == Release.load(folder / "release").plan.budget
     assert entry.plan_hash == Release.load(folder / "release").plan.hash
     assert str(entry.cost).startswith(f"epsilon = {EPSILON}")
@@ -78,7 +78,7 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
     assert again.startswith(f"Using the tables in {folder};")
     assert "nothing was spent" in again
     assert errors(again) == errors(said)
-    assert len(Ledger(folder / "prade.privacy.ledger").entries("census")) == 2
+    assert len(Ledger(folder / "prade.ledger").entries("census")) == 2
     assert not Path(os.environ["PRADE_LEDGER"]).exists()  # the user's own ledger is left alone
 
 

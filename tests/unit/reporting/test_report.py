@@ -80,7 +80,7 @@ def folder(tmp_path_factory):
     """A release with public rows of one of its states, and the private table beside it."""
     home = tmp_path_factory.mktemp("world")
     plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), LEVELS, GROUPS)
-    ledger = Ledger(home / "prade.privacy.ledger")
+    ledger = Ledger(home / "prade.ledger")
     ledger.open_dataset("survey", plan.unit, plan.budget)
     private = people(1, [1, 2])
     write_table(
