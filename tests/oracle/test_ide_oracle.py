@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 from scipy.optimize import linprog
 
 import prade.estimating.layout
@@ -14,6 +13,7 @@ from prade.estimating.layout import Layout
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate
 from prade.release.measurement import Measurement
+from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 
 SEEDS = range(60)
 

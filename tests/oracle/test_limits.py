@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 from prade.estimating.estimate import Status
 from prade.estimating.map import MAP
 from prade.estimating.two_stage import TwoStage
+from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
 law = settings(derandomize=True, deadline=None, database=None, max_examples=40, phases=[Phase.explicit, Phase.generate])

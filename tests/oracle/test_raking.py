@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from reference import kl, oracle_map, random_case
 
 from prade import Schema
 from prade.data.prior import Prior
@@ -11,6 +10,7 @@ from prade.estimating.map import MAP
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate
 from prade.release.measurement import Measurement
+from worlds.reference import kl, oracle_map, random_case
 
 SOLVERS = ["newton", "block", "lbfgs"]
 MOST_STEPS = 60  # looks at the problem: a handful settles each of these, hundreds would be looping

@@ -24,7 +24,7 @@ def test_all_mutants_can_be_made():
         ({"new": EVERYTHING[0].old}, "it changes nothing"),
         ({"tests": ()}, "it names no test"),
         ({"tests": ("tests/unit/no_such_file.py",)}, "there is no test"),
-        ({"tests": ("tests/unit/test_mutants.py::test_all",)}, "there is no test"),
+        ({"tests": ("tests/tools/test_mutants.py::test_all",)}, "there is no test"),
     ],
 )
 def test_one_that_cannot_be_made_is_named(change, fault):

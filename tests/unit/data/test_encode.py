@@ -19,7 +19,7 @@ from prade.core.errors import DataError, SchemaError
 from prade.data.encode import Coded, Decoder, encode, outside, read_table, write_table
 from prade.data.schema import Column, Schema
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")
 
 

@@ -6,7 +6,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +13,6 @@ from urllib.parse import quote
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "property"))  # runs are observed here as they are there
 ROLE = "prade"
 
 

@@ -328,7 +328,7 @@ def test_every_budget_has_a_meaning(budget, words):
 
 def test_how_sure_is_as_the_documents_say():
     """The page and the known limitations quote the same benchmark."""
-    page = Path(__file__).parents[2] / "docs" / "known-limitations.md"
+    page = Path(__file__).parents[3] / "docs" / "known-limitations.md"
     said = re.search(r"Error bars are a model's(.*?)\n\* ", page.read_text(encoding="utf-8"), re.DOTALL)[1]
     for low, high in COVERAGE.values():
         assert f"{low} to {high}" in said

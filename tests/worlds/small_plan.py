@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from observation import Observed, observing
-from private_tables import TABLES
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
+from worlds.observation import Observed, observing
+from worlds.private_tables import TABLES
 
 SCHEMA = Schema(
     [

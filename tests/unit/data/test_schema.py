@@ -16,7 +16,7 @@ from prade.data.comparison import codes_satisfying
 from prade.data.encode import encode
 from prade.data.schema import Column, Schema
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")
 
 HOURS = Column("WKHP", "numeric", edges=(1, 10, 40), integer=True, min=1, max=99, missing=True)

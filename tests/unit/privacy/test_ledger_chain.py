@@ -11,7 +11,6 @@ import platformdirs
 import pyarrow as pa
 import pytest
 
-from format_1 import THEN, old_dataset, old_entry, write_format_1
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
@@ -22,6 +21,7 @@ from prade.privacy.ledger_chain import Head
 from prade.privacy.ledger_place import custodian_ledger
 from prade.release.beside import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
+from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
 
 UNIT = Unit(2, person_id="PERSON")
 ROWS = pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]})

@@ -2,7 +2,7 @@
 
     make fuzz                                 ten minutes, two processes
     make fuzz FUZZ="--seconds 3600"           an hour
-    python tests/fuzz/fuzz_readers.py --reader plan --seconds 60 --jobs 1
+    PYTHONPATH=tests python -m fuzz.run --reader plan --seconds 60 --jobs 1
 
 Inputs that end otherwise are kept in build/fuzz, one for each place in the code, and the exit code is 1.
 """
@@ -24,12 +24,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import click
 import msgspec
-from readers import ALL, Reader, World
 
+from fuzz.readers import ALL, Reader, World
 from prade.core.errors import PradeError
 
 SLICE = 1.0  # seconds that a reader has before it is another one's turn

@@ -1,11 +1,13 @@
 """No private value gets out of a baseline's run but through noisy answers and choices: not by words, files or failing.
 
-As in `test_release_secrets.py`: all runs happen twice, in processes of their own, on the same private files with and
-without rows that hold secrets. What is written is searched for the secrets, what is said must be the same both times.
+As in `tests/unit/measuring/test_secrets.py`: all runs happen twice, in processes of their own, on the same private
+files with and without rows that hold secrets. What is written is searched for the secrets, and what is said must be the
+same both times.
 """
 
 import pytest
-from test_release_secrets import run, traces
+
+from worlds.secret_rows import run, traces
 
 BASELINES = """
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
