@@ -1,7 +1,7 @@
 """What a run of a baseline does when its process is killed: nothing is told before it is paid, nothing is paid twice.
 
-A driver (see `measure_world.py`) runs in an interpreter of its own, forks processes that die while they run a baseline,
-and looks at the ledger, at the file of answers, and at what was drawn.
+A driver (see `worlds/drivers.py`) runs in an interpreter of its own, forks processes that die while they run a
+baseline, and looks at the ledger, at the file of answers, and at what was drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ WORLD = """
 import json, pickle
 import pyarrow as pa
 from types import SimpleNamespace
-from prade import Budget, Prior, Schema, Unit, Workload
+from prade import Budget, Schema, Unit, Workload
+from prade.data.prior import Prior
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes
 from prade.baselines import run as run_baseline
 from prade.measuring.adaptive import session as door_module

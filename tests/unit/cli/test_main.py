@@ -1,0 +1,690 @@
+"""The command line: from two files to synthetic rows, and what it says and leaves when something is wrong."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Ledger, Plan, Release, Schema
+from prade.cli import main as cli
+from prade.cli import release_commands as commands_release
+from prade.cli.console import text_table
+from prade.data.invented import census_like
+from prade.data.public_files import PublicFiles
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels.kept_estimates import kept_estimates
+
+cli.every_command()
+
+SECRET = "Atlantis"  # a place and a value that only private rows have
+COLUMNS = ["PERSON", "STATE", "PLACE", "AGE", "SEX", "MARITAL"]
+SPENT = "spent epsilon = 2"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A public table in two files, a private one, a schema and a list of groups, as a user has them."""
+    folder = tmp_path_factory.mktemp("files")
+    data = census_like(persons=1_500, places_per_state=2, years=(2023, 2024), seed=3)
+    public, private = data.public.select(COLUMNS), data.private.select(COLUMNS)
+    odd = pa.table({**private.slice(0, 1).to_pydict(), "PLACE": [SECRET], "MARITAL": [SECRET]}, schema=private.schema)
+    write_table(public.slice(0, 1_000), folder / "public1.parquet")
+    write_table(public.slice(1_000), folder / "public2.parquet")
+    write_table(pa.concat_tables([private, odd]), folder / "private.parquet")
+    write_table(data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([]), folder / "g.csv")
+    data.schema.select(COLUMNS[1:]).save(folder / "schema.toml")
+    return folder
+
+
+def planning(files, *more, epsilon="2"):
+    given = ["--schema", files / "schema.toml", "--groups", files / "g.csv", "--levels", "STATE,PLACE"]
+    given += ["--public", files / "public1.parquet", "--public", files / "public2.parquet", "--epsilon", epsilon]
+    return [*given, "--max-rows-per-person", 2, "--person-id", "PERSON", "--no-tune", *more]
+
+
+def call(*arguments, code=0):
+    """Run a command; its exit code is as expected, and it never shows a traceback or a private value."""
+    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
+    assert done.exit_code == code, done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert "Traceback" not in done.output
+    assert SECRET not in done.output
+    return done
+
+
+def complaint(*arguments, code=1):
+    """What a command says when it fails: nothing on the standard output, one screen on the other."""
+    done = call(*arguments, code=code)
+    assert done.stdout == ""
+    assert len(done.stderr) < 1_000
+    return done.stderr
+
+
+def enter(cap, *more):
+    """Enter the private table in a ledger."""
+    return call("ledger", "open", "private", "--cap", cap, "--max-rows-per-person", 2, "--person-id", "PERSON", *more)
+
+
+@pytest.fixture(scope="module")
+def plan_file(files, tmp_path_factory):
+    place = tmp_path_factory.mktemp("plan") / "plan.toml"
+    call("plan", *planning(files), "-o", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def release(files, plan_file, tmp_path_factory):
+    place = tmp_path_factory.mktemp("measured") / "release"
+    ledger = place.parent / "agency.ledger"
+    assert f"{ledger}: data set 'private' with the cap epsilon = 3" in enter(3, "--ledger", ledger).stdout
+    done = call("measure", plan_file, files / "private.parquet", "-o", place, "--ledger", ledger)
+    assert SPENT in done.stdout
+    assert f"left for 'private' in {ledger}" in done.stdout
+    call("estimate", place)
+    return place
+
+
+# ---------------------------------------------------------------- the whole way
+
+
+def test_from_two_files_to_synthetic_rows(release):
+    done = call("sample", release, "--seed", 1)
+    table = read_table(release / "synthetic.parquet")
+    assert f"{table.num_rows:,} rows" in done.stdout
+    assert table.column_names == COLUMNS
+    assert table.num_rows > 1_000
+    assert not pc.any(pc.equal(table["PLACE"], SECRET)).as_py()
+
+
+def test_estimates_by_the_papers_estimators_are_those_that_are_drawn_from(files, plan_file, tmp_path):
+    place = tmp_path / "release"
+    enter(2)
+    call("measure", plan_file, files / "private.parquet", "-o", place)
+    found = {}
+    for name in ("map", "ide", "two-stage"):
+        call("estimate", place, "--estimator", name)
+        assert kept_estimates(Release.load(place)).settings.estimator == name
+        call("sample", place)
+        assert kept_estimates(Release.load(place)).settings.estimator == name
+        found[name] = (place / "synthetic.parquet").read_bytes()
+    assert len(set(found.values())) == 3
+    assert "nearest" in complaint("estimate", place, "--estimator", "nearest", code=2)
+
+
+def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_path):
+    for name, seed in (("a.csv", 4), ("b.csv", 4), ("c.csv", 5)):
+        call("sample", release, "--seed", seed, "-o", tmp_path / name)
+    first, second, other = ((tmp_path / name).read_text() for name in ("a.csv", "b.csv", "c.csv"))
+    assert first == second != other
+
+
+def test_a_file_of_another_kind_is_refused_before_the_work(release, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.pipeline.sample", lambda *_, **__: pytest.fail("it worked for nothing"))
+    assert ".parquet" in complaint("sample", release, "-o", tmp_path / "rows.docx")
+
+
+def test_nothing_in_the_release_is_private(release):
+    found = [file for file in release.rglob("*") if file.is_file()]
+    assert len(found) >= 6
+    assert [file.name for file in found if SECRET.encode() in file.read_bytes()] == []
+
+
+def test_a_group_column_that_the_list_does_not_have_changes_nothing(files, tmp_path):
+    """Estimates that `estimate` made are those that `sample` looks for."""
+    whole = census_like(persons=300, places_per_state=2, years=(2023, 2024), seed=3).public
+    columns = [*COLUMNS[:3], "YEAR", *COLUMNS[3:]]
+    write_table(whole.select(columns), tmp_path / "public.parquet")
+    census_like(persons=300, years=(2023, 2024)).schema.select(columns[1:]).save(tmp_path / "schema.toml")
+    given = ["--schema", tmp_path / "schema.toml", "--public", tmp_path / "public.parquet", "--groups", files / "g.csv"]
+    given += ["--levels", "STATE,PLACE", "--epsilon", "2", "--no-tune", "--max-rows-per-person", 2]
+    call("plan", *given, "-o", tmp_path / "p.toml")
+    call("ledger", "open", "private", "--cap", 2, "--max-rows-per-person", 2)
+    call("measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "release")
+    call("estimate", tmp_path / "release")
+    kept = (tmp_path / "release" / "estimates.parquet").read_bytes()
+    call("sample", tmp_path / "release")
+    assert (tmp_path / "release" / "estimates.parquet").read_bytes() == kept
+    drawn = read_table(tmp_path / "release" / "synthetic.parquet")
+    assert drawn.column_names == COLUMNS[1:]  # the plan has no person id, and the list of groups no year
+    assert drawn.num_rows > 0
+
+
+def test_a_release_says_no_path_of_this_machine_and_may_be_moved_with_its_files(files, tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("public1.parquet", "public2.parquet", "private.parquet", "g.csv", "schema.toml"):
+        shutil.copy(files / name, here / name)
+    call("plan", *planning(here), "-o", here / "plan.toml")
+    enter(2)
+    call("measure", here / "plan.toml", here / "private.parquet", "-o", here / "release")
+    for file in [here / "plan.toml", *(here / "release").iterdir()]:
+        assert str(tmp_path).encode() not in file.read_bytes(), file.name
+    here.rename(tmp_path / "there")
+    call("sample", tmp_path / "there" / "release")
+
+
+def test_levels_go_from_coarse_to_fine(files, tmp_path):
+    options = [str(each) for each in planning(files)]
+    options[options.index("STATE,PLACE")] = "PLACE,STATE"
+    assert "from coarse to fine" in complaint("plan", *options, "-o", tmp_path / "plan.toml")
+
+
+def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
+    place = tmp_path / "plan.toml"
+    options = planning(files)
+    at = options.index("--epsilon")
+    call("plan", *options[:at], "--rho", "1/2", *options[at + 2 :], "-o", place)
+    assert Plan.load(place).budget == Budget.zcdp("1/2")
+    assert Plan.load(place).questions[0].law == "gaussian"
+    assert "--rho" in complaint("plan", *options, "--rho", "1", "-o", place, code=2)
+
+
+def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path, custodian):
+    enter(2)
+    options = [each for each in planning(files, "--seconds", 0, epsilon="1/1000") if each != "--no-tune"]
+    given = ["synthesize", files / "private.parquet", *options, "-o", tmp_path / "release"]
+    done = call(*given, code=1)
+    assert "nothing was measured" in done.stderr
+    assert not (tmp_path / "release").exists()
+    assert Ledger(custodian).entries("private") == []
+    assert "spent epsilon = 0.001" in call(*given, "--against-advice").stdout
+    assert (tmp_path / "release" / "report.html").exists()
+
+
+def test_measuring_again_spends_nothing(release, plan_file, files):
+    ledger = Ledger(release.parent / "agency.ledger")
+    before = ledger.entries("private")
+    done = call("measure", plan_file, files / "private.parquet", "-o", release, "--json", "--ledger", ledger.path)
+    found = json.loads(done.stdout)
+    assert found["spent"] is None
+    assert found["remaining"] == Budget.pure(1).to_dict()
+    assert (found["ledger"], found["head"]) == (str(ledger.path), ledger.head().to_dict())
+    assert ledger.entries("private") == before
+    assert len(before) == 1
+
+
+def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, custodian):
+    place = tmp_path / "all"
+    enter(2)
+    arguments = ["synthesize", files / "private.parquet", *planning(files), "-o", place]
+    first = call(*arguments)
+    assert SPENT in first.stdout
+    assert f"left for 'private' in {custodian}" in first.stdout
+    rows = (place / "synthetic.parquet").read_bytes()
+    (place / "synthetic.parquet").unlink()
+    second = call(*arguments)
+    assert "nothing was spent" in second.stdout
+    assert (place / "synthetic.parquet").read_bytes() == rows
+    other = complaint("synthesize", files / "private.parquet", *planning(files, epsilon="1"), "-o", place)
+    assert "another epsilon or delta" in other
+    assert len(Ledger(custodian).entries("private")) == 1
+
+
+def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custodian):
+    """Otherwise a plan tuned anew could be paid for beside the one that was."""
+    enter(2)
+    missing = complaint_after_plan(files, tmp_path)
+    assert "has no column" in missing
+    assert Ledger(custodian).entries("private") == []
+    kept = (tmp_path / "r.plan.toml").read_bytes()
+    call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
+    assert (tmp_path / "r.plan.toml").read_bytes() == kept
+    assert Plan.load(tmp_path / "r" / "plan.toml") == Plan.load(tmp_path / "r.plan.toml")
+
+
+def complaint_after_plan(files, tmp_path):
+    (tmp_path / "other.csv").write_text("AGE\n40\n")
+    return call("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r", code=1).stderr
+
+
+def test_tuning_says_what_to_expect(files, tmp_path):
+    given = [each for each in planning(files) if each != "--no-tune"]
+    done = call("plan", *given, "--seconds", 0, "-o", tmp_path / "tuned.toml")
+    assert "expected error" in done.stdout
+    plan = Plan.load(tmp_path / "tuned.toml")
+    assert plan.expected is not None
+    assert len(plan.public.files) == 2
+
+
+def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
+    done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
+    assert "Gaussian scale" in done.stdout
+    measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    command = complaint(*measure).partition("prade ledger open private ")[2]
+    assert "--cap 2 --delta 1/1000000000 " in command
+    enter(4, "--delta", "2e-9")
+    call(*measure)
+    assert Ledger(custodian).remaining("private") == Budget.approx(2, "1e-9")
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_answers_are_a_table_or_json(release):
+    said = call("answer", release, "AGE >= 65", "--by", "STATE").stdout.splitlines()
+    assert said[0].split() == ["STATE", "count", "share", "sd", "low", "high"]
+    assert "95 %: the count from low to high" in call("answer", release, "AGE >= 65", "--by", "STATE").stderr
+    rows = json.loads(call("answer", release, "AGE >= 65", "--by", "STATE", "--json").stdout)
+    assert len(said) == len(rows) + 1 == 3
+    assert all(0 < row["share"] < 1 for row in rows)
+    whole = json.loads(call("answer", release, "AGE >= 65", "--json").stdout)
+    assert whole[0]["count"] == pytest.approx(sum(row["count"] for row in rows))
+
+
+def test_numbers_of_a_column_have_the_same_decimals():
+    table = text_table([{"n": 3, "x": 0.25, "y": 9.5, "z": None}, {"n": 40, "x": 2.0, "y": 1234.0, "z": "a"}])
+    assert table.splitlines() == [
+        " n       x        y  z",
+        " 3  0.2500      9.5",
+        "40  2.0000  1,234.0  a",
+    ]
+
+
+def test_every_stage_speaks_json(files, tmp_path):
+    """One value on the standard output, whatever is remarked beside it."""
+
+    def said(*arguments):
+        return json.loads(call(*arguments, "--json").stdout)
+
+    found = said("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "-o", tmp_path / "s.toml")
+    assert found["groups"] == ["STATE", "PLACE"]
+    tuned = [each for each in planning(files, "--seconds", 0) if each != "--no-tune"]
+    plan = said("plan", *tuned, "-o", tmp_path / "plan.toml")
+    assert plan["plan"] == Plan.load(tmp_path / "plan.toml").hash
+    assert plan["cost"] == Budget.pure(2).to_dict()
+    assert 0 < plan["expected"]["error"] < 2
+    assert f"{plan['expected']['error']:.3f}" in plan["advice"]
+    place = tmp_path / "release"
+    entered = said("ledger", "open", "private", "--cap", 2, "--max-rows-per-person", 2, "--person-id", "PERSON")
+    assert (entered["cap"], entered["ledger"]) == (Budget.pure(2).to_dict(), os.environ["PRADE_LEDGER"])
+    whole = said("synthesize", files / "private.parquet", *planning(files), "-o", place)
+    assert whole["spent"] == whole["cost"] == Budget.pure(2).to_dict()
+    assert whole["report"] == str(place / "report.html")
+    assert whole["synthetic"]["rows"] == read_table(place / "synthetic.parquet").num_rows
+    levels = said("estimate", place)["levels"]
+    assert [level["level"] for level in levels] == ["STATE", "STATE+PLACE"]
+    assert sum(levels[0]["status"].values()) == levels[0]["groups"] == 2
+    drawn = said("sample", place, "-o", tmp_path / "rows.csv")
+    assert drawn["columns"] == COLUMNS
+    assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
+
+
+def test_scores_are_words_or_json(release, files):
+    call("sample", release)
+    given = ["score", files / "private.parquet", release / "synthetic.parquet", "--schema", files / "schema.toml"]
+    given += ["--groups", files / "g.csv", "--by", "STATE+PLACE", "--pairs", "all"]
+    done = call(*given)
+    assert "NIST score" in done.stdout
+    assert "not differentially private" in done.stderr
+    found = json.loads(call(*given, "--json").stdout)
+    assert 0 < found["mean"] < 1
+    assert len(found["pairs"]) == 3
+    drawn = json.loads(call(*given[:-1], 2, "--seed", 0, "--json").stdout)
+    assert len(drawn["pairs"]) == 2
+
+
+def test_the_ledger_is_words_or_json(release):
+    file = release.parent / "agency.ledger"
+    head = Ledger(file).head()
+    account = call("ledger", "show", "--ledger", file).stdout
+    for words in ("spent      epsilon = 2", f"ledger     {file}", f"head       {head}"):
+        assert words in account
+    shown = json.loads(call("ledger", "show", "private", "--json", "--ledger", file).stdout)
+    assert shown[0]["entries"][0]["cost"] == Budget.pure(2).to_dict()
+    assert (shown[0]["head"], shown[0]["ledger"]) == (head.to_dict(), str(file))
+    listed = call("ledger", "list", "--ledger", file).stdout
+    assert "epsilon 3" in listed
+    assert str(file) in listed
+    listed = json.loads(call("ledger", "list", "--ledger", file, "--json").stdout)
+    assert listed[0]["remaining"] == Budget.pure(1).to_dict()
+    said = complaint("ledger", "show", "privat", "--ledger", file)
+    assert f"{file} has no data set 'privat'" in said
+    assert "enter it with `prade ledger open`" in said
+    assert "with `prade ledger open`" in complaint("ledger", "show", "--ledger", release / "none.ledger")
+
+
+def test_a_check_names_what_does_not_fit(files, tmp_path):
+    table = read_table(files / "public1.parquet")
+    sexes = pc.if_else(pc.equal(table["SEX"], 1), 9, table["SEX"]).cast(pa.int32())
+    write_table(table.set_column(table.column_names.index("SEX"), "SEX", sexes), tmp_path / "odd.parquet")
+    given = ["check", "--schema", files / "schema.toml", "--groups", files / "g.csv"]
+    assert "everything fits" in call(*given, files / "public1.parquet", files / "public2.parquet").stdout
+    assert "SEX: " in call(*given, tmp_path / "odd.parquet").stdout
+    found = json.loads(call(*given, tmp_path / "odd.parquet", "--json", "--epsilon", "1/2").stdout)
+    assert found["outside"]["SEX"] == {"9": pc.sum(pc.equal(table["SEX"], 1)).as_py()}
+    assert found["not_in_schema"] == ["PERSON"]
+    assert found["one_way"]["laplace_scale"] == 2 * 3  # three parts at epsilon 1/2
+
+
+def test_an_inferred_schema_is_a_schema(files, tmp_path):
+    place = tmp_path / "schema.toml"
+    call("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "--skip", "PERSON", "-o", place)
+    schema = Schema.load(place)
+    assert schema.groups == ("STATE", "PLACE")
+    assert schema.coded == ("AGE", "SEX", "MARITAL")
+    assert "--skip" in complaint(
+        "schema", "infer", files / "public1.parquet", "--max-values", 2, "-o", tmp_path / "none.toml"
+    )
+    assert not (tmp_path / "none.toml").exists()
+
+
+def commands_of(group, before=()):
+    for name, command in group.commands.items():
+        yield from commands_of(command, (*before, name)) if isinstance(command, click.Group) else [(*before, name)]
+
+
+@pytest.mark.parametrize("names", [(), *commands_of(cli.prade)], ids="-".join)
+def test_help_has_an_example(names):
+    said = call(*names, "--help").stdout
+    assert f"Example:\n    prade {' '.join(names)}".rstrip() in said
+    assert "\n  Options" not in said.partition("Example:")[0]
+
+
+def test_every_command_is_entered():
+    names = {"schema", "check", "plan", "measure", "estimate", "sample", "answer", "score", "ledger", "synthesize"}
+    assert set(cli.prade.commands) == names | {"report", "demo"}
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom prade.cli.main import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('numpy', 'pyarrow', 'numba', 'rich', 'ibis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+# ---------------------------------------------------------------- when something is wrong
+
+
+def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
+    """Another plan for the same people, in the same ledger: 1 is left of 3."""
+    call("plan", *planning(files, epsilon="1.5"), "-o", tmp_path / "more.toml")
+    ledger = release.parent / "agency.ledger"
+    arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    said = complaint(*arguments, "--ledger", ledger, code=cli.TOO_MUCH)
+    assert "has epsilon = 1 (pure differential privacy) left" in said
+    assert not (tmp_path / "r").exists()
+    assert Ledger(ledger).remaining("private") == Budget.pure(1)
+
+
+def test_weak_protection_has_to_be_said(files, tmp_path):
+    """`plan` remarks on it; what spends refuses, and leaves nothing behind."""
+    enter(100)
+    weak = planning(files, epsilon="20.5")
+    done = call("plan", *weak, "-o", tmp_path / "p.toml")
+    assert (
+        "Weak protection: the odds that a given person is in the table may change by a factor of e^20.5" in done.stderr
+    )
+    assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
+    before = sorted(tmp_path.iterdir())
+    measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    synthesizing = ["synthesize", files / "private.parquet", *weak, "-o", tmp_path / "s"]
+    for command in (measuring, synthesizing):
+        said = complaint(*command)
+        assert "weak protection" in said
+        assert "accept it with --yes-weak-protection" in said
+    assert sorted(tmp_path.iterdir()) == before
+    call(*measuring, "--yes-weak-protection")
+    call(*synthesizing, "--yes-weak-protection", "--again")
+
+
+def test_the_private_file_is_not_a_public_one(files, tmp_path):
+    """By a copy of it: `measure` knows the plan's files, `synthesize` looks before it plans."""
+    enter(2)
+    shutil.copy(files / "public2.parquet", tmp_path / "private.parquet")
+    private = [tmp_path / "private.parquet", f"{tmp_path}/priv*.parquet"]
+    call("plan", *planning(files), "-o", tmp_path / "p.toml")
+    before = sorted(tmp_path.iterdir())
+    for each in private:
+        said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r")
+        assert "private.parquet is the public file" in said
+        assert "Nothing was spent" in said
+        assert "is the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_public_file_is_given_once(files, tmp_path):
+    shutil.copy(files / "public1.parquet", tmp_path / "copy.parquet")
+    said = complaint("plan", *planning(files, "--public", tmp_path / "copy.parquet"), "-o", tmp_path / "p.toml")
+    assert "are the same file" in said
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
+    arguments = ["measure", plan_file, files / "private.parquet", "--ledger", tmp_path / "l", "-o"]
+    enter(4, "--ledger", tmp_path / "l")
+    call(*arguments, tmp_path / "one")
+    said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
+    assert "say --again" in said
+    call(*arguments, tmp_path / "two", "--again")
+    assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
+
+
+def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_path):
+    """There is no folder, and nothing is spent."""
+    enter(2)
+    write_table(read_table(files / "private.parquet").drop_columns(["SEX"]), tmp_path / "short.parquet")
+    before = sorted(tmp_path.iterdir())
+    said = complaint("measure", plan_file, tmp_path / "short.parquet", "-o", tmp_path / "r")
+    assert "no column 'SEX'" in said
+    assert "Rename or add it" in said
+    assert "file none.db; give" in complaint("measure", plan_file, "sqlite://none.db/people", "-o", tmp_path / "r")
+    assert not os.path.exists("none.db")
+    for scheme in ("foo", "file"):
+        said = complaint("measure", plan_file, f"{scheme}://x.db/people", "-o", tmp_path / "r")
+        assert f"{scheme}:// is no known kind" in said
+    assert "check the path" in complaint("measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r")
+    assert "make it first" in complaint("measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"--epsilon": "0"}, "the budget is zero"),
+        ({"--epsilon": "-1"}, "never negative"),
+        ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
+        ({"--epsilon": "nan"}, "epsilon is 'nan'"),
+        ({"--epsilon": "inf"}, "epsilon is 'inf'"),
+        ({"--epsilon": "1e400"}, "epsilon is 1e+400; such a budget promises nothing"),
+        ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
+        ({"--epsilon": "1e-300"}, "so little that its noise would drown any count"),
+        ({"--epsilon": "1", "--delta": "0"}, "delta is 0; Gaussian noise needs one"),
+        ({"--person-id": ""}, "person_id is ''"),
+        ({"--levels": "STATE,STATE"}, "level STATE adds no new column"),
+        ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE adds no new column, or names one twice"),
+        ({"--levels": "STATE,PLAZE"}, "no column 'PLAZE'"),
+        ({"--schema": "none.toml"}, "no schema file at none.toml"),
+        ({"--groups": "none.csv"}, "no file none.csv"),
+        ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
+        ({"--max-rows-per-person": "0"}, "--max-rows-per-person is 0"),
+        ({"--delta": "1"}, "delta is 1"),
+        ({"--output": "no/such/folder/plan.toml"}, "make it first"),
+        ({"--output": "."}, ". is a folder; give the name of a file"),
+    ],
+)
+def test_wrong_options_of_a_plan_are_explained(files, tmp_path, change, expected):
+    arguments = [str(each) for each in planning(files, "--output", tmp_path / "plan.toml")]
+    for option, value in change.items():
+        place = arguments.index(option) if option in arguments else len(arguments)
+        arguments[place : place + 2] = [option, value]
+    said = complaint("plan", *arguments)
+    assert expected in said
+    assert not re.search(r"Fraction|Budget\.|None|Error\b|--public;", said)
+    assert not (tmp_path / "plan.toml").exists()
+
+
+def test_a_wrong_command_line_is_exit_code_2(files):
+    assert "No such command" in complaint("plam", code=2)
+    assert "--epsilon" in complaint("plan", "--schema", "s", "--public", "p", code=2)
+    given = ["--schema", files / "schema.toml", "--public", files / "public1.parquet", "--epsilon", 1]
+    assert "go together" in complaint("plan", *given, "--levels", "STATE", code=2)
+    assert "--pairs" in complaint("score", "a", "b", "--schema", "s", "--by", "P", "--pairs", "some", code=2)
+
+
+def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
+    for command in ("estimate", "sample"):
+        assert "is no release" in complaint(command, tmp_path)
+    assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
+    assert "AGEE" in complaint("answer", release, "AGEE > 3")
+    assert "make it first" in complaint("sample", release, "-o", tmp_path / "no" / "rows.csv")
+    assert "give a file of that kind" in complaint("sample", release, "-o", tmp_path / "rows.txt")
+
+
+def test_an_interruption_is_exit_code_130(monkeypatch, release):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands_release, "_sampled", stop)
+    assert "run the command again" in complaint("sample", release, code=cli.INTERRUPTED)
+
+
+def test_a_place_that_may_not_be_written_to_is_named(monkeypatch, release):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "/somewhere/synthetic.parquet")
+
+    monkeypatch.setattr(commands_release, "_sampled", refuse)
+    assert "/somewhere/synthetic.parquet: Permission denied; get access" in complaint("sample", release)
+
+
+def test_a_folder_that_is_there_but_read_only_is_said_to_be_so(monkeypatch, files, plan_file, release, tmp_path):
+    """Before any work, and before anything is spent."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    for command in (
+        ["plan", *planning(files), "-o", tmp_path / "p.toml"],
+        ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "r"],
+        ["synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r"],
+        ["estimate", release, "--estimator", "ide"],
+        ["sample", release],
+        ["schema", "infer", files / "public1.parquet", "-o", tmp_path / "s.toml"],
+    ):
+        assert "may not be written to; get the right to" in complaint(*command)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, release, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(release, bare)
+    (bare / "estimates.parquet").unlink()
+    monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
+    monkeypatch.setattr(
+        "prade.estimating.levels.kept_estimates.estimates_of", lambda *_, **__: pytest.fail("it worked for nothing")
+    )
+    for command in (["estimate", bare], ["sample", bare, "-o", tmp_path / "a.csv"], ["answer", bare, "AGE >= 65"]):
+        assert f"the folder {bare} may not be written to" in complaint(*command)
+
+
+def test_names_that_recur_are_pointed_out(files, tmp_path):
+    groups, words = tmp_path / "g.csv", "PLACE names recur in several STATE: a group is STATE and PLACE together"
+    groups.write_text("STATE,PLACE\n13,a\n14,a\n13,b\n")
+    given = planning(files)
+    assert words not in call("plan", *given, "-o", tmp_path / "p.toml").stderr
+    given[given.index(files / "g.csv")] = groups
+    assert words in call("plan", *given, "-o", tmp_path / "p.toml").stderr
+    check = ["check", "--schema", files / "schema.toml", "--groups", groups, files / "public1.parquet"]
+    assert words in call(*check).stdout
+    assert json.loads(call(*check, "--json").stdout)["recurring"] == [words]
+
+
+def test_a_table_without_people_is_wondered_at(files, plan_file, tmp_path):
+    write_table(read_table(files / "private.parquet").slice(0, 0), tmp_path / "empty.parquet")
+    enter(4)
+    said = call("measure", plan_file, tmp_path / "empty.parquet", "-o", tmp_path / "r").stderr
+    assert "All groups look empty" in said  # noise is beyond its four standard deviations once in 20,000 runs
+    given = ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "full", "--again"]
+    assert "look empty" not in call(*given).stderr
+
+
+def test_files_are_completed_by_the_shell():
+    """Every argument or option that takes a file or folder, by click's own way."""
+    given = {"private", "public", "plan_file", "truth", "synthetic", "release_folder", "releases", "output"}
+    given |= {"schema_file", "groups_file", "ledger_file"}
+    found = []
+    for names in commands_of(cli.prade):
+        command = cli.prade
+        for name in names:
+            command = command.commands[name]
+        if names[0] != "report":
+            found += [(names, each) for each in command.params if each.name in given]
+    assert len(found) > 25
+    for names, parameter in found:
+        (item,) = parameter.type.shell_complete(click.Context(click.Command("x")), parameter, "pub")
+        assert (item.type, item.value) == ("file", "pub"), (names, parameter.name)
+
+
+# ---------------------------------------------------------------- the public files that a plan remembers
+
+
+def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
+    moved = [tmp_path / "p1.parquet", tmp_path / "p2.parquet"]
+    for number, file in enumerate(moved, start=1):
+        file.write_bytes((files / f"public{number}.parquet").read_bytes())
+    arguments = [str(each) for each in planning(files)]
+    for number, file in enumerate(moved, start=1):
+        arguments[arguments.index(str(files / f"public{number}.parquet"))] = str(file)
+    call("plan", *arguments, "-o", tmp_path / "plan.toml")
+    enter(2)
+    call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
+    for file in moved:
+        file.unlink()
+    assert "say where it is with --public" in complaint("estimate", tmp_path / "r")
+    again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
+    call("sample", tmp_path / "r", *again)
+    call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
+    shutil.copy(files / "private.parquet", tmp_path / "p3.parquet")
+    for command in (["estimate"], ["sample"], ["answer", "SEX == 1"]):
+        name, *more = command
+        for given in (["--public", tmp_path / "p3.parquet"], [*again, "--public", files / "private.parquet"]):
+            said = complaint(name, tmp_path / "r", *more, *given)
+            assert "is not one of the public files that the plan was made with, and could be the private one" in said
+
+
+def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
+    plan = Plan.load(plan_file)
+    elsewhere = plan.with_public(PublicFiles(("/elsewhere.csv",), "WEIGHT"))
+    assert elsewhere.hash == plan.hash
+    assert plan.with_public(None).public is None
+    assert plan.public is not None
+    text = elsewhere.to_toml()
+    assert '[public]\nfiles = ["/elsewhere.csv"]\nweight = "WEIGHT"\n' in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ('files = "a.csv"', "public: files is 'a.csv'; write a list"),
+        ("files = []", "public: files is"),
+        ("files = [1]", "public: files is"),
+        ('files = ["a.csv"]\nweight = 3', "public: weight is 3"),
+        ('file = ["a.csv"]', "public: unknown key 'file'"),
+        ('files = ["a.csv"]\nsha256 = "0f"', "public: sha256 is '0f'; write a list of hashes"),
+        ('files = ["a.csv"]\nsha256 = ["0f", "0e"]', "public: sha256 has 2 hashes for 1 files"),
+    ],
+)
+def test_a_damaged_public_table_of_a_plan_is_explained(plan_file, tmp_path, wrong, expected):
+    head, _, tail = plan_file.read_text().partition("[public]\n")
+    rest = tail.partition("\n\n")[2]
+    (tmp_path / "plan.toml").write_text(f"{head}[public]\n{wrong}\n\n{rest}")
+    said = complaint("measure", tmp_path / "plan.toml", "private.parquet", "-o", tmp_path / "r")
+    assert expected in said
+
+
+def test_public_files_need_the_same_columns_and_types(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,x\n")
+    (tmp_path / "b.csv").write_text("B,A\ny,2.5\n")
+    (tmp_path / "c.csv").write_text("A,C\n1,x\n")
+    (tmp_path / "d.csv").write_text("A,B\nz,x\n")
+    both = PublicFiles.at([tmp_path / "a.csv", tmp_path / "b.csv"]).source()
+    assert both.to_pydict() == {"A": [1.0, 2.5], "B": ["x", "y"]}
+    for name, expected in (("c.csv", r"different columns \(B, C"), ("d.csv", "A in types that do not go together")):
+        with pytest.raises(ValueError, match=expected):
+            PublicFiles.at([tmp_path / "a.csv", tmp_path / name]).source()
