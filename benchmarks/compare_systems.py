@@ -33,7 +33,7 @@ from prade.data.recurring_groups import SameGroups
 from prade.data.tables import read_table, write_table
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
-from prade.sampling.draw import sample as drawn_rows
+from prade.sampling.improve import sample as drawn_rows
 from prade.scoring.score import public_errors
 
 DELTA = "1e-9"

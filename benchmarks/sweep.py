@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import prade.estimating.layout
+import prade.estimating.bundles
 from common import copy_bandwidth, layout_of, random_rows, report, seconds, table
 from prade import Workload
 from prade.estimating.ide import IDE
@@ -37,18 +37,18 @@ def main() -> None:
         return (long - short) / 10
 
     bandwidth = copy_bandwidth()
-    largest = prade.estimating.layout.LARGEST_BUNDLE
+    largest = prade.estimating.bundles.LARGEST_BUNDLE
     baseline = seconds(numpy_sweep)
     rows, figures = [["numpy `bincount` loop, 1 thread", f"{baseline * 1e3:.0f}", "1.0", ""]], {}
     for bundled, threads in ((False, 1), (False, 2), (True, 1), (True, 2)):
-        prade.estimating.layout.LARGEST_BUNDLE = largest if bundled else 1
+        prade.estimating.bundles.LARGEST_BUNDLE = largest if bundled else 1
         layout = layout_of(prior, workload, threads)
         once = ours(layout)
         sweep = IDE(PARTS, order="cyclic")
         same = sweep.fit(prior, measurements, ROWS, layout=layout).weights
         assert np.allclose(same, numpy_sweep(sweep.visits(layout)), rtol=1e-9, atol=0.0), "not the same weights"
         # a fused step reads and writes a weight and reads two codes
-        moved = layout.rows * len(layout.bundles) * (16 + 2 * layout.codes.itemsize)
+        moved = layout.rows * len(layout.bundles) * (16 + 2 * layout.bundles.codes.itemsize)
         rate = moved / once / 1e9
         name = f"prade, {threads} thread{'s' * (threads > 1)}, {len(layout.bundles)} bundles"
         rows.append([name, f"{once * 1e3:.0f}", f"{baseline / once:.1f}", f"{rate:.1f}"])

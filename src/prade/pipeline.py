@@ -36,7 +36,7 @@ from prade.release.file_names import SYNTHETIC
 from prade.release.kept import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.release import MANIFEST, PLAN, Release
 from prade.reporting.report import write_report
-from prade.sampling.draw import PASSES
+from prade.sampling.improve import PASSES
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table
 from prade.tuning.tune import tune as tuned

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import prade.estimating.layout
+import prade.estimating.bundles
 from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
@@ -21,7 +21,7 @@ SEEDS = range(60)
 @pytest.fixture(params=[2048, 1], ids=["bundled", "apart"])
 def bundles(request, monkeypatch):
     """Parts of small problems all fit into one bundle; kept apart, the passes from bundle to bundle are tested too."""
-    monkeypatch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", request.param)
+    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", request.param)
     return request.param
 
 

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-import prade.estimating.layout
+import prade.estimating.bundles
 import prade.estimating.radius as radius_module
 from prade import Schema
 from prade.data.prior import Prior
@@ -108,7 +108,7 @@ def generate_columns(monkeypatch, at_once, a_round):
     monkeypatch.setattr(radius_module, "ROWS_AT_ONCE", at_once)
     monkeypatch.setattr(radius_module, "ROWS_PER_ROUND", a_round)
     # the first rows are one for every bundle cell: with all parts in one bundle nothing would be left to generate
-    monkeypatch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", 1)
+    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
 
 
 @pytest.mark.parametrize(("at_once", "a_round"), [(1, 1), (3, 2), (1, 5)])

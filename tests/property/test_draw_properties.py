@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from prade import Schema
 from prade.data.prior import Prior
-from prade.sampling.draw import draw, improve, ordering
+from prade.sampling.draw import draw, ordering
+from prade.sampling.improve import improve
 
 law = settings(max_examples=100)
 seeds = st.integers(0, 2**32 - 1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.estimating.layout
+import prade.estimating.bundles
 from prade import Schema, Workload
 from prade.baselines import MWEM, PMWPub
 from prade.data.prior import Prior
@@ -196,7 +196,7 @@ def test_bundled_or_not(name, seed):
     fit = ESTIMATORS[name].fit
     bundled = Layout(prior, workload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", 1)
+        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
         single = Layout(prior, workload)
     assert len(bundled.bundles) == 1
     assert len(single.bundles) == 4

@@ -26,6 +26,21 @@ def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) 
     return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
+def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
+    """Systematic sample: n indices in rising order, index j about n weights_j / sum(weights) times.
+
+    The indices are laid end to end, each as long as its weight; n equally spaced marks, the first at `offset` (0 to 1)
+    of the space between two, each pick the index that they fall on.
+
+    >>> systematic(np.array([0.5, 0.0, 0.25, 0.25]), 4, 0.5)
+    array([0, 0, 2, 3])
+    """
+    edges = np.cumsum(weights)
+    marks = (np.arange(n) + offset) * (edges[-1] / max(n, 1))
+    # rounding may carry the last mark to the end, where it would pick an index without weight
+    return np.asarray(np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right"))
+
+
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """Index of the first row of each kind, and for every row which kind it is.
 

@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
-from prade.estimating.kernels import LARGEST_MULTIPLIER
-from prade.estimating.layout import Layout, Tilted
+from prade.estimating.layout import Layout
+from prade.estimating.tilted import Tilted
+
+LARGEST_MULTIPLIER = 300.0  # of an answer that must hold exactly: e^-300 is no mass
 
 
 @dataclass(frozen=True)
@@ -134,5 +136,5 @@ class Dual:
         if np.array_equal(held, multipliers):
             top = tilted.top
         else:
-            top = float(self.layout.row_logits(held)[self.layout.base > 0].max())
+            top = float(self.layout.bundles.row_logits(held)[self.layout.base > 0].max())
         return float(held @ self.y) - top > 1e-9 * largest

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, systematic
 from prade.core.errors import DataError, EstimationError
 from prade.data.joint import Codes, Joint
 from prade.data.own_files import WEIGHT_FIELD
@@ -159,9 +159,7 @@ class Estimate(Joint):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
                 raise EstimationError(f"{name} is {value!r}: give a whole number, 0 or more")
         generator = np.random.default_rng(seed)
-        edges = np.cumsum(self.weights)
-        marks = (np.arange(n) + generator.random()) * (edges[-1] / max(n, 1))
-        rows = np.minimum(np.searchsorted(edges, marks, side="right"), len(self) - 1)
+        rows = systematic(self.weights, n, generator.random())
         generator.shuffle(rows)
         return Coded(self.schema, {name: code[rows] for name, code in self.codes.items()})
 

@@ -111,7 +111,7 @@ class IDE:
         if isinstance(self.order, str):
             if self.order == "random":
                 return [int(k) for k in np.random.default_rng(self.seed).integers(0, parts, size=steps)]
-            sequence = [int(k) for members in layout.bundles for k in members]
+            sequence = [int(k) for members in layout.bundles.parts for k in members]
         else:
             sequence = list(self.order)
             if not sequence or not all(isinstance(k, (int, np.integer)) and 0 <= k < parts for k in sequence):
@@ -129,7 +129,7 @@ class IDE:
             return Status.EXHAUSTED
         # Three more sweeps, for the status alone: answers that go together are missed less each time, answers that
         # contradict each other by the same amount for ever.
-        every = [int(k) for members in answers.layout.bundles for k in members]
+        every = [int(k) for members in answers.layout.bundles.parts for k in members]
         _, before, after = (run.sweep(every) for _ in range(3))
         return Status.CYCLING if after > max(0.99 * before, self.tolerance) else Status.EXHAUSTED
 
@@ -145,21 +145,22 @@ class _Run:
         self.layout = layout
         self.weights = layout.base.copy()
         self.multipliers = np.zeros(layout.n_cells)  # of rows that have not been emptied
-        self.bundle_of = {int(k): b for b, members in enumerate(layout.bundles) for k in members}
-        self.hist = np.zeros((len(layout.chunks()), int(np.diff(layout.start).max())))
+        self.bundle_of = {int(k): b for b, members in enumerate(layout.bundles.parts) for k in members}
+        self.hist = np.zeros((len(layout.chunks), layout.bundles.widest))
         self.counted = -1  # the bundle that `hist` holds
         self.largest_miss = 0.0
         self._cell_of = {}
         for k, b in self.bundle_of.items():
             # cell of part k for every cell of its bundle; n_cells where the part has none
-            block = layout.membership[layout.start[b] : layout.start[b + 1], layout.part(k)].tocoo()
+            inside = slice(*layout.bundles.start[b : b + 2])
+            block = layout.bundles.membership[inside, layout.part(k)].tocoo()
             cell = np.full(block.shape[0], block.shape[1], np.int64)
             cell[block.row] = block.col
             self._cell_of[k] = cell
         if complete:
             everybody = np.ones(layout.rows)
-            sizes = np.diff(layout.start)
-            self._rows_in = [mass_per_cell(code, everybody, n) for code, n in zip(layout.codes, sizes, strict=True)]
+            coded = zip(layout.bundles.codes, layout.bundles.sizes, strict=True)
+            self._rows_in = [mass_per_cell(code, everybody, size) for code, size in coded]
 
     def sweep(self, visits: Sequence[int]) -> float:
         """Visit parts in order, consecutive ones of a bundle inside its table; returns the largest miss met."""
@@ -174,7 +175,7 @@ class _Run:
         layout = self.layout
         if self.counted != bundle:
             layout.count(bundle, self.weights, self.hist)
-        size = int(layout.start[bundle + 1] - layout.start[bundle])
+        size = int(layout.bundles.sizes[bundle])
         mass = self.hist.sum(axis=0)[:size]
         ratio, extra = np.full(size, 1.0 / mass.sum()), np.zeros(size)
         mass *= ratio

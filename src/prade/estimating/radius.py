@@ -36,7 +36,7 @@ def smallest_radius(layout: Layout, y: Floats, cost: Floats) -> Radius:
         rows = _first_rows(layout)
     for rounds in range(1, 1000):
         upper, prices = _master(layout, rows, y, cost)
-        potential = layout.row_logits(prices)
+        potential = layout.bundles.row_logits(prices)
         potential[layout.base <= 0] = -np.inf
         reduced = potential.max() - potential
         lower = float(prices @ y - potential.max())
@@ -52,7 +52,7 @@ def smallest_radius(layout: Layout, y: Floats, cost: Floats) -> Radius:
 
 def _first_rows(layout: Layout) -> NDArray[np.int64]:
     """A row for every cell of every bundle (hence of every part), and the heaviest rows."""
-    somebody = [np.unique(code, return_index=True)[1] for code in layout.codes]
+    somebody = [np.unique(code, return_index=True)[1] for code in layout.bundles.codes]
     heaviest = np.argsort(-layout.base, kind="stable")[: 2 * ROWS_PER_ROUND]
     chosen: NDArray[np.int64] = np.unique(np.concatenate([*somebody, heaviest]))
     return np.asarray(chosen[layout.base[chosen] > 0])
@@ -66,7 +66,7 @@ def _master(layout: Layout, rows: NDArray[np.int64], y: Floats, cost: Floats) ->
     counted = cost > 0
     cells = int(np.count_nonzero(counted))
     identity = eye_array(cells, format="csr")
-    answers = hstack([layout.cells_of(rows).T.tocsr()[counted], identity, -identity], format="csr")
+    answers = hstack([layout.bundles.cells_of(rows).T.tocsr()[counted], identity, -identity], format="csr")
     one = np.concatenate([np.ones(len(rows)), np.zeros(2 * cells)])
     result = linprog(
         np.concatenate([np.zeros(len(rows)), cost[counted], cost[counted]]),

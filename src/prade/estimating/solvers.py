@@ -10,17 +10,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
-from prade.estimating import kernels
+from prade.estimating.block_step import ascend_bundle
 from prade.estimating.dual import Certificate, Dual
-from prade.estimating.layout import Layout, Tilted
+from prade.estimating.quadratic import maximise_in_box
+from prade.estimating.tilted import Tilted
 
 MOST_CELLS_FOR_NEWTON = 2000  # dense curvature: 32 MB, and a factorisation of a few hundred milliseconds
 
@@ -112,18 +111,17 @@ class BlockAscent:
         low, high = dual.box
         lam = state.multipliers.copy()
         weights = state.tilted.normalised()
-        number = len(layout.bundles)
-        widest = int(np.diff(layout.start).max())
-        hist = np.zeros((len(layout.chunks()), widest))
-        ratio = np.ones(widest)
+        bundles = layout.bundles
+        hist = np.zeros((len(layout.chunks), bundles.widest))
+        ratio = np.ones(bundles.widest)
         layout.count(0, weights, hist)
-        for visit in range(self.sweeps * number):
-            now, then = visit % number, (visit + 1) % number
-            start, stop = int(layout.start[now]), int(layout.start[now + 1])
+        for visit in range(self.sweeps * len(bundles)):
+            now, then = visit % len(bundles), (visit + 1) % len(bundles)
+            start, stop = int(bundles.start[now]), int(bundles.start[now + 1])
             mass = hist.sum(axis=0)[: stop - start]
             mass /= mass.sum()
-            kernels.ascend_bundle(
-                mass, start, stop, layout.indptr, layout.cells, layout.bundles[now], layout.part_start,
+            ascend_bundle(
+                mass, start, stop, bundles.indptr, bundles.cells, bundles.parts[now], layout.part_start,
                 layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
             layout.scale_and_count(now, ratio, then, weights, hist)
@@ -143,7 +141,7 @@ class Newton:
     """Projected Newton with block ascent to fall back on: the dual's quadratic model is maximised in the box.
 
     The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
-    `Layout.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
+    `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
     dropped for a sweep of block ascent, which always climbs and brings q to where the model is good.
     """
@@ -154,15 +152,16 @@ class Newton:
 
     def step(self, dual: Dual, state: State) -> State:
         """One Newton step, or two sweeps."""
-        layout, within = reachable_only(dual.layout)
+        within = np.flatnonzero(dual.layout.reachable)  # a matrix should not have room for cells that no row is in
+        bundles = dual.layout.bundles.only(within)
         lam = state.multipliers
         # in units of the cells: some eight rows a cell give a fair curvature, two hundred a very good one
-        largest = min(layout.rows, max(16 * self.sample, 200 * layout.n_cells))
-        sample = min(state.sample or max(self.sample, 8 * layout.n_cells), largest)
+        largest = min(bundles.rows, max(16 * self.sample, 200 * bundles.n_cells))
+        sample = min(state.sample or max(self.sample, 8 * bundles.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
-        curvature = layout.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
-        curvature[np.diag_indices(layout.n_cells)] += dual.variance[within]
+        curvature = bundles.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
+        curvature[np.diag_indices(bundles.n_cells)] += dual.variance[within]
         reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
         direction = dual.start() - lam  # right for cells out of reach, which their answers alone decide
@@ -184,69 +183,6 @@ class Newton:
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
-
-
-def reachable_only(layout: Layout) -> tuple[Layout, NDArray[np.int64]]:
-    """The layout with its reachable cells alone, numbered anew, for their covariance; and which they are.
-
-    Large tables are mostly cells that no row is in: a matrix should not have room for them.
-    """
-    within = np.flatnonzero(layout.reachable)
-    if len(within) == layout.n_cells:
-        return layout, within
-    narrow = copy(layout)
-    narrow.n_cells = len(within)
-    number = np.zeros(layout.n_cells, np.int64)  # cells out of reach: any number, for no row with mass is in them
-    number[within] = np.arange(len(within))
-    narrow.cells = number[layout.cells]
-    narrow.__dict__.pop("membership", None)
-    return narrow, within
-
-
-def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
-    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step.
-
-    Coordinate sweeps find out which bounds hold; a factorisation solves for the rest exactly; repeated until the
-    projected slope is small beside the slope at the start.
-    """
-    from scipy.linalg import cho_factor, cho_solve
-
-    diagonal = np.diag(curvature)
-    matrix = curvature.copy()
-    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
-    # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
-    matrix[np.diag_indices(len(slope))] += 1e-11 * diagonal + 1e-30
-    x = np.zeros(len(slope))
-    left = slope.copy()
-
-    def unblocked() -> float:
-        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
-        return float(np.abs(left[~blocked]).sum())
-
-    goal = 1e-3 * unblocked()
-
-    def gain(candidate: Floats) -> float:
-        return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
-
-    for _ in range(10):
-        kernels.coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
-        if unblocked() <= goal:
-            break
-        free = (x > low) & (x < high)
-        if not free.any():
-            continue
-        try:
-            factor = cho_factor(matrix[np.ix_(free, free)], lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue  # too near to singular to factorise: coordinate sweeps alone go on
-        move = np.zeros(len(slope))
-        move[free] = cho_solve(factor, left[free], check_finite=False)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # next to no move has all the room
-            room = np.where(move > 0, (high - x) / move, np.where(move < 0, (low - x) / move, np.inf))
-        inside = np.clip(x + min(1.0, float(room.min())) * move, low, high)
-        x = max((x, np.clip(x + move, low, high), inside), key=gain)
-        left = slope - matrix @ x
-    return x
 
 
 @dataclass(frozen=True)

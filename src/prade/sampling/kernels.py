@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Ints
-from prade.estimating.kernels import Codes, compiled
+from prade.core.compiled import compiled
 
+Codes = NDArray[Any]  # unsigned integers of any width
 Numbers = NDArray[np.uint64]  # unsigned, so that the compiled loops need not ask whether an index is negative
 
 ONE = 2**14  # a slope of one: whole numbers add up the same on every machine and in every order

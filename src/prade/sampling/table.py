@@ -25,7 +25,8 @@ from prade.data.plain_types import python_values
 from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells
 from prade.estimating.levels.estimates import Estimates, follows
-from prade.sampling.draw import PASSES, draw, improve, ordering
+from prade.sampling.draw import draw, ordering
+from prade.sampling.improve import PASSES, improve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ def drawn_table(
     """Rows drawn from estimates, with values like the public table's: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` of improvement bring the rows' one- and
-    two-way tables nearer to the estimates' (see `prade.sampling.draw.improve`). `like` is "pyarrow", "pandas" or
+    two-way tables nearer to the estimates' (see `prade.sampling.improve.improve`). `like` is "pyarrow", "pandas" or
     "polars"; None: as `public` is. `progress(what, done, all)` is told how far it is.
     """
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.threads import cores
-from prade.estimating.kernels import compiled
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, brentq, minimize
 from scipy.special import lambertw, wrightomega
 
-from prade.estimating import kernels
-from prade.estimating.solvers import maximise_in_box
+from prade.core.arrays import systematic
+from prade.estimating import block_step, kernels
+from prade.estimating.quadratic import coordinate_sweeps, maximise_in_box
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -20,12 +21,12 @@ seeds = st.integers(0, 2**32 - 1)
     "z", [*np.linspace(-60, 60, 241), -700.0, -41.0, -40.0, 1e3, 1e6, 1e12, 1.0, np.nextafter(1, 0)]
 )
 def test_wright_omega_against_scipy(z):
-    assert kernels.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
+    assert block_step.wright_omega(z) == pytest.approx(float(wrightomega(z)), rel=1e-14, abs=1e-320)
 
 
 @pytest.mark.parametrize("z", np.linspace(-20, 20, 41))
 def test_wright_omega_is_lambert_w_of_the_exponential(z):
-    assert kernels.wright_omega(z) == pytest.approx(float(lambertw(np.exp(z)).real), rel=1e-13)
+    assert block_step.wright_omega(z) == pytest.approx(float(lambertw(np.exp(z)).real), rel=1e-13)
 
 
 # ------------------------------------------------------------------ one cell
@@ -51,7 +52,7 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
     for _ in range(40):
         y, mass, old = generator.uniform(0.01, 1), generator.uniform(0.01, 1), generator.normal()
         level = generator.uniform(0.5, 2)
-        found = kernels.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
+        found = block_step.cell_multiplier(np.log(level), mass, y, variance, old, -300.0, 300.0)
         assert found == pytest.approx(best_by_root_finding(level, mass, y, variance, old, -300.0, 300.0), abs=1e-8)
 
 
@@ -68,7 +69,7 @@ def test_cell_multiplier_is_the_best_for_every_variance(variance):
     ],
 )
 def test_cell_multiplier_edge_cases(mass, y, variance, expected):
-    assert kernels.cell_multiplier(0.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
+    assert block_step.cell_multiplier(0.0, mass, y, variance, 0.5, -4.0, 4.0) == pytest.approx(expected, abs=1e-15)
 
 
 # ------------------------------------------------------------------ one block
@@ -107,7 +108,7 @@ def block_slope(x, uncovered, mass, y, variance, old):
 def test_block_multipliers_are_the_true_maximum(seed):
     uncovered, mass, y, variance, old, low, high = block_problem(seed)
     new = np.empty(len(y))
-    kernels.block_multipliers(uncovered, mass, y, variance, old, low, high, new)
+    block_step.block_multipliers(uncovered, mass, y, variance, old, low, high, new)
     assert (new >= low).all()
     assert (new <= high).all()
     rest = (uncovered, mass, y, variance, old)
@@ -140,7 +141,7 @@ def test_bounds_that_are_far_away_do_not_keep_the_maximum_from_being_found():
     ]
     for mass, y, bound in [first, *drawn]:
         bounds, zeros, new = np.full(len(y), bound), np.zeros(len(y)), np.empty(len(y))
-        kernels.block_multipliers(0.0, mass, y, zeros, zeros, -bounds, bounds, new)
+        block_step.block_multipliers(0.0, mass, y, zeros, zeros, -bounds, bounds, new)
         tilted = mass * np.exp(new - new.max())
         slope = y - tilted / tilted.sum()
         blocked = ((new >= bound) & (slope > 0)) | ((new <= -bound) & (slope < 0))
@@ -153,7 +154,7 @@ def test_exact_answers_are_met_in_one_step(uncovered):
     y = np.array([0.1, 0.3, 0.6]) * (1 - uncovered)
     wide = np.full(3, 300.0)
     new = np.empty(3)
-    kernels.block_multipliers(uncovered, mass, y, np.zeros(3), np.zeros(3), -wide, wide, new)
+    block_step.block_multipliers(uncovered, mass, y, np.zeros(3), np.zeros(3), -wide, wide, new)
     tilted = mass * np.exp(new)
     assert tilted / (uncovered + tilted.sum()) == pytest.approx(y, rel=1e-12)
 
@@ -162,7 +163,7 @@ def test_block_without_any_mass_stays_where_it_is():
     old = np.array([0.3, -0.2])
     new = np.full(2, np.nan)
     bound = np.ones(2)
-    kernels.block_multipliers(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound, new)
+    block_step.block_multipliers(0.0, np.zeros(2), np.array([0.5, 0.5]), np.zeros(2), old, -bound, bound, new)
     assert new.tolist() == old.tolist()
 
 
@@ -201,7 +202,7 @@ def best_quadratic(curvature, slope, low, high):
 def test_coordinate_sweeps_reach_the_maximum(seed):
     curvature, slope, low, high = quadratic_problem(seed, singular=False)
     x, left = np.zeros(len(slope)), slope.copy()
-    kernels.coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
+    coordinate_sweeps(curvature, low, high, x, left, 20_000, 1e-14)
     assert (x >= low).all()
     assert (x <= high).all()
     assert left == pytest.approx(slope - curvature @ x, abs=1e-9)
@@ -252,14 +253,12 @@ def test_systematic_sample_takes_rows_in_proportion():
     shifts = np.array([0.0, -1.0, 2.0])
     q = weights * np.exp(np.repeat(shifts, kernels.TILE)[:rows] - 2.0)
     chance = q * scores[code[0]]
-    taken, share = np.empty(number + 1, np.int64), np.empty(number + 1)
-    found = kernels.systematic(code, np.array([0, 5]), scores, weights, shifts, 2.0, number, 0.5, taken, share)
-    taken, share = taken[:found], share[:found]
-    assert (np.diff(taken) > 0).all()
-    hits = share * scores[code[0, taken]]  # times taken, from the share (times / score)
-    assert hits == pytest.approx(np.rint(hits), abs=1e-9)
-    assert hits.sum() == pytest.approx(number)
+    scale, found = np.empty(3), np.empty(rows)
+    kernels.chances(code, np.array([0, 5]), scores, weights, shifts, 2.0, scale, found)
+    assert scale == pytest.approx(np.exp(shifts - 2.0))
+    assert found == pytest.approx(chance)
+    taken = systematic(found, number, 0.5)
+    assert len(taken) == number
+    assert (np.diff(taken) >= 0).all()
     wanted = number * chance / chance.sum()
-    times = np.zeros(rows)
-    times[taken] = hits
-    assert np.abs(times - wanted).max() < 1.0
+    assert np.abs(np.bincount(taken, minlength=rows) - wanted).max() < 1.0

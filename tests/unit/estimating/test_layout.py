@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import prade.estimating.layout
+import prade.core.arrays
+import prade.estimating.bundles
 from prade import EstimationError, Schema, Workload
 from prade.core.arrays import distinct_rows
 from prade.data.encode import Coded
 from prade.data.prior import Prior
-from prade.estimating.layout import Layout, choose_bundles
+from prade.estimating.bundles import choose_bundles
+from prade.estimating.layout import Layout
 from prade.queries.workload import Cells, Marginal, RowCells
 
 seeds = st.integers(0, 2**32 - 1)
@@ -91,7 +93,7 @@ def test_collisions_of_the_random_sums_are_found_and_repaired(monkeypatch):
                 return np.arange(size, dtype=dtype)  # sums collide: 0 + 1 = 1 + 0
             return real.integers(low, high, size=size, dtype=dtype)
 
-    monkeypatch.setattr(prade.estimating.layout.np.random, "default_rng", lambda seed: Clumsy())
+    monkeypatch.setattr(prade.core.arrays.np.random, "default_rng", lambda seed: Clumsy())
     check_distinct([np.array([0, 1, 1, 0, 2, 0]), np.array([1, 0, 0, 1, 0, 2])])
     assert len(asked) == 6
 
@@ -112,7 +114,7 @@ def test_bundled_codes_lead_back_to_their_parts(seed, largest):
     sizes = [int(n) for n in generator.integers(1, 6, int(generator.integers(1, 7)))]
     cells = [generator.integers(0, n + 1, 30).astype(np.uint8) for n in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", largest)
         bundles = choose_bundles(cells, sizes)
     assert sorted(k for bundle in bundles for k in bundle.parts.tolist()) == list(range(len(sizes)))
     for bundle in bundles:
@@ -173,7 +175,7 @@ def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
     prior = random_prior(generator, zeros=0.3)
     parts = random_parts(generator, prior.schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prade.estimating.layout, "LARGEST_BUNDLE", largest)
+        patch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", largest)
         layout = Layout(prior, Workload(prior.schema, parts), collapse=collapse)
     matrix = dense(prior, parts)
     multipliers = size * generator.choice([-1.0, 1.0, generator.random()], layout.n_cells)
@@ -188,8 +190,10 @@ def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
     assert layout.masses_of(tilted.normalised()) == pytest.approx(matrix @ q, rel=1e-9, abs=1e-300)
     some = np.arange(0, layout.rows, 2)
     kinds = np.arange(len(prior)) if layout.kind is None else layout.kind
-    assert layout.cells_of(some).todense().tolist() == [matrix[:, list(kinds).index(row)].tolist() for row in some]
-    collapsed = layout.row_logits(multipliers)
+    assert layout.bundles.cells_of(some).todense().tolist() == [
+        matrix[:, list(kinds).index(row)].tolist() for row in some
+    ]
+    collapsed = layout.bundles.row_logits(multipliers)
     everyone = collapsed if layout.kind is None else collapsed[layout.kind]
     assert everyone == pytest.approx(matrix.T @ multipliers, rel=1e-12, abs=1e-10)
 
@@ -212,7 +216,7 @@ def test_evaluation_over_many_tiles_and_chunks(size):
     prior = large_prior(generator)
     parts = [Marginal.of(prior.schema, [name]) for name in "abc"]
     layout = Layout(prior, Workload(prior.schema, parts))
-    assert len(layout.chunks()) > 2
+    assert len(layout.chunks) > 2
     multipliers = size * generator.uniform(-1, 1, layout.n_cells)
     exponent = sum(multipliers[layout.part(k)][prior.codes[name]] for k, name in enumerate("abc"))
     w = np.where(prior.weights > 0, prior.weights * np.exp(exponent - exponent[prior.weights > 0].max()), 0.0)
@@ -265,7 +269,7 @@ def test_covariance_of_all_rows_is_exact(seed):
     q, _, _ = tilted_by_hand(matrix, prior.weights, multipliers)
     mean = matrix @ q
     expected = (matrix * q) @ matrix.T - np.outer(mean, mean)
-    found = layout.covariance(layout.evaluate(multipliers), layout.rows, 0.5)
+    found = layout.bundles.covariance(layout.evaluate(multipliers), layout.rows, 0.5)
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -281,8 +285,8 @@ def test_covariance_of_a_sample_is_close_for_common_and_rare_cells():
     parts = [Marginal.of(prior.schema, [name]) for name in "abc"]
     layout = Layout(prior, Workload(prior.schema, parts))
     tilted = layout.evaluate(generator.normal(size=layout.n_cells))
-    exact = layout.covariance(tilted, layout.rows, 0.5)
-    sampled = layout.covariance(tilted, 8192, 0.5)
+    exact = layout.bundles.covariance(tilted, layout.rows, 0.5)
+    sampled = layout.bundles.covariance(tilted, 8192, 0.5)
     deviation = np.sqrt(np.diag(exact))
     assert (deviation > 0).all()
     assert deviation.max() > 5 * deviation.min()  # rare cells are among them
@@ -319,7 +323,7 @@ def test_one_part_of_one_cell_that_covers_everything():
     assert tilted.masses == pytest.approx(np.array([1.0]))
     assert tilted.log_z == pytest.approx(5.0)
     assert layout.expand(tilted.normalised()) == pytest.approx(prior.weights)
-    assert layout.covariance(tilted, 10, 0.5) == pytest.approx(np.zeros((1, 1)), abs=1e-15)
+    assert layout.bundles.covariance(tilted, 10, 0.5) == pytest.approx(np.zeros((1, 1)), abs=1e-15)
 
 
 def test_more_cells_than_sixteen_bits_hold():
@@ -331,7 +335,7 @@ def test_more_cells_than_sixteen_bits_hold():
     prior = Prior.from_joint(Coded(schema, {**codes, "c": generator.integers(0, 2, rows)}))
     parts = [Marginal.of(schema, ["a", "b"]), Marginal.of(schema, ["c"])]
     layout = Layout(prior, Workload(schema, parts))
-    assert layout.codes.dtype == np.uint32
+    assert layout.bundles.codes.dtype == np.uint32
     assert layout.n_cells == 75_002
     joint = prior.codes["a"].astype(int) * 250 + prior.codes["b"]
     assert layout.prior_masses[:75_000] == pytest.approx(np.bincount(joint, weights=prior.weights, minlength=75_000))
@@ -378,5 +382,5 @@ def test_masses_next_to_nothing_leave_no_infinities():
     layout = Layout(tiny, workload)
     with np.errstate(all="raise", under="ignore"):
         tilted = layout.evaluate(np.zeros(layout.n_cells))
-        assert np.isfinite(layout.covariance(tilted, 200, 0.5)).all()
+        assert np.isfinite(layout.bundles.covariance(tilted, 200, 0.5)).all()
         assert np.isfinite(layout.expand(tilted.normalised())).all()

@@ -10,7 +10,6 @@ from prade.data.prior import Prior
 from prade.estimating import solvers
 from prade.estimating.layout import Layout
 from prade.estimating.map import MAP
-from prade.estimating.solvers import reachable_only
 from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
@@ -60,14 +59,15 @@ def test_newton_and_block_ascent_agree_where_most_cells_are_out_of_reach(law):
 
 def test_the_curvature_of_reachable_cells_is_a_part_of_the_whole():
     layout = Layout(diagonal(), PAIRS)
-    narrow, within = reachable_only(layout)
+    within = np.flatnonzero(layout.reachable)
+    narrow = layout.bundles.only(within)
     assert narrow.n_cells == len(within) < layout.n_cells
     tilted = layout.evaluate(np.zeros(layout.n_cells))
-    whole = layout.covariance(tilted, layout.rows, offset=0.5)
+    whole = layout.bundles.covariance(tilted, layout.rows, offset=0.5)
     fewer = solvers.replace(tilted, masses=tilted.masses[within])
     assert np.allclose(narrow.covariance(fewer, layout.rows, offset=0.5), whole[np.ix_(within, within)], atol=1e-15)
     sampled = narrow.covariance(fewer, 500, offset=0.5)
-    assert np.allclose(sampled, layout.covariance(tilted, 500, offset=0.5)[np.ix_(within, within)], atol=1e-15)
+    assert np.allclose(sampled, layout.bundles.covariance(tilted, 500, offset=0.5)[np.ix_(within, within)], atol=1e-15)
     assert not np.any(np.delete(whole, within, axis=0))
 
 

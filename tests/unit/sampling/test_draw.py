@@ -11,8 +11,11 @@ from prade import Schema
 from prade.core.errors import EstimationError
 from prade.data.invented import census_like
 from prade.data.prior import Prior
-from prade.sampling import draw as sampling
-from prade.sampling.draw import draw, improve, ordering, sample
+from prade.sampling import improve as search
+from prade.sampling import pair_tables
+from prade.sampling.draw import draw, ordering
+from prade.sampling.improve import improve, sample
+from prade.sampling.pair_tables import PairTables
 
 FALSE_ALARM = 1e-4  # of the statistical tests below; seeds are fixed, so they fail always or never
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
@@ -342,7 +345,7 @@ def test_columns_of_many_thousand_codes_are_improved():
 
 
 def test_less_room_brings_coarser_tables_near(monkeypatch):
-    monkeypatch.setattr(sampling, "LARGEST_TABLES", 6 * 10 + 15 * 10**2)
+    monkeypatch.setattr(pair_tables, "LARGEST_TABLES", 6 * 10 + 15 * 10**2)
     prior = wide()
     rows = draw(prior.weights, 500, 1)
     better = improve(prior.codes, prior.schema, prior.weights, rows, seed=1)
@@ -352,9 +355,9 @@ def test_less_room_brings_coarser_tables_near(monkeypatch):
 
 @pytest.mark.parametrize("room", [6 * 3000 + 15 * 3000**2, 10**6, 100])
 def test_tables_have_as_many_cells_as_there_is_room_for(room, monkeypatch):
-    monkeypatch.setattr(sampling, "LARGEST_TABLES", room)
+    monkeypatch.setattr(pair_tables, "LARGEST_TABLES", room)
     prior = wide(rows=50)
-    table = sampling._Tables(prior.schema, prior.codes, "all")
+    table = PairTables(prior.schema, prior.codes, "all")
     most = int(table.sizes.max())
     assert table.cells == 6 * most + 15 * most**2 <= room
     assert most == 3000 or 6 * (most + 1) + 15 * (most + 1) ** 2 > room
@@ -363,7 +366,7 @@ def test_tables_have_as_many_cells_as_there_is_room_for(room, monkeypatch):
 def test_every_cell_of_every_table_has_a_place_of_its_own(census):
     """The flat tables hold what `project` says, table after table."""
     pairs = [("AGE", "SEX"), ("WAGE", "EDUC"), ("SEX", "EDUC")]
-    table = sampling._Tables(census.schema, census.codes, pairs)
+    table = PairTables(census.schema, census.codes, pairs)
     mass = table.masses(np.arange(len(census)), census.weights)
     assert sorted(table.names) == ["AGE", "EDUC", "SEX", "WAGE"]
     rebuilt = [census.project([name]) for name in table.names]
@@ -378,15 +381,15 @@ def test_a_pool_that_is_capped_improves_as_well(census, monkeypatch):
     order = ordering(census.codes, census.schema)
     assert (census.weights > 0).sum() > 2 * 1000
     rows = draw(census.weights, 1000, 1, order=order)
-    monkeypatch.setattr(sampling, "LARGEST_POOL", 500)
+    monkeypatch.setattr(search, "LARGEST_POOL", 500)
     capped = improve(census.codes, census.schema, census.weights, rows, seed=1, order=order, detail=2)
     assert distance(census, capped) < 0.8 * distance(census, rows)
 
 
 def test_blocks_do_not_show_in_tables(census, monkeypatch):
-    table = sampling._Tables(census.schema, census.codes, "all")
+    table = PairTables(census.schema, census.codes, "all")
     rows = np.arange(len(census))
     whole = table.masses(rows, census.weights), table.coded(rows)
-    monkeypatch.setattr(sampling, "BLOCK", 7)
+    monkeypatch.setattr(pair_tables, "BLOCK", 7)
     assert np.array_equal(table.masses(rows, census.weights), whole[0])
     assert np.array_equal(table.coded(rows), whole[1])

@@ -1,0 +1,75 @@
+"""A concave quadratic maximised in a box: the model behind a Newton step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.core.compiled import compiled
+
+
+def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
+    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step.
+
+    Coordinate sweeps find out which bounds hold; a factorisation solves for the rest exactly; repeated until the
+    projected slope is small beside the slope at the start.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    diagonal = np.diag(curvature)
+    matrix = curvature.copy()
+    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
+    # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
+    matrix[np.diag_indices(len(slope))] += 1e-11 * diagonal + 1e-30
+    x = np.zeros(len(slope))
+    left = slope.copy()
+
+    def unblocked() -> float:
+        blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
+        return float(np.abs(left[~blocked]).sum())
+
+    goal = 1e-3 * unblocked()
+
+    def gain(candidate: Floats) -> float:
+        return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
+
+    for _ in range(10):
+        coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
+        if unblocked() <= goal:
+            break
+        free = (x > low) & (x < high)
+        if not free.any():
+            continue
+        try:
+            factor = cho_factor(matrix[np.ix_(free, free)], lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue  # too near to singular to factorise: coordinate sweeps alone go on
+        move = np.zeros(len(slope))
+        move[free] = cho_solve(factor, left[free], check_finite=False)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # next to no move has all the room
+            room = np.where(move > 0, (high - x) / move, np.where(move < 0, (low - x) / move, np.inf))
+        inside = np.clip(x + min(1.0, float(room.min())) * move, low, high)
+        x = max((x, np.clip(x + move, low, high), inside), key=gain)
+        left = slope - matrix @ x
+    return x
+
+
+@compiled
+def coordinate_sweeps(
+    curvature: Floats, low: Floats, high: Floats, x: Floats, slope: Floats, sweeps: int, tolerance: float
+) -> None:
+    """Coordinate ascent on  g.x - x'Hx / 2  over the box, with slope = g - Hx kept up to date."""
+    for _ in range(sweeps):
+        largest = 0.0
+        for i in range(len(x)):
+            h = curvature[i, i]
+            moved = min(max(x[i] + slope[i] / h, low[i]), high[i])
+            step = moved - x[i]
+            if step != 0.0:
+                x[i] = moved
+                row = curvature[i]
+                for j in range(len(x)):
+                    slope[j] -= step * row[j]
+                largest = max(largest, abs(step) * np.sqrt(h))
+        if largest <= tolerance:
+            break

@@ -1,0 +1,150 @@
+"""The one- and two-way tables that a sample is to meet: where their cells are in memory, and how to fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.errors import EstimationError
+from prade.data.joint import Codes
+from prade.sampling import kernels
+from prade.sampling.kernels import Lines
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+Pairs = Literal["all"] | Sequence[tuple[str, str]]
+
+LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
+BLOCK = 2**14  # rows or visits that are prepared together
+
+
+class PairTables:
+    """The tables of single columns and of pairs, laid out as `prade.sampling.kernels` wants them.
+
+    Columns that would make them too large are counted in runs of neighbouring codes.
+    """
+
+    def __init__(self, schema: Schema, codes: Codes, pairs: Pairs) -> None:
+        wanted = _checked_pairs(codes, pairs)
+        names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
+        # the largest first: they have the long lines, and what a row looks up lies closer together
+        self.names = sorted(names, key=schema.size, reverse=True)
+        self.codes = codes
+        lengths = {len(codes[name]) for name in self.names}
+        if len(lengths) != 1:
+            raise EstimationError(
+                f"the coded columns have {len(lengths)} different lengths: give at least one column, all equally long"
+            )
+        self.rows = lengths.pop()
+        at = {name: a for a, name in enumerate(self.names)}
+        chosen = combinations(self.names, 2) if wanted is None else wanted
+        self.links = sorted({(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen})
+        self.full = np.array(schema.shape(self.names))
+        self.sizes = _coarse(self.full, self.links)
+        self.start = np.cumsum(self.sizes) - self.sizes
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        one, other = np.array(self.links, np.int64).reshape(-1, 2).T
+        taken = np.cumsum(self.sizes[other]) - self.sizes[other]  # by earlier partners, those of other columns too
+        begins = np.searchsorted(one, np.arange(len(self.names) + 1))
+        bounds = np.append(taken, self.sizes[other].sum())[begins]
+        length = 1 + np.diff(bounds)
+        self.cells = int(self.sizes @ length)
+        self.line = np.cumsum(self.sizes * length) - self.sizes * length
+        self.length = length
+        self.offset = 1 + taken - bounds[one]  # where each pair's cells begin in a line
+        new = np.flatnonzero((np.diff(one, prepend=-1) != 0) | (np.diff(other, prepend=-1) != 1))
+        ends = np.append(new[1:], len(one))[: len(new)]
+        described = (
+            self.line - self.start * length,
+            length,
+            np.searchsorted(one[new], np.arange(len(self.names) + 1)),
+            other[new],
+            other[ends - 1] + 1,
+            self.offset[new] - self.start[other[new]],
+        )
+        self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
+
+    def coded(self, rows: Ints) -> NDArray[Any]:
+        """The codes of some rows as the tables number them: [rows, columns]."""
+        coded = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.sum())))
+        for block, into in zip(in_blocks(rows), in_blocks(coded), strict=True):
+            columns = np.empty((len(self.names), len(block)), coded.dtype)
+            for a, name in enumerate(self.names):
+                code, full, size = self.codes[name][block], int(self.full[a]), int(self.sizes[a])
+                # the compiled loops do not look: a code outside its column would write outside the tables
+                if code.min(initial=0) < 0 or code.max(initial=0) >= full:
+                    raise EstimationError(
+                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.encode.encode"
+                    )
+                kept = code if size == full else code.astype(np.int64) * size // full
+                np.add(kept, self.start[a], out=columns[a], casting="unsafe")
+            into[:] = columns.T
+        return coded
+
+    def masses(self, rows: Ints, weights: Floats) -> Floats:
+        """The mass of weighted rows in every cell."""
+        mass = np.zeros(self.cells)
+        for block, each in zip(in_blocks(rows), in_blocks(weights), strict=True):
+            kernels.tables(self.coded(block), each, self.lines, mass)
+        return mass
+
+    def counts(self, coded: NDArray[Any], times: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many rows are in every cell, each of some coded rows `times` times."""
+        number = np.zeros(self.cells, np.int32)
+        kernels.tables(coded, times, self.lines, number)
+        return number
+
+    def information(self, rows: Ints) -> Floats:
+        """Each column's mutual information with its partners, summed, in nats."""
+        mass = self.masses(rows, np.full(len(rows), 1 / max(len(rows), 1)))
+        lines = [
+            mass[start : start + size * length].reshape(size, length)
+            for start, size, length in zip(self.line, self.sizes, self.length, strict=True)
+        ]
+        told = np.zeros(len(self.names))
+        for (a, b), start in zip(self.links, self.offset, strict=True):
+            both = lines[a][:, start : start + int(self.sizes[b])]
+            apart = np.outer(lines[a][:, 0], lines[b][:, 0])
+            told[[a, b]] += np.sum(both * np.log(np.divide(both, apart, out=np.ones_like(both), where=both > 0)))
+        return told
+
+
+def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
+    """How many codes of each column are told apart: all, or as many as the tables of these pairs have room for."""
+
+    def cells(most: int) -> int:
+        kept = np.minimum(sizes, most)
+        return int(kept.sum()) + sum(int(kept[a]) * int(kept[b]) for a, b in links)
+
+    low, high = 1, int(sizes.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cells(middle) <= LARGEST_TABLES else (low, middle - 1)
+    return np.minimum(sizes, low)
+
+
+def in_blocks(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Consecutive stretches of an array, small enough to be prepared together."""
+    return (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+
+
+def _checked_pairs(codes: Codes, pairs: Pairs) -> Sequence[tuple[str, str]] | None:
+    """The pairs, None for all."""
+    if isinstance(pairs, str):
+        if pairs != "all":
+            raise EstimationError(f'pairs is {pairs!r}: give "all" or a list of pairs of columns')
+        return None
+    if len(pairs) == 0:
+        raise EstimationError('pairs is empty: give "all" or a list of pairs of columns')
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or any(name not in codes for name in pair):
+            raise EstimationError(f"{pair!r} is not a pair of two different columns among {', '.join(codes)}")
+    return pairs
