@@ -20,6 +20,7 @@ import numpy as np
 
 from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload
+from prade.core.arrays import mass_by_group
 from prade.data.encode import encode
 from prade.data.invented import census_like
 from prade.data.public import Public
@@ -93,12 +94,6 @@ def numbers(world: World, by: tuple[str, ...]) -> np.ndarray:
     return keyed.numbers(world.private.select(list(names)))
 
 
-def counts(number: np.ndarray, size: int, cell: np.ndarray, cells: int) -> np.ndarray:
-    """True counts, [groups, cells]; rows in no cell have the number `cells`."""
-    flat = np.bincount(number * (cells + 1) + cell.astype(np.int64), minlength=size * (cells + 1))
-    return flat.reshape(size, cells + 1)[:, :cells]
-
-
 def released(world: World, plan: Plan, codes: dict[str, np.ndarray], seed: int) -> Release:
     """A release with simulated noise."""
     generator, noisy = np.random.default_rng(seed), []
@@ -106,7 +101,7 @@ def released(world: World, plan: Plan, codes: dict[str, np.ndarray], seed: int) 
         number, size = numbers(world, plan.levels[question.level].by), len(plan.groupings[question.level])
         answers = []
         for part in question.parts:
-            true = counts(number, size, part.cells(world.schema, codes), part.n_cells)
+            true = mass_by_group(number, size, part.cells(world.schema, codes), part.n_cells)
             noise = generator.laplace(0, float(question.scale), true.shape)
             answers.append(true + np.rint(noise).astype(np.int64))
         noisy.append(tuple(answers))
@@ -129,7 +124,7 @@ def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[s
         number, size = numbers(world, by), len(world.groups.level(by))
         for names in [*((str(name),) for name in ones), *some]:
             part = Workload.marginals(world.schema, [names])[0]
-            true = counts(number, size, part.cells(world.schema, codes), part.n_cells)
+            true = mass_by_group(number, size, part.cells(world.schema, codes), part.n_cells)
             kind = (
                 "two-way" if len(names) > 1 else "one-way, measured" if names[0] in asked else "one-way, not measured"
             )
@@ -137,7 +132,7 @@ def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[s
             yield kind, by, _beside(estimates.marginal(names, by, threads=2), true, np.tile(seen, size), number)
         for query in world.queries:
             inside = parse(query, world.schema).mask(codes)
-            true = counts(number, size, np.where(inside, 0, 1), 1)
+            true = mass_by_group(number, size, np.where(inside, 0, 1), 1)
             yield "query", by, _beside(estimates.answer(query, by, threads=2), true, np.ones(size, np.bool_), number)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.core.arrays import mass_by_group
 from prade.core.threads import cores
 from prade.data.encode import Coded, encode
 from prade.data.public import Public, group_columns
@@ -31,8 +32,9 @@ from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.sampling.table import sample_groups
-from prade.scoring.distances import pair_errors
-from prade.scoring.score import Score, chosen_pairs, public_errors, score
+from prade.scoring.distances import mean_distance
+from prade.scoring.public_baseline import public_errors
+from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
@@ -91,15 +93,7 @@ class Job:
         errors = []
         for number in range(0, len(self.listed), every):
             mine = {name: code[group == number] for name, code in coded.codes.items()}
-            weights = weights_of(number)
-            used = np.flatnonzero(weights > 0)
-            codes = {name: code[used] for name, code in self.rows.prior.codes.items()}
-            one = np.zeros(len(next(iter(mine.values()))), np.int64), np.zeros(len(used), np.int64)
-            errors.append(
-                pair_errors(
-                    self.schema, mine, one[0], codes, one[1], 1, self.pairs, weights=weights[used], threads=THREADS
-                ).mean()
-            )
+            errors.append(mean_distance(mine, self.rows.prior, self.pairs, weights_of(number), threads=THREADS))
         return float(np.mean(errors))
 
     # ---------------------------------------------------------------- runs
@@ -180,14 +174,10 @@ class Job:
         answers = []
         for question in plan.questions:
             level, last = plan.groupings[question.level], plan.groupings[-1]
-            above = np.zeros(len(last), np.int64)
-            above[last.number] = level.number
-            mine, counted = above[group[inside]], []
+            mine, counted = last.above(level)[group[inside]], []
             for part in question.parts:
-                cell = part.cells(self.schema, coded.codes)[inside].astype(np.int64)
-                width = part.n_cells + 1
-                counts = np.bincount(mine * width + cell, minlength=len(level) * width).reshape(len(level), width)
-                counted.append(counts[:, : part.n_cells])
+                cells = part.cells(self.schema, coded.codes)[inside]
+                counted.append(mass_by_group(mine, len(level), cells, part.n_cells))
             answers.append(tuple(counted))
         return Release(release.path / "nowhere", plan, tuple(answers))
 

@@ -21,7 +21,7 @@ from prade import Ledger
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import workers
+from prade.core.threads import _workers
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
@@ -179,7 +179,7 @@ def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
         go_on.wait(PATIENCE)
 
     def interrupted() -> None:
-        with workers(1) as pool:
+        with _workers(1) as pool:
             for number in range(9):
                 pool.submit(work, number)
             raise KeyboardInterrupt
@@ -221,7 +221,7 @@ def wait(number):
 
 @cli.prade.command()
 def threads():
-    list(several(wait, 1, 2))
+    list(several(wait, [0], 2))
 
 @cli.prade.command()
 def unwinding():

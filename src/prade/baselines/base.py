@@ -17,11 +17,10 @@ from prade.estimating.base import Estimator, check
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
 from prade.measuring.adaptive.session import Door, adaptive, answered
 from prade.privacy.ledger import Ledger
-from prade.queries.parts import Cells, Part
+from prade.queries.parts import Part, everybody
 
 if TYPE_CHECKING:
     from prade.data.prior import Prior
-    from prade.data.schema import Schema
     from prade.estimating.layout import Layout
     from prade.privacy.budget import Budget, Unit
     from prade.release.measurement import Measurement
@@ -81,7 +80,7 @@ def run(
     array([0.5 , 0.  , 0.25, 0.25])
     """
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    parts = [whole_table(prior.schema, prior.columns), *baseline.parts(prior)]
+    parts = [everybody(prior.schema, prior.columns[0]), *baseline.parts(prior)]
     task = _hash(baseline, prior, parts, budget, unit)
     found = None if again else answered(path, prior.schema, parts, ledger, dataset=dataset, task=task)
     if found is not None:
@@ -105,14 +104,9 @@ def run(
         return baseline.ask(prior, door)
 
 
-def whole_table(schema: Schema, columns: Sequence[str]) -> Part:
-    """The part with one cell that every row is in: its count is the number of rows."""
-    return Cells([columns[0]], np.zeros(schema.size(columns[0]), np.int64), 1, ["all rows"])
-
-
 def ask_total(prior: Prior, door: Door, share: Fraction) -> None:
     """A noisy number of rows, for a share of what the door has; the first thing that every baseline asks."""
-    door.answer(whole_table(prior.schema, prior.columns), door.left * share)
+    door.answer(everybody(prior.schema, prior.columns[0]), door.left * share)
 
 
 def number_of_rows(measurements: Sequence[Measurement]) -> float:
@@ -123,7 +117,7 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
 
     >>> from prade import Schema
     >>> from prade.release.measurement import Measurement
-    >>> part = whole_table(Schema.from_mbi({"sex": 2}), ["sex"])
+    >>> part = everybody(Schema.from_mbi({"sex": 2}), "sex")
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0
     """

@@ -116,7 +116,8 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
     from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows
-    from prade.scoring.score import public_errors, score
+    from prade.scoring.public_baseline import public_errors
+    from prade.scoring.score import score
 
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)

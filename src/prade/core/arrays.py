@@ -26,6 +26,22 @@ def mass_per_cell(cells: NDArray[Any], weights: NDArray[np.float64], size: int) 
     return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
+def mass_by_group(
+    group: NDArray[Any], n_groups: int, cells: NDArray[Any], n_cells: int, weights: Floats | None = None
+) -> NDArray[Any]:
+    """Number of rows, or sum of their weights, in each cell of each group: [groups, cells].
+
+    A row in no cell has the number `n_cells`, a row in no group the number `n_groups`.
+
+    >>> mass_by_group(np.array([0, 1, 1, 1]), 2, np.array([0, 0, 1, 2]), 2)
+    array([[1, 0],
+           [1, 1]])
+    """
+    width = n_cells + 1
+    place = group.astype(np.int64) * width + cells
+    return np.bincount(place, weights, (n_groups + 1) * width).reshape(n_groups + 1, width)[:n_groups, :n_cells]
+
+
 def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
     """Systematic sample: n indices in rising order, index j about n weights_j / sum(weights) times.
 

@@ -7,7 +7,7 @@ busy machine they wait for each other for seconds. Work runs in parallel over gr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from prade.core.errors import EstimationError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = Lock()
@@ -36,15 +37,11 @@ def cores() -> int:
 
 
 @contextmanager
-def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
+def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
     """A pool of threads; when its block is broken off, what has not begun is not begun any more.
 
     An interrupt does not wait for what has begun either. It may come to the consumer of an iterator, which is then
     closed: that counts as one.
-
-    >>> with workers(2) as pool:
-    ...     list(pool.map(abs, [-1, -2]))
-    [1, 2]
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")
     try:
@@ -55,16 +52,21 @@ def workers(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
-def several(work: Callable[[int], Result], number: int, threads: int) -> Iterator[Result]:
-    """work(0), work(1), ... in order, in threads, never more than a few ahead."""
+def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """work(item) for every item, in order, in threads, never more than a few ahead of the consumer.
+
+    >>> list(several(abs, [-1, -2, 3], threads=2))
+    [1, 2, 3]
+    """
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
-    numbers = iter(range(number))
-    with workers(threads) as pool:
-        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(numbers, 2 * threads)]
+    remaining = iter(items)
+    with _workers(threads) as pool:
+        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, 2 * threads)]
         while waiting:
-            yield waiting.pop(0).result()
-            waiting.extend(pool.submit(work, each) for each in islice(numbers, 1))
+            result = waiting.pop(0).result()
+            waiting.extend(pool.submit(work, each) for each in islice(remaining, 1))
+            yield result
 
 
 @cache

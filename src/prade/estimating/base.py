@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
-from prade.core.threads import single_threaded_blas, workers
+from prade.core.threads import several, single_threaded_blas
 from prade.data.prior import Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
@@ -227,16 +225,4 @@ def fit_many(
     Hands each estimate on as soon as its turn has come and never works more than a few ahead, so memory does not grow
     with the number of groups: use an estimate, then let go of it.
     """
-    if threads < 1:
-        raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
-    remaining = iter(groups)
-    with workers(threads) as pool:
-
-        def submit(group: tuple[Sequence[Measurement], float]) -> Future[Estimate]:
-            return pool.submit(estimator.fit, prior, group[0], group[1], layout=layout)
-
-        waiting = [submit(group) for group in islice(remaining, 2 * threads)]
-        while waiting:
-            estimate = waiting.pop(0).result()
-            waiting.extend(submit(group) for group in islice(remaining, 1))
-            yield estimate
+    return several(lambda group: estimator.fit(prior, *group, layout=layout), groups, threads)

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from prade.core.errors import PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.data.schema import Schema
 from prade.privacy.budget import Budget, Law, Number
-from prade.queries.parts import Cells, Part, RowCells
+from prade.queries.parts import Cells, Part, RowCells, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"
@@ -126,8 +124,7 @@ class Question:
 def total_part(schema: Schema, level: Level) -> Part:
     """The part with one cell that every row is in; it names a column that the level asks about anyway."""
     asked = [name for ask in level.asks for name in ask.workload.columns]
-    name = (asked or schema.coded)[0]
-    return Cells([name], np.zeros(schema.size(name), np.int64), 1, [TOTAL])
+    return everybody(schema, (asked or schema.coded)[0], TOTAL)
 
 
 def total_variance(questions: Iterable[Question]) -> float:

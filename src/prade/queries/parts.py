@@ -196,6 +196,11 @@ class Cells(Part):
         return self.columns, self.n_cells, self.cell_labels, self.table.tobytes()
 
 
+def everybody(schema: Schema, column: str, label: str = "all rows") -> Cells:
+    """The part with one cell that every row is in: its count is the number of rows. It needs a column to look at."""
+    return Cells([column], np.zeros(schema.size(column), np.int64), 1, [label])
+
+
 class Predicate(Part):
     """One cell per query; several queries only where it can be shown that no row satisfies two.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers
 from prade.queries.parts import Marginal, Part
@@ -183,10 +183,7 @@ def counted_shares(layout: Layout, rows: Coded, group: Ints, groups: int) -> Flo
 
 def _counted(part: Part, rows: Coded, group: Ints, groups: int) -> Floats:
     number = np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
-    cells = part.cells(rows.schema, rows.codes).astype(np.int64)
-    size = part.n_cells + 1  # one more for a row in no cell
-    counts = np.bincount(group * size + cells, minlength=groups * size).reshape(groups, size)
-    return np.asarray(counts[:, :-1] / number)
+    return np.asarray(mass_by_group(group, groups, part.cells(rows.schema, rows.codes), part.n_cells) / number)
 
 
 class PublicPriors:

@@ -37,7 +37,7 @@ def data_of(
     """Everything that the page's script draws."""
     schema = estimates.plan.schema
     views: list[dict[str, Any]] = []
-    for columns in several(lambda number: _columns(estimates, facts, facts.views[number]), len(facts.views), threads):
+    for columns in several(lambda view: _columns(estimates, facts, view), facts.views, threads):
         views.append({**_groups(facts, facts.views[len(views)]), "columns": columns})
         if progress is not None:
             progress("standard deviations", len(views), len(facts.views))

@@ -21,7 +21,7 @@ from prade.core.threads import several
 from prade.data.encode import Coded, encode
 from prade.data.tables import read_table
 from prade.reporting.facts import PublicPriors
-from prade.scoring.distances import pair_errors
+from prade.scoring.distances import mean_distance
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 
 if TYPE_CHECKING:
@@ -111,21 +111,16 @@ def truth_of(
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
     priors, public = PublicPriors(estimates), estimates.public.prior
     last = len(estimates.levels) - 1
-    everyone = np.zeros(len(public), np.int64)
 
     def distance(g: int) -> float:
         mine = np.flatnonzero(number == g)
         if not len(mine):
             return float("nan")
         rows = {name: code[mine] for name, code in coded.codes.items()}
-        weights = priors.weights(last, g)
-        one = np.zeros(len(mine), np.int64)
-        return float(
-            pair_errors(plan.schema, rows, one, public.codes, everyone, 1, pairs, weights=weights, threads=1).mean()
-        )
+        return mean_distance(rows, public, pairs, priors.weights(last, g))
 
     found = []
-    for each in several(distance, len(estimates.totals), threads):
+    for each in several(distance, range(len(estimates.totals)), threads):
         found.append(each)
         if progress is not None:
             progress("comparing with the truth", len(found), len(estimates.totals))

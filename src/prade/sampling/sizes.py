@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +28,7 @@ def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, 
         if not totals.sum():
             raise DataError("these groups are estimated to be empty, so that rows cannot be shared out: choose others")
         totals = shared_out(int(rows), totals)
-    found = copy.copy(estimates)  # with what it has worked out, for the distributions stay
-    found.levels = (*estimates.levels[:-1], replace(estimates.levels[-1], totals=totals))
-    return found
+    return estimates.with_totals(totals)
 
 
 def shared_out(rows: int, totals: Floats) -> Floats:

@@ -17,6 +17,7 @@ from prade.core.errors import DataError
 from prade.core.threads import cores
 
 if TYPE_CHECKING:
+    from prade.data.joint import Joint
     from prade.data.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
@@ -63,6 +64,16 @@ def pair_errors(
         list(pool.map(measure, range(len(kinds))))
     place = {kind: k for k, kind in enumerate(kinds)}
     return np.ascontiguousarray(distances[[place[min(pair), max(pair)] for pair in pairs]].T)
+
+
+def mean_distance(
+    truth: Codes, joint: Joint, pairs: Sequence[Pair], weights: Floats | None = None, *, threads: int = 1
+) -> float:
+    """Mean over pairs of the distance between true rows and a distribution; `weights` stand in for its own."""
+    one, other = (np.zeros(len(next(iter(codes.values()))), np.int64) for codes in (truth, joint.codes))
+    weights = joint.weights if weights is None else weights
+    found = pair_errors(joint.schema, truth, one, joint.codes, other, 1, pairs, weights=weights, threads=threads)
+    return float(found.mean())
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.data.public import Public
     from prade.data.schema import Schema
 
 Pairs = int | Literal["all"] | Sequence[Sequence[str]]
@@ -227,28 +226,6 @@ def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTES
     one, other = np.zeros(len(p), np.int64), np.zeros(len(q), np.int64)  # a single group
     found = pair_errors(p.schema, p.codes, one, q.codes, other, 1, names, truth_weights=p.weights, weights=q.weights)
     return found.ravel()
-
-
-def public_errors(
-    truth: tuple[Coded, Ints], public: Public, level: Grouping, pairs: Pairs = CONTEST_PAIRS, *, threads: int = 1
-) -> Floats:
-    """Mean distance of each group from the public rows as they are: from its own where there are any, or else from all.
-
-    `truth` are coded rows and the group of each (-1 for none). A group without true rows has NaN.
-    """
-    from prade.core.threads import several
-    from prade.data.recurring_groups import SameGroups
-
-    coded, number = truth
-    own, weights = SameGroups.of(public, level), public.prior.weights
-
-    def distance(group: int) -> float:
-        mine = np.flatnonzero(number == group)
-        rows = np.flatnonzero(own.rows(public, group)) if own.found[group] else np.arange(len(public))
-        theirs = Coded(coded.schema, {name: code[rows] for name, code in public.prior.codes.items()}, weights[rows])
-        return float(joint_errors(coded.take(mine), theirs, pairs).mean()) if len(mine) else float("nan")
-
-    return np.array(list(several(distance, len(level), threads)))
 
 
 # ---------------------------------------------------------------------- pairs

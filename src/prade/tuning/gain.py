@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.data.recurring_groups import SameGroups
 from prade.data.schema import Schema
 from prade.queries.parts import Marginal
@@ -52,21 +52,14 @@ class PlayedLevel:
 
     def shares(self, schema: Schema, columns: Columns) -> tuple[Floats, Floats]:
         """Shares of a part's cells in every group, true ones and the prior's: [groups, *sizes] each."""
-        part = Marginal.of(schema, columns)
-        size = part.n_cells
-
-        def masses(codes: dict[str, Ints], group: Ints, groups: int, weights: Floats) -> Floats:
-            cells = part.cells(schema, codes).astype(np.int64) + size * group
-            return mass_per_cell(cells, weights, groups * size).reshape(groups, size)
-
-        def shares(mass: Floats) -> Floats:
-            return _ratio(mass, mass.sum(axis=1, keepdims=True)).reshape(len(self), *part.sizes)
-
-        public = self.fold.public
-        truth = masses(dict(self.fold.codes), self.group, len(self), np.ones(len(self.group)))
-        theirs = masses(public.prior.codes, public.group, len(public.groups), public.prior.weights)
-        own = np.where(self.same.found[:, None], self.same.sums(theirs), theirs.sum(axis=0))
-        return shares(truth), shares(own)
+        part, public = Marginal.of(schema, columns), self.fold.public
+        cells, public_cells = (part.cells(schema, codes) for codes in (self.fold.codes, public.prior.codes))
+        truth = mass_by_group(self.group, len(self), cells, part.n_cells).astype(np.float64)
+        mass = mass_by_group(public.group, len(public.groups), public_cells, part.n_cells, public.prior.weights)
+        prior = np.where(self.same.found[:, None], self.same.sums(mass), mass.sum(axis=0))
+        true_shares, prior_shares = (_ratio(each, each.sum(axis=1, keepdims=True)) for each in (truth, prior))
+        shape = len(self), *part.sizes
+        return true_shares.reshape(shape), prior_shares.reshape(shape)
 
 
 def off_by(levels: Sequence[PlayedLevel], schema: Schema, columns: Columns) -> Floats:

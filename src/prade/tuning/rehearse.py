@@ -20,14 +20,12 @@ from zlib import crc32
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints
+from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.errors import DataError
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.data.groups import Groups
-from prade.data.prior import Prior
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
@@ -35,7 +33,8 @@ from prade.planning.questions import Question
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.release.release import Release
-from prade.scoring.distances import WORST, Codes, Pair, pair_errors
+from prade.scoring.distances import WORST, Codes, Pair, mean_distance
+from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.stand_ins import Fold, Kind, folds_of, kept
 
@@ -125,7 +124,7 @@ class Rehearsal:
         truth = self._truth(fold)
 
         def distance(found: GroupEstimate) -> float:
-            return self._distance(truth[found.group], played.public.prior, found.estimate.weights)
+            return mean_distance(truth[found.group], found.estimate, self.pairs)
 
         distances = np.array(list(islice(descent.map(distance), len(truth)))) * played.shrink
         risk = self.risk(plan, fold, seed)
@@ -163,12 +162,9 @@ class Rehearsal:
     def prior_errors(self, fold: int = 0) -> Floats:
         """Errors of the public rows as they are: those of the same group where there are any, or else all of them."""
         played = self.folds[fold]
-        prior = played.public.prior
-        found = []
-        for group, truth in enumerate(self._truth(fold)):
-            rows = np.where(played.own.rows(played.public, group), prior.weights, 0.0)
-            found.append(self._distance(truth, prior, rows if rows.any() else prior.weights))
-        return np.array(found) * played.shrink
+        baseline = PublicBaseline(played.public, played.own)
+        errors = [baseline.error(truth, group, self.pairs) for group, truth in enumerate(self._truth(fold))]
+        return np.array(errors) * played.shrink
 
     @property
     def prior_error(self) -> float:
@@ -190,11 +186,6 @@ class Rehearsal:
         rows = [np.flatnonzero(played.group == group) for group in range(number)]
         return [{name: code[each] for name, code in played.codes.items()} for each in rows]
 
-    def _distance(self, truth: Codes, prior: Prior, weights: Floats) -> float:
-        one, other = (np.zeros(len(next(iter(codes.values()))), np.int64) for codes in (truth, prior.codes))
-        found = pair_errors(prior.schema, truth, one, prior.codes, other, 1, self.pairs, weights=weights, threads=1)
-        return float(found.mean())
-
 
 def mean_of(errors: Sequence[Floats]) -> float:
     """Each fold counts alike, and each group within its fold."""
@@ -210,23 +201,15 @@ def _noisy(plan: Plan, played: Fold, seed: int) -> tuple[tuple[Ints, ...], ...]:
     found = []
     for question in plan.questions:
         level = plan.groupings[question.level]
-        above = np.zeros(len(finest), np.int64)
-        above[finest.number] = level.number
-        group = above[played.group]
+        group = finest.above(level)[played.group]
         found.append(
             tuple(
-                _counts(plan.schema, part, played.codes, group, len(level))
+                mass_by_group(group, len(level), part.cells(plan.schema, played.codes), part.n_cells)
                 + np.rint(_standard(question, part, name, len(level), seed) * float(question.scale)).astype(np.int64)
                 for part, name in zip(question.parts, question.names(), strict=True)
             )
         )
     return tuple(found)
-
-
-def _counts(schema: Schema, part: Part, codes: Codes, group: Ints, groups: int) -> Ints:
-    width = part.n_cells + 1  # the last one is for rows in no cell
-    cells = part.cells(schema, codes).astype(np.int64)
-    return np.bincount(group * width + cells, minlength=groups * width).reshape(groups, width)[:, : part.n_cells]
 
 
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:

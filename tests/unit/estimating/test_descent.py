@@ -308,10 +308,10 @@ def test_threads_must_be_some():
 
 
 def test_several_keeps_the_order_and_raises_what_happens():
-    assert list(several(lambda number: number**2, 20, 3)) == [number**2 for number in range(20)]
-    assert list(several(lambda number: number, 0, 2)) == []
+    assert list(several(lambda number: number**2, range(20), 3)) == [number**2 for number in range(20)]
+    assert list(several(lambda number: number, [], 2)) == []
     with pytest.raises(ZeroDivisionError):
-        list(several(lambda number: 1 // (3 - number), 20, 2))
+        list(several(lambda number: 1 // (3 - number), range(20), 2))
 
 
 # ---------------------------------------------------------------- blocks

@@ -112,7 +112,7 @@ class Descent:
             with single_threaded_blas():  # sums in one order, whoever else works
                 return task(groups.estimate(group))
 
-        return several(work, len(groups), self.threads)
+        return several(work, range(len(groups)), self.threads)
 
 
 class _LevelGroups:

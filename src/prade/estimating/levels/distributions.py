@@ -9,9 +9,10 @@ somebody asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -81,12 +82,18 @@ class Distributions:
         if last:
             for parent in set(self.priors[last].parent_of.tolist()):
                 self._kept(last - 1, parent)  # before threads would each work them out
-        return several(lambda group: task(group, self.weights(last, group)), len(self.totals), threads)
+        return several(lambda group: task(group, self.weights(last, group)), range(len(self.totals)), threads)
 
     @property
     def totals(self) -> Floats:
         """Number of rows of each group of the last level."""
         return self.levels[-1].totals
+
+    def with_totals(self, totals: Floats) -> Self:
+        """The same distributions with other numbers of rows in the last level; what was worked out is shared."""
+        other = copy(self)
+        other.levels = (*self.levels[:-1], replace(self.levels[-1], totals=totals))
+        return other
 
     # ---------------------------------------------------------------- made once
 

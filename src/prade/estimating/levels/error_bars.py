@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
@@ -113,8 +113,8 @@ def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch
 def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
     """The diagonal of C for further cells, from all public rows."""
     public = estimates.public
-    flat = mass_per_cell(public.group * (size + 1) + cells, public.prior.weights, len(public.groups) * (size + 1))
-    shares = flat.reshape(-1, size + 1)[:, :size] / public.group_weights[:, None]
+    mass = mass_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
+    shares = mass / public.group_weights[:, None]
     return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.threads import single_threaded_blas
 
 ROWS_PER_CELL, FEWEST_ROWS = 100, 20_000  # rows of the sample that `within` is estimated from
@@ -84,8 +84,5 @@ def _sums(
     row: NDArray[Any], n_rows: int, cells: Sequence[NDArray[Any]], sizes: Sequence[int], weights: Floats
 ) -> Floats:
     """Weight of each cell of all parts, by the value of `row`; rows in no cell, and values beyond, are left out."""
-    found = []
-    for cell, size in zip(cells, sizes, strict=True):
-        flat = mass_per_cell(row.astype(np.int64) * (size + 1) + cell, weights, (n_rows + 1) * (size + 1))
-        found.append(flat.reshape(n_rows + 1, size + 1)[:n_rows, :size])
-    return np.concatenate(found, axis=1)
+    parts = zip(cells, sizes, strict=True)
+    return np.concatenate([mass_by_group(row, n_rows, cell, size, weights) for cell, size in parts], axis=1)

@@ -16,7 +16,7 @@ from prade.core.errors import EstimationError, WorkloadError
 from prade.core.threads import single_threaded_blas
 from prade.planning.strategy.base import Choice, Norm, Reconstruction, Strategy, check_norm, checked_importance, choose
 from prade.planning.strategy.search import LARGEST_CLOSURE, Lattice, marginal_weights, members, subsets
-from prade.queries.parts import Cells, Marginal, Part
+from prade.queries.parts import Marginal, Part, everybody
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -44,8 +44,7 @@ class Question:
         """The question as a part of a workload."""
         if self.columns:
             return Marginal.of(schema, [str(name) for name in self.columns])
-        column = schema.coded[0]
-        return Cells([column], np.zeros(schema[column].size, dtype=np.int64), 1, ["all rows"])
+        return everybody(schema, schema.coded[0])
 
 
 class MarginalStrategy(Strategy):
