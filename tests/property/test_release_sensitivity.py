@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import published_plan
 from prade.data.public import Public
 from prade.measuring.counts import count
@@ -188,8 +188,8 @@ def algorithm_2_levels(budget, unit):
     """The two levels of Algorithm 2, with several parts at each."""
     workloads = Workload.marginals(SCHEMA, [("A", "B"), "A"]), Workload.marginals(SCHEMA, ["A", "B"])
     groups, public = {"WORLD": [0], "PLACE": ["here"]}, Public.of(SCHEMA, {"A": [0, 1], "B": [1, 7]})
-    plan = published_plan("d", SCHEMA, budget, unit, ["WORLD", "PLACE"], groups, public, workloads=workloads)
-    return plan.levels
+    task = Task("worlds", SCHEMA, budget, unit, ["WORLD", "PLACE"], groups)
+    return published_plan(task, public, workloads=workloads).levels
 
 
 @pytest.mark.parametrize("unit", [Unit(1), Unit(2)], ids=["1 row", "2 rows"])
