@@ -29,7 +29,7 @@ system. The score is the contest's, over all pairs of columns: for each group, t
 two-way tables of the true and of the synthetic rows, or 2 if the group's number of rows is off by 250 or more; then the
 mean over groups. Smaller is better.
 
-Every run has a process and one core of its own, {limits}. A run that needs more has failed, and the tables say so. A
+Every run has a process and one core of its own, {limits}. A run that needs more has failed and is marked so. A
 system that ran out of time at a smaller epsilon was not tried at larger ones. There are three seeds where they fit into
 the time of one run; ± is the standard deviation between them. A system that promises (eps, 1e-9) instead of pure eps
 promises less; the column "promise" shows this. "Public table" says which systems start from it: MST, AIM, PrivBayes and
