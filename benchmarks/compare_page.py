@@ -149,8 +149,8 @@ def job_tables(results: Results, job: str) -> str:
     if some:
         text += [
             f"<sup>1</sup> Not all groups: a system that treats each group separately takes at most {MOST_GROUPS} "
-            "groups, the same ones for all systems, and starts no new group after three quarters of its time. Seconds are "
-            "extrapolated to all groups:",
+            "groups, the same ones for all systems, and starts no new group after three quarters of its time. "
+            "Seconds are extrapolated to all groups:",
             some,
         ]
     if chosen:

@@ -20,8 +20,8 @@ def main() -> None:
     job, fine, bad = nist(), nist("nist30", skip=["PWGTP", "WGTP"], bins=30), texas()
     text = [
         f"The levels are the nation and the PUMA. The schema is `Schema.infer` of 2018: {len(job.schema.coded)} "
-        "columns, survey weights included, about 20 bins. The targets were set with a schema that we do not have, under "
-        "which last year's rows alone score 0.184; the possible gain depends on the bins.",
+        "columns, survey weights included, about 20 bins. The targets were set with a schema that we do not have, "
+        "under which last year's rows alone score 0.184; the possible gain depends on the bins.",
         compare(job, MAIN, options.runs, TARGETS, PUBLISHED),
         f"The same without the two survey weights and with 30 bins ({len(fine.schema.coded)} columns), for which "
         "the score of last year's rows is closest to that:",
