@@ -22,7 +22,7 @@ Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 
 PAGE = ROOT / "docs" / "comparison.md"
 BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
-HEAD = """# Beside other systems
+HEAD = """# Comparison with other systems
 
 `make compare` makes this page: the same tables, the same schema and bins, the same epsilon and the same score for every
 system. The score is the contest's, over all pairs of columns: for each group, the L1 distance (0 to 2) between the
