@@ -17,7 +17,7 @@ from prade.baselines import MWEM, Baseline, run
 from prade.data.encode import Coded
 from prade.data.joint import Joint
 from prade.data.prior import Prior
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table
 from prade.scoring.score import joint_errors
 
@@ -116,7 +116,7 @@ def staged(job: Job) -> Iterator[Stage]:
     raw = read_table(job.public, guess=False)
     sizes, half = np.bincount(public.group), rng.random(len(public)) < 0.5
     level = job.listed.level(job.listed.names)
-    same = bool(job.listed.names) and SameGroups.of(public, level).found.mean() > 0.5
+    same = bool(job.listed.names) and RecurringGroups.of(public, level).recurs.mean() > 0.5
     rows = float(sizes[sizes > 0].mean()) if job.listed.names else float(len(public))
 
     def some(mask: np.ndarray) -> Prior:

@@ -29,7 +29,7 @@ from prade.core.errors import PradeError
 from prade.data.encode import Coded, encode
 from prade.data.joint import Joint
 from prade.data.prior import Prior
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
 from prade.pipeline import sample
 from prade.sampling.draw import ordering
@@ -82,12 +82,12 @@ class Task:
             yield int(group)
 
     @cached_property
-    def own(self) -> SameGroups:
-        return SameGroups.of(self.job.rows, self.job.listed.level(self.job.listed.names))
+    def own(self) -> RecurringGroups:
+        return RecurringGroups.of(self.job.rows, self.job.listed.level(self.job.listed.names))
 
     def rows(self, group: int) -> Prior:
         """The public rows that a group starts from, one by one: its own, or all where it has none."""
-        if not self.own.found[group] or not self.job.listed.names:
+        if not self.own.recurs[group] or not self.job.listed.names:
             return self.job.rows.prior
         return self.job.rows.take(np.flatnonzero(self.own.rows(self.job.rows, group))).prior
 

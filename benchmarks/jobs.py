@@ -26,7 +26,7 @@ from prade.core.arrays import mass_by_group
 from prade.core.threads import cores
 from prade.data.encode import Coded, encode
 from prade.data.public import Public, group_columns
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
@@ -125,10 +125,10 @@ class Job:
         with tempfile.TemporaryDirectory() as folder:
             found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
             level, weights = plan.groupings[-1], self.rows.prior.weights
-            own = SameGroups.of(self.rows, level)
+            own = RecurringGroups.of(self.rows, level)
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.found[group] else weights
+                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated

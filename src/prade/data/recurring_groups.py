@@ -27,7 +27,7 @@ TIME = re.compile(r"(1[89]|20|21)\d\d([-/.]?(Q[1-4]|\d{1,2})([-/.]\d{1,2})?)?")
 
 
 @dataclass(frozen=True, eq=False)
-class SameGroups:
+class RecurringGroups:
     """A key for every public group (-1: it is nobody's own) and one for every group of a level (-1: it has none).
 
     Keys are of two kinds: of all columns, and of those that do not say the time. `loose` has which groups of the level
@@ -39,8 +39,8 @@ class SameGroups:
     >>> table = {"PLACE": ["a", "b", "a", "c"], "YEAR": [2018, 2018, 2019, 2019], "AGE": [1, 2, 70, 4]}
     >>> public = Public.of(schema, table, by=["PLACE", "YEAR"])
     >>> this_year = Groups.of({"PLACE": ["a", "b", "z"], "YEAR": [2020, 2020, 2020]}).level(["PLACE", "YEAR"])
-    >>> same = SameGroups.of(public, this_year)
-    >>> same.found, same.rows(public, 0)
+    >>> recurring = RecurringGroups.of(public, this_year)
+    >>> recurring.recurs, recurring.rows(public, 0)
     (array([ True,  True, False]), array([ True, False,  True, False]))
     """
 
@@ -50,7 +50,7 @@ class SameGroups:
     times: Ints  # in how many years, say, the public table has it, for each group of the level
 
     @classmethod
-    def of(cls, public: Public, level: Grouping) -> SameGroups:
+    def of(cls, public: Public, level: Grouping) -> RecurringGroups:
         """For the groups of a level of a plan. To the one group of everybody belong all."""
         every, size = len(public.groups), len(level)
         if not level.by:
@@ -89,14 +89,14 @@ class SameGroups:
         return cls((keys[0], keys[1]), np.where(loose, of_group[1], of_group[0]), loose, np.where(loose, times, 1))
 
     @property
-    def found(self) -> Flags:
+    def recurs(self) -> Flags:
         """Which groups of the level have public rows of their own."""
         return self.of_group >= 0
 
     def rows(self, public: Public, group: int) -> Flags:
         """Which public rows are a group's own."""
         key = self.keys[int(self.loose[group])][public.group]
-        return key == self.of_group[group] if self.found[group] else np.zeros(len(public), np.bool_)
+        return key == self.of_group[group] if self.recurs[group] else np.zeros(len(public), np.bool_)
 
     def sums(self, values: Floats) -> Floats:
         """Sums over each group's own public groups, 0 where it has none; `values` has a row a public group."""

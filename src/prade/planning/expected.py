@@ -1,4 +1,4 @@
-"""What a rehearsal on public data says of a plan before anything is spent."""
+"""The error that rehearsals on public data lead to expect from a plan, before anything is spent."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 from prade.core.errors import PradeError
 
-CLEARLY = 2  # standard errors
+CLEARLY = 2  # standard errors: chance alone gets there about once in 40 times
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a rehearsal on public data promises: the mean distance of 2-way marginals (0 to 2), and the prior's own.
+    """The expected error: the mean distance of two-way tables (0 to 2), beside that of the public table alone.
 
-    `spread` is the standard error of the difference between the two. `advice` says in plain words what to do.
+    `prior` is the error of the public table alone, `spread` the standard error of the improvement on it; the plan's
+    file has these names. `advice` says in plain words what to do.
+
+    >>> print(Expected(0.182, 0.011, 0.339))
+    expected error 0.182 (public table alone: 0.339; improvement 0.157 ± 0.011)
     """
 
     error: float
@@ -30,13 +34,17 @@ class Expected:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether the private data are clearly expected to improve on the prior: by two standard errors."""
+        """Whether private data are expected to improve on the public table by more than two standard errors."""
         return self.prior - self.error > CLEARLY * self.spread
 
     @property
     def harmful(self) -> bool:
-        """Whether the outcome is expected to be worse than the prior by more than the spread."""
+        """Whether the result is expected to be worse than the public table by more than one standard error."""
         return self.error - self.prior > self.spread
 
     def __str__(self) -> str:
-        return f"expected error {self.error:.3f}, the prior's {self.prior:.3f} (difference to within {self.spread:.3f})"
+        improvement = round(self.prior, 3) - round(self.error, 3)  # of the numbers shown, so that they add up
+        return (
+            f"expected error {self.error:.3f} (public table alone: {self.prior:.3f}; "
+            f"improvement {improvement:.3f} ± {self.spread:.3f})"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.threads import several
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.scoring.distances import Codes, Pair, mean_distance
 from prade.scoring.score import CONTEST_PAIRS, Pairs, chosen_pairs
 
@@ -25,12 +25,12 @@ class PublicBaseline:
     """A public table in the place of estimates: a group has its own public rows where there are any, or else all."""
 
     public: Public
-    own: SameGroups
+    recurring: RecurringGroups
 
     def weights(self, group: int) -> Floats:
         """Weights of the public rows for a group."""
         everybody = self.public.prior.weights
-        mine = np.where(self.own.rows(self.public, group), everybody, 0.0)
+        mine = np.where(self.recurring.rows(self.public, group), everybody, 0.0)
         return mine if mine.any() else everybody
 
     def error(self, truth: Codes, group: int, pairs: Sequence[Pair]) -> float:
@@ -46,7 +46,7 @@ def public_errors(
     `truth` are coded rows and the group of each (-1 for none). A group without true rows has NaN.
     """
     coded, number = truth
-    baseline = PublicBaseline(public, SameGroups.of(public, level))
+    baseline = PublicBaseline(public, RecurringGroups.of(public, level))
     names = chosen_pairs([name for name in coded.schema.coded if name in coded.codes], pairs)
 
     def error(group: int) -> float:

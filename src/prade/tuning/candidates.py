@@ -1,7 +1,6 @@
-"""What a tuner may try: which parts to ask at which level, for which share of the budget, and how to estimate.
+"""What the tuner may try: which parts to ask for at which level, for which share of the budget, and how to estimate.
 
-Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal has the last
-word.
+Which parts are worth their noise is predicted first (`prade.tuning.gain`), level by level; the rehearsal decides.
 """
 
 from __future__ import annotations
@@ -16,38 +15,50 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.words import many
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
-from prade.tuning.gain import Columns, PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
 Change = tuple[str, "Choice"]
 
+# What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
+# little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
+
+# Shares of the last level's budget for the number of rows: 0 derives it from the tables, 1 asks for nothing else.
 TOTALS = tuple(Fraction(share) for share in ("0", "1/50", "1/20", "1/10", "1/5", "1/3", "1/2", "4/5", "19/20", "1"))
-ONE_WAY = tuple(Fraction(share) for share in ("1", "3/4", "1/2", "1/3", "1/4", "1/6", "1/9", "1/12"))  # of the columns
+# Shares of the columns whose one-way tables are asked for: each step leaves out a quarter to a half of those before.
+ONE_WAY = tuple(Fraction(share) for share in ("1", "3/4", "1/2", "1/3", "1/4", "1/6", "1/9", "1/12"))
+# Numbers of two-way tables that are smoothed. More of them rarely pay: in rehearsals on invented census tables
+# (`census_like`, three seeds, epsilon 1) the error rose steadily from 0.226 without any to 0.241 with 25.
 TWO_WAY = (0, 5, 15)
-AS_THEY_ARE = tuple(Fraction(share) for share in ("1", "1/2", "1/4", "1/8"))  # of all pairs
+# Shares of all pairs whose two-way tables are asked for where answers stay raw.
+RAW_PAIRS = tuple(Fraction(share) for share in ("1", "1/2", "1/4", "1/8"))
+# Shares of the budget for one level above the last, in steps of about 3: little, some, much.
 SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
+# Weights of public groups that resemble a group. The error is flat in it (0.226 at 0, 0.228 at 0.3, 0.231 at 0.7 in
+# the same rehearsals, where nothing resembled the stand-ins), so three values are enough.
 MIXTURES = (0.0, 0.3, 0.7)
-NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts
-STANDS_OUT = 4  # standard deviations of its noise that a cell has in rows: below that, smoothed answers are better
-FEWEST_ROWS = 10  # in a cell on average: tables of nearly empty cells take long, and tell little that others do not
-MOST_CELLS = 500  # of all two-way parts of a level: the time that smoothing takes grows with the cube of their number
-SMALL_RISK = 0.01  # of a wrong number of rows: it costs less than a hundredth of the worst error then
-MOST_PAIRS = 60  # of which it is predicted what they are worth
+NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
+STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
+FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
+MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
+SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
+MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
 
 
 @dataclass(frozen=True)
 class Choice:
     """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
 
-    `above` has the share of the whole budget and the parts of each level but the last. With a share of 1 for the totals
-    no part is asked at the last one.
+    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
+    totals, no part is asked for at the last one.
     """
 
     parts: tuple[Columns, ...]
@@ -63,13 +74,13 @@ class Choice:
         >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
         ['1/10', '9/10']
         """
-        found = [
+        above = [
             Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
             for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
         ]
         last = 1 - sum((share for share, _ in self.above), Fraction(0))
         ask = Ask(Workload.marginals(schema, self.parts), last * (1 - self.total)) if self.total < 1 else ()
-        return [*found, Level(nest[-1], ask, last * self.total)]
+        return [*above, Level(nest[-1], ask, last * self.total)]
 
 
 class Candidates:
@@ -83,45 +94,47 @@ class Candidates:
         self.plan_of = plan_of
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
-        self.levels = [[PlayedLevel.of(fold, by) for fold in rehearsal.folds] for by in nest]
+        self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest]
         ends = np.cumsum([0, *self.schema.shape(self.schema.coded)]).tolist()
         self.cells = [slice(*each) for each in pairwise(ends)]
         self.moments = shrunk_moments(self._deviations())
         self._off: dict[tuple[int, Columns], Floats] = {}
 
     def simplest(self) -> Choice:
-        """All one-way parts at the last level, and of the totals' shares the first that is enough to know them by.
+        """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
-        Where none is, numbers of rows alone are asked, if the risk is least then: what else is asked would drown.
+        Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
         choices = [Choice(self.single, above, share) for share in TOTALS]
-        folds = range(len(self.rehearsal.folds))
+        stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
-            risks.append(float(np.mean([self.rehearsal.risk(self.plan_of(choice), fold) for fold in folds])))
+            risks.append(
+                float(np.mean([self.rehearsal.risk(self.plan_of(choice), stand_in) for stand_in in stand_ins]))
+            )
             if risks[-1] < SMALL_RISK:
                 break
         return choices[int(np.argmin(risks))]
 
     def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
-        """Changes of what is best by then, in words: on each ladder from simple to elaborate, the quick ones first."""
-        # A whole table is larger than the single public groups that play it, and like none of them: what pays for them,
-        # to ask less and to look for one that it resembles, is not tried for it.
+        """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
+        # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
+        # for them (to ask less, to look for one that it resembles) is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
         smoothed = best().settings.smooth
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
-        place = TOTALS.index(best().total)
-        for shares in (reversed(TOTALS[:place]), TOTALS[place + 1 :]):
+        now = TOTALS.index(best().total)
+        for shares in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
             yield self._totals(best, shares)
-        for place in reversed(range(len(best().above))):
-            yield iter([self._above(best, place, Fraction(0), ())])
-            yield self._shares_above(best, place)
-        if grouped and all(len(fold.public.groups) > 1 for fold in self.rehearsal.folds):
+        for depth in reversed(range(len(best().above))):
+            yield iter([self._above(best, depth, Fraction(0), ())])
+            yield self._shares_above(best, depth)
+        if grouped and all(len(stand_in.public.groups) > 1 for stand_in in self.rehearsal.stand_ins):
             yield self._settings(best, "mixture", MIXTURES)
-        if any(level.by and level.same.found.any() for level in chain(*self.levels)):
+        if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             yield self._settings(best, "own", (0.98, 0.9, 0.8, 0.5, 0.2))
             yield self._settings(best, "own", (0.98, 0.999))
         if smoothed:
@@ -130,9 +143,9 @@ class Candidates:
         if smoothed and best().total < 1:
             yield self._two_way(best)
         if best().total < 1:
-            yield self._as_they_are(best, AS_THEY_ARE)
+            yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
-                yield self._as_they_are(best, AS_THEY_ARE[::-1])
+                yield self._raw_pairs(best, RAW_PAIRS[::-1])
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -145,10 +158,10 @@ class Candidates:
         for number in numbers if fewer else reversed(numbers):
             if number == asked or (number < asked) != fewer:
                 continue
-            of_so_many = replace(best(), parts=self.single[:number] + pairs)  # any ones: the noise is that of so many
-            variance = self._variance(of_so_many) * self._per_row_squared(-1)
+            any_ones = replace(best(), parts=self.single[:number] + pairs)  # the noise depends on their number only
+            variance = self._variance(any_ones) * self._per_row_squared(-1)
             kept = telling_parts(self.moments, self.cells, variance, number)
-            yield f"{number} one-way parts", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
+            yield f"{number} one-way tables", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
@@ -157,111 +170,111 @@ class Candidates:
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
-            yield f"{len(kept)} two-way parts", replace(best(), parts=single + kept)
+            yield f"{len(kept)} two-way tables", replace(best(), parts=single + kept)
 
-    def _as_they_are(self, best: Callable[[], Choice], shares: Sequence[Fraction]) -> Iterator[Change]:
-        """Nothing but pairs, their answers not smoothed: for groups so large that most cells stand out of the noise."""
+    def _raw_pairs(self, best: Callable[[], Choice], shares: Sequence[Fraction]) -> Iterator[Change]:
+        """Only pairs, and raw answers: for groups so large that most cells stand out from the noise."""
         rows = self._rows(-1)
         for share in shares:
             pairs = self.pairs[: math.ceil(share * len(self.pairs))]
             choice = replace(best(), parts=pairs, settings=replace(best().settings, smooth=False))
             cells = np.mean([self.schema.domain_size(pair) for pair in pairs])
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
-                yield f"{len(pairs)} two-way parts as they are", choice
+                yield f"{len(pairs)} two-way tables, raw answers", choice
 
-    def _shares_above(self, best: Callable[[], Choice], place: int) -> Iterator[Change]:
-        free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != place), Fraction(0))
+    def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
+        free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
         for share in SHARES_ABOVE:
-            yield self._above(best, place, share * free, self._worth_asking(best(), place, share * free))
+            yield self._above(best, depth, share * free, self._worth_asking(best(), depth, share * free))
 
-    def _above(self, best: Callable[[], Choice], place: int, share: Fraction, parts: tuple[Columns, ...]) -> Change:
+    def _above(self, best: Callable[[], Choice], depth: int, share: Fraction, parts: tuple[Columns, ...]) -> Change:
         above = list(best().above)
-        above[place] = share, parts
-        words = f"{len(parts)} parts for {share} of the budget" if parts else "nothing"
-        return f"level {place + 1}: {words}", replace(best(), above=tuple(above))
+        above[depth] = share, parts
+        words = f"{many(len(parts), 'table')} for {share} of the budget" if parts else "nothing"
+        return f"level {depth + 1}: {words}", replace(best(), above=tuple(above))
 
-    def _worth_asking(self, choice: Choice, place: int, share: Fraction) -> tuple[Columns, ...]:
-        """As many parts as are worth most, given the answers of deeper levels summed up, which come for free."""
-        known = self._known(choice, place)
+    def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
+        """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
+        known = self._known(choice, depth)
         weight = {1: len(self.single) - 1, 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
             above = list(choice.above)
-            above[place] = share, parts
-            return self._variance(replace(choice, above=tuple(above)), place)
+            above[depth] = share, parts
+            return self._variance(replace(choice, above=tuple(above)), depth)
 
-        candidates = self.single + self._small_pairs(place, variance(self.single[:1]))
+        candidates = self.single + self._small_pairs(depth, variance(self.single[:1]))
         most = -1.0
-        found: tuple[Columns, ...] = ()
+        best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self._per_row_squared(place)
+            noise = variance(candidates[:number]) * self._per_row_squared(depth)
             gains = {
-                part: weight[len(part)] * predicted_gain(self._off_by(place, part), noise, known.get(part, np.inf))
+                part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
             }
             parts = self._best_parts(gains, number)
             worth = sum(gains[part] for part in parts)
             if worth > most:
-                most, found = worth, parts
-        return found
+                most, best = worth, parts
+        return best
 
-    def _known(self, choice: Choice, place: int) -> dict[Columns, float]:
-        """Variances in a level's shares of the parts that deeper levels are asked, once they are summed up."""
+    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+        """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(choice).questions:
-            if question.level > place and not question.is_total:
-                below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[place]))
+            if question.level > depth and not question.is_total:
+                below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
                 for part in question.parts:
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(place))
+                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
-    def _small_pairs(self, place: int, variance: float) -> tuple[Columns, ...]:
-        """The pairs that tell most about each other, of those whose cells would stand out of the noise.
+    def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
+        """The pairs that tell most about each other, of those whose cells would stand out from the noise.
 
-        On average a cell must have more rows than the standard deviation of its noise were the pair asked alone.
+        If the pair were asked for alone, an average cell must have more rows than the standard deviation of its noise.
         """
-        most = min(self._rows(place) / max(math.sqrt(variance), FEWEST_ROWS), MOST_CELLS)
+        most = min(self._rows(depth) / max(math.sqrt(variance), FEWEST_ROWS), MOST_CELLS)
         return tuple(islice((pair for pair in self.pairs if self.schema.domain_size(pair) <= most), MOST_PAIRS))
 
     def _best_parts(self, gains: dict[Columns, float], number: int) -> tuple[Columns, ...]:
-        """So many parts with the largest gains, or fewer: two-way parts do not take more than `MOST_CELLS` in all."""
-        found: list[Columns] = []
+        """The parts with the largest gains, at most `number`; two-way tables have at most `MOST_CELLS` cells in all."""
+        taken: list[Columns] = []
         room = MOST_CELLS
         for part in sorted(gains, key=lambda part: -gains[part]):
             size = self.schema.domain_size(part) if len(part) > 1 else 0
-            if len(found) < number and size <= room:
-                found.append(part)
+            if len(taken) < number and size <= room:
+                taken.append(part)
                 room -= size
-        return tuple(found)
+        return tuple(taken)
 
     def _settings(self, best: Callable[[], Choice], name: str, values: Sequence[float]) -> Iterator[Change]:
         for value in values:
             changed: dict[str, Any] = {name: value}
             yield f"{name} {value:g}", replace(best(), settings=replace(best().settings, **changed))
 
-    def _rows(self, place: int) -> float:
-        """Of a level's typical group."""
-        return float(np.median(np.concatenate([level.rows for level in self.levels[place]])))
+    def _rows(self, depth: int) -> float:
+        """Number of rows of a level's typical group."""
+        return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def _per_row_squared(self, place: int) -> float:
-        """What turns the variance of a count into that of a share: the mean of 1 / rows^2."""
-        return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[place]]))
+    def _per_row_squared(self, depth: int) -> float:
+        """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
+        return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 
-    def _variance(self, choice: Choice, place: int = -1) -> float:
-        """Of the noise in a count of a level's parts."""
-        place %= len(self.levels)
+    def _variance(self, choice: Choice, depth: int = -1) -> float:
+        """Variance of the noise in a count of a level's parts."""
+        depth %= len(self.levels)
         return next(
-            each.variance for each in self.plan_of(choice).questions if each.level == place and not each.is_total
+            each.variance for each in self.plan_of(choice).questions if each.level == depth and not each.is_total
         )
 
-    def _off_by(self, place: int, columns: Columns) -> Floats:
-        if (place, columns) not in self._off:
-            self._off[place, columns] = off_by(self.levels[place], self.schema, columns)
-        return self._off[place, columns]
+    def _off_by(self, depth: int, columns: Columns) -> Floats:
+        if (depth, columns) not in self._off:
+            self._off[depth, columns] = off_by(self.levels[depth], self.schema, columns)
+        return self._off[depth, columns]
 
     def _deviations(self) -> Floats:
-        """What the prior is off by in the cells of all one-way parts: [played groups of all folds, cells]."""
+        """What the prior is off by in the cells of all one-way tables: [groups of all stand-ins, cells]."""
         parts = []
         for part in self.single:
             both = [level.shares(self.schema, part) for level in self.levels[-1]]

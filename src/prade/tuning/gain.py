@@ -1,13 +1,13 @@
-"""What asking a part would improve, predicted from public groups that play the private ones, before any rehearsal.
+"""What asking for a part would improve, predicted from the stand-ins, before any rehearsal.
 
-Let S be the second moments of what the prior is off by, over the groups that are played, in the cells of all one-way
-parts, and v the noise's variance in a share. Asking a part with cells A leaves
+Let S be the second moments of what the prior is off by, over the stand-ins' groups, in the cells of all one-way
+tables, and v the noise's variance in a share. Asking for a part with cells A leaves
 
     S' = S - S[:, A] (S[A, A] + v I)^-1 S[A, :]          worth  sum over all cells of  sqrt(S_ii) - sqrt(S'_ii)
 
-and parts are taken one by one, the best first: what others tell already is worth little. A part by itself has cells
-that are off by u (mean square over groups), and by u v / (u + v) when it is asked; of a two-way part u is what one-way
-parts do not tell, that is, once the prior's table has been scaled to the group's own one-way shares.
+and parts are taken one by one, the best first: what earlier parts tell already is worth little. The cells of a single
+part are off by u (mean square over groups), and by u v / (u + v) once it has been asked for. For a two-way table, u is
+what one-way tables do not tell: the prior's table is scaled to the group's own one-way shares first.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.data.schema import Schema
 from prade.queries.parts import Marginal
-from prade.tuning.stand_ins import Fold
+from prade.tuning.stand_ins import StandIn
 
 Columns = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class PlayedLevel:
-    """One level of a fold: the group that each playing row is in, and public groups that are the same."""
+class StandInLevel:
+    """One level of a stand-in: the group that each row standing in is in, and the public groups that recur in it."""
 
-    fold: Fold
+    stand_in: StandIn
     by: Columns
     group: Ints
-    same: SameGroups
+    recurring: RecurringGroups
 
     @classmethod
-    def of(cls, fold: Fold, by: Columns) -> PlayedLevel:
+    def of(cls, stand_in: StandIn, by: Columns) -> StandInLevel:
         """The level with these columns."""
-        level = fold.groups.level(by)
-        finest = fold.groups.level(fold.groups.names)
-        return cls(fold, by, finest.above(level)[fold.group], SameGroups.of(fold.public, level))
+        level = stand_in.groups.level(by)
+        finest = stand_in.groups.level(stand_in.groups.names)
+        return cls(stand_in, by, finest.above(level)[stand_in.group], RecurringGroups.of(stand_in.public, level))
 
     def __len__(self) -> int:
-        return len(self.same.of_group)
+        return len(self.recurring.of_group)
 
     @property
     def rows(self) -> Floats:
-        """Numbers of rows that the plan's noise is to be compared with."""
-        return np.asarray(np.bincount(self.group, minlength=len(self)) / self.fold.noise)
+        """Numbers of rows to compare the plan's noise with."""
+        return np.asarray(np.bincount(self.group, minlength=len(self)) / self.stand_in.noise)
 
     def shares(self, schema: Schema, columns: Columns) -> tuple[Floats, Floats]:
         """Shares of a part's cells in every group, true ones and the prior's: [groups, *sizes] each."""
-        part, public = Marginal.of(schema, columns), self.fold.public
-        cells, public_cells = (part.cells(schema, codes) for codes in (self.fold.codes, public.prior.codes))
+        part, public = Marginal.of(schema, columns), self.stand_in.public
+        cells, public_cells = (part.cells(schema, codes) for codes in (self.stand_in.codes, public.prior.codes))
         truth = mass_by_group(self.group, len(self), cells, part.n_cells).astype(np.float64)
         mass = mass_by_group(public.group, len(public.groups), public_cells, part.n_cells, public.prior.weights)
-        prior = np.where(self.same.found[:, None], self.same.sums(mass), mass.sum(axis=0))
+        prior = np.where(self.recurring.recurs[:, None], self.recurring.sums(mass), mass.sum(axis=0))
         true_shares, prior_shares = (_ratio(each, each.sum(axis=1, keepdims=True)) for each in (truth, prior))
         shape = len(self), *part.sizes
         return true_shares.reshape(shape), prior_shares.reshape(shape)
 
 
-def off_by(levels: Sequence[PlayedLevel], schema: Schema, columns: Columns) -> Floats:
-    """Mean squares over groups and folds of what the prior's cells are off by, beyond what one-way parts tell."""
+def off_by(levels: Sequence[StandInLevel], schema: Schema, columns: Columns) -> Floats:
+    """Mean squares, over groups and stand-ins, of what the prior's cells are off by beyond what one-way tables tell."""
     squares = []
     for level in levels:
         truth, prior = level.shares(schema, columns)
@@ -75,9 +75,10 @@ def off_by(levels: Sequence[PlayedLevel], schema: Schema, columns: Columns) -> F
 
 
 def predicted_gain(off: Floats, noise: float, known: float = np.inf) -> float:
-    """By how much shares come nearer to the truth in all when they are asked, given answers that are known already.
+    """By how much all shares together come nearer to the truth when they are asked for.
 
-    `off` are mean squares of what the cells are off by, `noise` and `known` the variances of both kinds of answers.
+    `off` are mean squares of what the cells are off by, `noise` is the variance of the new answers, `known` that of
+    answers known already.
 
     >>> predicted_gain(np.array([4.0, 4.0]), noise=4 / 3)
     2.0
@@ -89,7 +90,7 @@ def predicted_gain(off: Floats, noise: float, known: float = np.inf) -> float:
 
 
 def shrunk_moments(deviations: Floats) -> Floats:
-    """Second moments of [groups, cells], the correlations shrunk as far as so few groups cannot tell them from chance.
+    """Second moments of [groups, cells], correlations shrunk as far as few groups cannot tell them from chance.
 
     r_ij is known to within (1 - r_ij^2) / sqrt(groups); of all r_ij the share lambda = sum of the squares of that over
     sum of r_ij^2 is chance (Schäfer and Strimmer, 2005).
@@ -109,18 +110,18 @@ def shrunk_moments(deviations: Floats) -> Floats:
 
 
 def telling_parts(moments: Floats, cells: Sequence[slice], variance: float, number: int) -> list[int]:
-    """So many parts, the one that tells most first, given those before it. Cells of part k are at `cells[k]`.
+    """This many parts, the one that tells most first, given those before it. Cells of part k are at `cells[k]`.
 
     >>> twins_and_another = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 0.5]])
     >>> telling_parts(twins_and_another, [slice(0, 1), slice(1, 2), slice(2, 3)], 0.1, 2)
     [0, 2]
     """
     left = moments.copy()
-    found: list[int] = []
+    taken: list[int] = []
     for _ in range(number):
         best, told = -1.0, np.zeros_like(left)
         for k, at in enumerate(cells):
-            if k in found:
+            if k in taken:
                 continue
             mine = left[:, at]
             answered = np.linalg.solve(left[at, at] + variance * np.eye(mine.shape[1]), mine.T)
@@ -128,9 +129,9 @@ def telling_parts(moments: Floats, cells: Sequence[slice], variance: float, numb
             worth = float(np.sum(np.sqrt(np.maximum(np.diag(left), 0.0)) - np.sqrt(np.maximum(rest, 0.0))))
             if worth > best:
                 best, chosen, told = worth, k, mine @ answered
-        found.append(chosen)
+        taken.append(chosen)
         left = left - told
-    return found
+    return taken
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -1,13 +1,12 @@
-"""The whole run rehearsed on public data: some public rows play the private ones, and the result is scored.
+"""The whole run rehearsed on public data: some public rows stand in for the private ones, and the result is scored.
 
-A fold splits the public table in two: rows that stay public, and rows that play the private ones. Their counts get
-noise of the plan's law and scale, the estimates are made as in earnest (`prade.estimating.levels.descent`), and a
-group's error is
+The counts of the stand-ins (`prade.tuning.stand_ins`) get noise of the plan's law and scale, the estimates are made as
+in the real run (`prade.estimating.levels.descent`), and a group's error is
 
     (1 - P) * mean over pairs of |p - q|_1  +  2 P          P: probability that its number of rows is off by 250 or more
 
-Who plays whom is said in `prade.tuning.stand_ins`. The noise comes from numpy with a seed: the data are public, nothing
-is to be protected, and trials must be comparable.
+The noise comes from numpy with a seed: the data are public, so there is nothing to protect, and trials must be
+comparable.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.stand_ins import Fold, Kind, folds_of, kept
+from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, kept, stand_ins_of
 
-MOST_SCORED = 16  # groups a fold: their mean error is then known to about a tenth of what groups differ by
-MOST_PAIRS = 80
-DRAWS = 400  # of each group's number of rows
+MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
+MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
+DRAWS = 400  # of each group's number of rows: P is then known to within 0.025
 
 
 class Rehearsal:
-    """Folds of a public table, and the errors that a plan would make in them.
+    """The stand-ins that a public table offers, and the errors that a plan would make with them.
 
     >>> from prade import Ask, Budget, Level, Unit, Workload
     >>> from prade.data.invented import census_like
@@ -52,19 +51,19 @@ class Rehearsal:
     >>> public = Public.of(data.schema, data.public, ["STATE", "PLACE"])
     >>> groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])
     >>> rehearsal = Rehearsal.of(public, groups, ["STATE", "PLACE"])
-    >>> rehearsal.kind, len(rehearsal.folds)
+    >>> rehearsal.kind, len(rehearsal.stand_ins)
     ('other groups', 2)
     >>> ages = Ask(Workload.marginals(data.schema, ["AGE"]))
     >>> levels = [Level("STATE"), Level("PLACE", ages, total="1/10")]
     >>> plan = Plan("people", data.schema, Budget.pure(10), Unit(1), levels, groups)
-    >>> bool(0 < rehearsal.error(plan) < rehearsal.prior_error < 2)
+    >>> bool(0 < rehearsal.error(plan) < rehearsal.public_error < 2)
     True
     """
 
     def __init__(
         self,
         kind: Kind,
-        folds: Sequence[Fold],
+        stand_ins: Sequence[StandIn],
         pairs: Sequence[Pair],
         *,
         scored: int = MOST_SCORED,
@@ -72,7 +71,7 @@ class Rehearsal:
         threads: int | None = None,
     ) -> None:
         self.kind = kind
-        self.folds = tuple(folds)
+        self.stand_ins = tuple(stand_ins)
         self.pairs = tuple(pairs)
         self.scored = scored
         self.bias = bias
@@ -91,125 +90,120 @@ class Rehearsal:
         seed: int = 0,
         threads: int | None = None,
     ) -> Rehearsal:
-        """The folds for a plan with these groups and levels (the columns of each). The seed says who plays whom.
+        """For a plan with these groups and levels (the columns of each). The seed decides which rows stand in.
 
-        At most `scored` groups a fold are scored, on at most `pairs` pairs of columns.
+        At most `scored` groups per stand-in are scored, on at most `pairs` pairs of columns.
         """
         columns = tuple(dict.fromkeys(name for level in levels for name in names_of(level)))
         finest = Groups.of(groups).level(columns)
         generator = np.random.default_rng([seed, 0])
-        kind, folds = folds_of(kept(public, np.arange(len(public))), finest, generator)
-        if not folds:
-            raise DataError("the public table is too small for a rehearsal: give more rows, or write the plan yourself")
+        kind, stand_ins = stand_ins_of(kept(public, np.arange(len(public))), finest, generator)
+        if not stand_ins:
+            raise DataError(TOO_SMALL)
         every = list(combinations(public.prior.schema.coded, 2))
         if not every:
             raise DataError("a rehearsal scores pairs of columns, and the schema has only one column")
         chosen = generator.permutation(len(every))[:pairs]
-        return cls(kind, folds, [every[k] for k in sorted(chosen)], scored=scored, bias=bias, threads=threads)
+        return cls(kind, stand_ins, [every[k] for k in sorted(chosen)], scored=scored, bias=bias, threads=threads)
 
     # ---------------------------------------------------------------- what comes out
 
     def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0) -> float:
-        """The mean over folds and groups of the error of a plan's estimates."""
-        return mean_of([self.errors(plan, settings, seed=seed, fold=fold) for fold in range(len(self.folds))])
+        """The mean over stand-ins and groups of the error of a plan's estimates."""
+        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k) for k in range(len(self.stand_ins))])
 
-    def errors(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, fold: int = 0) -> Floats:
-        """The errors of the scored groups of a fold. Trials with one seed share the noise, up to its scale."""
-        played = self.folds[fold]
-        stage = self._plan(plan, played)
-        release = Release(Path(), stage, _noisy(stage, played, seed))
-        descent = Descent(
-            release, played.public, settings or Settings(), rough=True, threads=self.threads, cells=played.cells
-        )
-        truth = self._truth(fold)
+    def errors(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0) -> Floats:
+        """The errors of the scored groups of one stand-in. Trials with one seed share the noise, up to its scale."""
+        chosen = self.stand_ins[stand_in]
+        rehearsed = self._plan(plan, chosen)
+        release = Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
+        descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
+        truth = self._truth(stand_in)
 
-        def distance(found: GroupEstimate) -> float:
-            return mean_distance(truth[found.group], found.estimate, self.pairs)
+        def distance(made: GroupEstimate) -> float:
+            return mean_distance(truth[made.group], made.estimate, self.pairs)
 
-        distances = np.array(list(islice(descent.map(distance), len(truth)))) * played.shrink
-        risk = self.risk(plan, fold, seed)
+        distances = np.array(list(islice(descent.map(distance), len(truth)))) * chosen.shrink
+        risk = self.risk(plan, stand_in, seed)
         return np.asarray((1 - risk) * distances + WORST * risk)
 
-    def risk(self, plan: Plan, fold: int = 0, seed: int = 0) -> float:
-        """P, simulated: the noisy numbers of rows of all groups of a fold, smoothed together as the estimates are."""
+    def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> float:
+        """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates."""
         if self.bias is None:
             return 0.0
-        played = self.folds[fold]
-        last = len(plan.levels) - 1
-        asked = [question for question in plan.questions if question.level == last]
+        chosen, recur = self.stand_ins[stand_in], self.kind == "recurring groups"
         generator = np.random.default_rng([seed, 1])
-        shape = DRAWS, len(played.rows)
-        same = self.kind == "same groups"
-        # last year's numbers and this year's are both samples: the square of their difference is about 2 rows a row
-        rows = played.rows + np.sqrt(2 * played.rows) * generator.standard_normal(shape) * same
+        shape = DRAWS, len(chosen.rows)
+        # this year's number and last year's are both samples: their difference has the variance 2 rows
+        rows = chosen.rows + np.sqrt(2 * chosen.rows) * generator.standard_normal(shape) * recur
         weighted, precision = np.zeros(shape), 0.0
-        for question in asked:
-            for place, variance_of_sum in question.total_variances():
-                cells, weight = question.parts[place].n_cells, 1 / variance_of_sum
-                weighted += weight * _sum_of_noise(question, cells, shape, generator)
+        for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
+            for part, variance_of_sum in question.total_variances():
+                weight = 1 / variance_of_sum
+                weighted += weight * _sum_of_noise(question, question.parts[part].n_cells, shape, generator)
                 precision += weight
         if not precision:
             return 1.0
         noisy = rows + weighted / precision
         variance = np.full(shape[1], 1 / precision)
-        sizes = played.rows if same else played.sizes
+        sizes = chosen.rows if recur else chosen.sizes
         off = 0.0
         for truth, answer in zip(rows, noisy, strict=True):
             expected = sizes * (answer.sum() / sizes.sum())
             off += float(np.mean(np.abs(smooth_totals(answer, variance, expected) - truth) >= self.bias))
         return off / DRAWS
 
-    def prior_errors(self, fold: int = 0) -> Floats:
-        """Errors of the public rows as they are: those of the same group where there are any, or else all of them."""
-        played = self.folds[fold]
-        baseline = PublicBaseline(played.public, played.own)
-        errors = [baseline.error(truth, group, self.pairs) for group, truth in enumerate(self._truth(fold))]
-        return np.array(errors) * played.shrink
+    def public_errors(self, stand_in: int = 0) -> Floats:
+        """The errors of the public baseline in the scored groups of one stand-in."""
+        chosen = self.stand_ins[stand_in]
+        baseline = PublicBaseline(chosen.public, chosen.recurring)
+        errors = [baseline.error(truth, group, self.pairs) for group, truth in enumerate(self._truth(stand_in))]
+        return np.array(errors) * chosen.shrink
 
     @property
-    def prior_error(self) -> float:
-        """The mean of the prior's errors."""
-        return mean_of([self.prior_errors(fold) for fold in range(len(self.folds))])
+    def public_error(self) -> float:
+        """The mean error of the public baseline."""
+        return mean_of([self.public_errors(stand_in) for stand_in in range(len(self.stand_ins))])
 
     # ---------------------------------------------------------------- one trial
 
-    def _plan(self, plan: Plan, played: Fold) -> Plan:
-        """The same plan for the groups of a fold; where noise shrinks by s, a budget of eps / s or rho / s^2."""
+    def _plan(self, plan: Plan, chosen: StandIn) -> Plan:
+        """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""
         power = 1 if plan.noise_budget.kind == "pure" else 2
-        budget = plan.noise_budget * (1 / played.noise**power)
-        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, played.groups)
+        budget = plan.noise_budget * (1 / chosen.noise**power)
+        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups)
 
-    def _truth(self, fold: int) -> list[Codes]:
-        """The rows of each scored group: the first ones of the fold's list, which is in random order."""
-        played = self.folds[fold]
-        number = min(self.scored, len(played.groups))
-        rows = [np.flatnonzero(played.group == group) for group in range(number)]
-        return [{name: code[each] for name, code in played.codes.items()} for each in rows]
+    def _truth(self, stand_in: int) -> list[Codes]:
+        """The rows of each scored group: the first ones of the stand-in's list, which is in random order."""
+        chosen = self.stand_ins[stand_in]
+        number = min(self.scored, len(chosen.groups))
+        rows = [np.flatnonzero(chosen.group == group) for group in range(number)]
+        return [{name: code[each] for name, code in chosen.codes.items()} for each in rows]
 
 
 def mean_of(errors: Sequence[Floats]) -> float:
-    """Each fold counts alike, and each group within its fold."""
+    """Each stand-in counts alike, and each group within its stand-in."""
     return float(np.mean([each.mean() for each in errors]))
 
 
 # ---------------------------------------------------------------------- noise
 
 
-def _noisy(plan: Plan, played: Fold, seed: int) -> tuple[tuple[Ints, ...], ...]:
+def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ...]:
     """Counts with noise: the standard noise of a part depends on seed, level and part only, whatever else is asked."""
     finest = plan.groupings[-1]
-    found = []
+    noisy = []
     for question in plan.questions:
         level = plan.groupings[question.level]
-        group = finest.above(level)[played.group]
-        found.append(
+        group = finest.above(level)[chosen.group]
+        noisy.append(
             tuple(
-                mass_by_group(group, len(level), part.cells(plan.schema, played.codes), part.n_cells)
+                mass_by_group(group, len(level), part.cells(plan.schema, chosen.codes), part.n_cells)
                 + np.rint(_standard(question, part, name, len(level), seed) * float(question.scale)).astype(np.int64)
                 for part, name in zip(question.parts, question.names(), strict=True)
             )
         )
-    return tuple(found)
+    return tuple(noisy)
 
 
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
@@ -219,7 +213,7 @@ def _standard(question: Question, part: Part, name: str, groups: int, seed: int)
 
 
 def _sum_of_noise(question: Question, cells: int, shape: tuple[int, int], generator: np.random.Generator) -> Floats:
-    """The noise in the sum of so many counts: Laplace noise is the difference of two exponential ones."""
+    """The noise in the sum of this many counts: Laplace noise is the difference of two exponential ones."""
     if question.law == "laplace":
         sums = generator.standard_gamma(cells, shape) - generator.standard_gamma(cells, shape)
     else:

@@ -5,10 +5,11 @@ change is kept when the mean error falls by more than its standard error,
 
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
-Both sides have the same groups and the same noise up to its scale, so that d says more than the errors do. What is
-asked above the last level must pay a second time, with other noise: groups share it, and with it their luck. Candidates
-come from simple to elaborate, so that ties stay simple. What is chosen is rehearsed once more with fresh noise: the
-best of many trials was partly lucky, and what is promised must not be. Nothing here can see private rows.
+Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
+What is asked for above the last level must pay a second time, with other noise: groups share that noise, and so its
+luck. Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with
+fresh noise: the best of many trials was partly lucky, and the expected error must not be. Nothing here can see private
+rows.
 """
 
 from __future__ import annotations
@@ -40,19 +41,22 @@ if TYPE_CHECKING:
 
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
-CLEARLY = 2.0  # standard errors by which a candidate must be behind after a fold for the other folds to be spared
-FRESH = 500  # between the seeds of the trials and those of what is promised
-NOTABLE_RISK = 0.01
+CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
+FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
+NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One rehearsal: what was changed, its error, the best one so far on the same folds, the difference's spread."""
+    """One rehearsal: what was changed, its error, and that of the best choice so far with the same stand-ins.
+
+    `standard_error` is that of the difference between the two.
+    """
 
     what: str
     error: float
     best: float
-    spread: float
+    standard_error: float
     kept: bool
     seconds: float
 
@@ -73,7 +77,7 @@ class Tuned:
 
     @property
     def expected(self) -> Expected:
-        """The error to expect, and the prior's."""
+        """The error to expect, and that of the public baseline."""
         assert self.plan.expected is not None
         return self.plan.expected
 
@@ -83,12 +87,12 @@ class Tuned:
         return self.expected.advice
 
     @property
-    def prior_error(self) -> float:
-        """The error of the public rows as they are."""
+    def public_error(self) -> float:
+        """The error of the public baseline."""
         return self.expected.prior
 
     def table(self) -> pa.Table:
-        """The trials, one a row."""
+        """The trials, one per row."""
         import pyarrow as pa
 
         return pa.Table.from_pylist([asdict(trial) for trial in self.trials])
@@ -108,8 +112,8 @@ def tune(
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
     `weight` is a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in
-    the contest; with None only marginals count. It takes about `seconds`, and at least two rehearsals; what it finds is
-    the same for the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
+    the contest; with None only marginals count. It takes about `seconds`, and at least two rehearsals; the
+    result is the same for the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
@@ -144,14 +148,14 @@ def tune(
 
 @dataclass(frozen=True)
 class _Clock:
-    """The time box."""
+    """The time that the tuner may take."""
 
     began: float
     seconds: float
     progress: Progress | None
 
     def enough(self, needed: float) -> bool:
-        """Whether there is time for something that takes so long."""
+        """Whether there is time for something that takes `needed` seconds."""
         passed = time.monotonic() - self.began
         if self.progress is not None:
             self.progress("rehearsing", min(passed, self.seconds), self.seconds)
@@ -168,15 +172,15 @@ class _Search:
         self.plan_of = plan_of
         self.seed = 2 * FRESH * seed
         self.clock = clock
-        scored = sum(min(rehearsal.scored, len(fold.groups)) for fold in rehearsal.folds)
+        scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
-        self.folds = range(len(rehearsal.folds))
+        self.stand_ins = range(len(rehearsal.stand_ins))
         self.best = start
         self.tried = {start}
         began = time.monotonic()
-        self.errors = [self._errors(start, fold, self.seed) for fold in self.folds]
+        self.errors = [self._errors(start, stand_in, self.seed) for stand_in in self.stand_ins]
         mean = mean_of(self.errors)
-        words = "all one-way parts" if start.total < 1 else "numbers of rows alone"
+        words = "all one-way tables" if start.total < 1 else "numbers of rows alone"
         self.trials = [Trial(words, mean, mean, 0.0, True, time.monotonic() - began)]
 
     def climb(self, candidates: Candidates) -> bool:
@@ -194,16 +198,16 @@ class _Search:
                     if trial is None:
                         return False
                     improved |= trial.kept
-                    if trial.error - trial.best > trial.spread:
+                    if trial.error - trial.best > trial.standard_error:
                         break  # what is worse already does not become better further up
         return True
 
     def expected(self) -> Expected:
-        """The error of the best choice with fresh noise, beside the prior's."""
-        errors = [self._errors(self.best, fold, self.seed + FRESH) for fold in self.folds]
-        prior = [np.tile(self.rehearsal.prior_errors(fold), len(self.repeats)) for fold in self.folds]
-        _, spread = _difference(errors, prior)
-        return Expected(round(mean_of(errors), 6), round(spread, 6), round(mean_of(prior), 6))
+        """The error of the best choice with fresh noise, beside that of the public baseline."""
+        errors = [self._errors(self.best, stand_in, self.seed + FRESH) for stand_in in self.stand_ins]
+        public = [np.tile(self.rehearsal.public_errors(stand_in), len(self.repeats)) for stand_in in self.stand_ins]
+        _, standard_error = _difference(errors, public)
+        return Expected(round(mean_of(errors), 6), round(standard_error, 6), round(mean_of(public), 6))
 
     def _one_more(self) -> float:
         """Seconds for another trial, and for the last one: the best again, with fresh noise."""
@@ -211,44 +215,44 @@ class _Search:
         return slowest + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
     def _attempt(self, words: str, choice: Choice) -> Trial | None:
-        """A trial; None when it turns out to be so slow that there is no time for it, and to rehearse it once more."""
+        """A trial; None when it is too slow to finish it and rehearse it once more in time."""
         began = time.monotonic()
         self.tried.add(choice)
         errors: list[Floats] = []
-        draws = len(self.folds) * len(self.repeats)
-        for fold in self.folds:
+        draws = len(self.stand_ins) * len(self.repeats)
+        for stand_in in self.stand_ins:
             drawn: list[Floats] = []
             for repeat in self.repeats:
-                done = fold * len(self.repeats) + repeat
+                done = stand_in * len(self.repeats) + repeat
                 if done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
                     return None
-                drawn.append(self._draw(choice, fold, self.seed + repeat))
+                drawn.append(self._draw(choice, stand_in, self.seed + repeat))
             errors.append(np.concatenate(drawn))
             known = self.errors[: len(errors)]
-            mean, spread = _difference(errors, known)
-            if mean > CLEARLY * spread:
+            mean, standard_error = _difference(errors, known)
+            if mean > CLEARLY * standard_error:
                 break
-        kept = len(errors) == len(self.folds) and mean < -spread
+        kept = len(errors) == len(self.stand_ins) and mean < -standard_error
         if kept and choice.above != self.best.above:
             kept = self._better_again(choice)
         took = time.monotonic() - began
-        self.trials.append(Trial(words, mean_of(errors), mean_of(known), spread, kept, took))
+        self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
         if kept:
             self.best, self.errors = choice, errors
         return self.trials[-1]
 
     def _better_again(self, choice: Choice) -> bool:
-        """With other noise too: groups share that of a level above, so that their spread does not show its luck."""
+        """Whether it pays with other noise too: groups share a level's noise, and standard errors do not show that."""
         again = self.seed + len(self.repeats)
-        both = [[self._errors(each, fold, again) for fold in self.folds] for each in (choice, self.best)]
-        mean, spread = _difference(*both)
-        return mean < -spread
+        both = [[self._errors(each, stand_in, again) for stand_in in self.stand_ins] for each in (choice, self.best)]
+        mean, standard_error = _difference(*both)
+        return mean < -standard_error
 
-    def _errors(self, choice: Choice, fold: int, seed: int) -> Floats:
-        return np.concatenate([self._draw(choice, fold, seed + repeat) for repeat in self.repeats])
+    def _errors(self, choice: Choice, stand_in: int, seed: int) -> Floats:
+        return np.concatenate([self._draw(choice, stand_in, seed + repeat) for repeat in self.repeats])
 
-    def _draw(self, choice: Choice, fold: int, seed: int) -> Floats:
-        return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, fold=fold)
+    def _draw(self, choice: Choice, stand_in: int, seed: int) -> Floats:
+        return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, stand_in=stand_in)
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
@@ -262,18 +266,18 @@ def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, finished: bool
     if expected.worthwhile:
         said = [f"Measure: {expected}."]
     elif rehearsal.kind == "no groups":
-        said = [f"The rehearsal saw no gain ({expected}), but it could not see how the private table differs."]
+        said = [f"The rehearsal showed no gain ({expected}), but it could not show how the private table differs."]
     else:
         said = [
-            f"Do not touch the private data at this budget: {expected}. The public table as it is will be at "
-            "least as good; give a larger budget, or fewer and larger groups, or publish what is public."
+            f"Do not touch the private data at this budget: {expected}. The public table alone will be at least as "
+            "good: give a larger budget, or use fewer and larger groups, or publish the public table."
         ]
-    said.append(f"In the rehearsal {WORDS[rehearsal.kind]}.")
-    risk = float(np.mean([rehearsal.risk(plan, fold) for fold in range(len(rehearsal.folds))]))
+    said.append(WORDS[rehearsal.kind])
+    risk = float(np.mean([rehearsal.risk(plan, stand_in) for stand_in in range(len(rehearsal.stand_ins))]))
     if risk > NOTABLE_RISK:
         said.append(
             f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
         )
     if not finished:
-        said.append("The time was up before everything was tried: more seconds may find a better plan.")
+        said.append("The time was up before every candidate was tried: more seconds may find a better plan.")
     return " ".join(said)

@@ -6,7 +6,7 @@ import pytest
 
 from prade import Column, DataError, Groups, Schema
 from prade.data.public import Public
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 
 SCHEMA = Schema(
     [
@@ -91,7 +91,7 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     assert np.array_equal(again.group, public.group)
     listed = Groups.of({"STATE": [39, 17], "PUMA": ["a", "b"]})
     for by in (["STATE"], ["STATE", "PUMA"]):
-        one, other = (SameGroups.of(each, listed.level(by)) for each in (again, public))
+        one, other = (RecurringGroups.of(each, listed.level(by)) for each in (again, public))
         assert np.array_equal(one.keys, other.keys)
         assert np.array_equal(one.of_group, other.of_group)
 

@@ -360,7 +360,7 @@ def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
     public = Public.of(SCHEMA, rows_of(0, rows=1500, places=places), ["STATE", "PLACE"])
     plan = plan_of(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
     found = list(Descent(release_of(plan, rows_of(1), 2), public).estimates())
-    same = GroupPriors(public, plan, 0, Settings()).same
+    same = GroupPriors(public, plan, 0, Settings()).recurs
     assert same.tolist() == [True, False, False, False]
     spreads = np.stack([each.fitted for each in found])  # [groups, blocks, (a, w, shared)]
     assert (spreads[same, :, 0] < 0.3 * spreads[~same, :, 0].min()).all()  # a place changes less than places differ

@@ -30,7 +30,7 @@ def priors(level, **settings):
 def test_the_top_level_starts_from_the_public_table():
     top = priors(0, own=0.3)
     np.testing.assert_allclose(top.weights(0, PUBLIC.prior.weights), TABLE["W"], atol=1e-16)
-    assert not top.same.any()  # everybody is no group
+    assert not top.recurs.any()  # everybody is no group
 
 
 def test_own_rows_and_what_is_handed_on():
@@ -75,7 +75,7 @@ def test_it_is_a_distribution(own, mixture):
 def test_parents_are_found_by_name():
     assert priors(1).parent_of.tolist() == [0, 0, 0]
     assert priors(2).parent_of.tolist() == [0, 1, 1, 2]
-    assert priors(2).same.tolist() == [True, True, False, False]
+    assert priors(2).recurs.tolist() == [True, True, False, False]
 
 
 def test_sizes_are_the_weights_of_own_rows():

@@ -12,6 +12,7 @@ import pytest
 
 from prade import Task
 from prade.core.errors import DataError, PradeError
+from prade.core.words import many
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.schema import Schema
@@ -21,8 +22,8 @@ from prade.planning.questions import Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget, Unit
 from prade.queries.workload import Workload
-from prade.tuning.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
-from prade.tuning.gain import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, RAW_PAIRS, Candidates, Choice
+from prade.tuning.gain import StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import _Clock, _Search, tune
 
@@ -57,7 +58,7 @@ def tuned(data):
 def test_a_large_budget_is_worth_spending(tuned):
     assert tuned.finished
     assert tuned.expected.worthwhile
-    assert tuned.expected.error < tuned.prior_error - tuned.expected.spread
+    assert tuned.expected.error < tuned.public_error - tuned.expected.spread
     assert tuned.advice.startswith("Measure: expected error")
 
 
@@ -71,17 +72,17 @@ def test_a_hopeless_budget_is_said_to_be_so(data):
 def test_what_is_promised_was_rehearsed_with_fresh_noise(data, tuned):
     rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
     assert rehearsal.error(tuned.plan, tuned.settings, seed=500) == pytest.approx(tuned.expected.error, abs=1e-6)
-    assert rehearsal.prior_error == pytest.approx(tuned.prior_error, abs=1e-6)
+    assert rehearsal.public_error == pytest.approx(tuned.public_error, abs=1e-6)
 
 
-def test_trials_only_ever_improve_by_more_than_their_spread(tuned):
+def test_trials_only_ever_improve_by_more_than_their_standard_error(tuned):
     start, *others = tuned.trials
     assert start.kept
     best = start.error
     for trial in others:
         if trial.kept:
             assert trial.best == pytest.approx(best)
-            assert trial.best - trial.error > trial.spread
+            assert trial.best - trial.error > trial.standard_error
             best = trial.error
     assert best < start.error
     assert tuned.table().num_rows == len(tuned.trials)
@@ -107,12 +108,12 @@ def test_the_time_box_is_kept(data):
 
 
 @pytest.mark.parametrize(("seconds", "draws"), [(30, 1), (95, 4)])
-@pytest.mark.parametrize("folds", [4, 1])
-def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch):
+@pytest.mark.parametrize("stand_ins", [4, 1])
+def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, stand_ins, monkeypatch):
     """It takes 10 s a draw of noise: 4 draws, and 4 once more in the end, are 80 s after the 4 s of the first trial."""
     now, played = 0.0, []
 
-    def errors(choice, settings, *, seed, fold):
+    def errors(choice, settings, *, seed, stand_in):
         nonlocal now
         slow = choice.total > 0
         now += 10 if slow else 1
@@ -120,10 +121,10 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch
         return np.linspace(0.1, 0.2, 2) - 0.05 * slow
 
     monkeypatch.setattr("prade.tuning.tune.time", SimpleNamespace(monotonic=lambda: now))
-    rehearsal = SimpleNamespace(scored=2, folds=[SimpleNamespace(groups=range(2))] * folds, errors=errors)
+    rehearsal = SimpleNamespace(scored=2, stand_ins=[SimpleNamespace(groups=range(2))] * stand_ins, errors=errors)
     start = Choice((("a",),))
     search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, seconds, None), start)
-    assert len(search.repeats) == 4 / folds
+    assert len(search.repeats) == 4 / stand_ins
     slow = replace(start, total=Fraction(1, 5))
     candidates = SimpleNamespace(ladders=lambda best: iter([iter([("slow", slow)])]))
     assert search.climb(candidates) == (draws == 4)
@@ -149,7 +150,7 @@ def test_everybody_as_one_group_and_other_budgets(data):
     for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
         found = tune(Task("x", data.schema, budget, Unit(2)), data.public, seconds=0)
         assert len(found.plan.levels) == 1
-        assert "other public groups played" in found.advice  # the schema's group columns tell public groups apart
+        assert "other public groups stood in" in found.advice  # the schema's group columns tell public groups apart
         plain = data.schema.select(data.schema.coded)
         found = tune(Task("x", plain, budget, Unit(2)), data.public, seconds=0)
         assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
@@ -157,11 +158,11 @@ def test_everybody_as_one_group_and_other_budgets(data):
 
 @pytest.mark.parametrize("lucky", [True, False])
 def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
-    def errors(choice, settings, *, seed, fold):
+    def errors(choice, settings, *, seed, stand_in):
         better = choice.above != ((Fraction(0), ()),) and (seed == 0 or not lucky)
         return np.full(16, 0.2 - 0.1 * better) + np.linspace(0, 0.01, 16)
 
-    rehearsal = SimpleNamespace(scored=16, folds=[SimpleNamespace(groups=range(16))], errors=errors)
+    rehearsal = SimpleNamespace(scored=16, stand_ins=[SimpleNamespace(groups=range(16))], errors=errors)
     start = Choice((("a",),), ((Fraction(0), ()),))
     search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, 1.0, None), start)
     asked = replace(start, above=((Fraction(1, 10), (("a",),)),))
@@ -214,23 +215,23 @@ def test_ladders_change_one_thing_at_a_time(data):
         different = [
             name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
         ]
-        assert len(different) <= 1 or (different == ["parts", "settings"] and "as they are" in words), words
+        assert len(different) <= 1 or (different == ["parts", "settings"] and "raw answers" in words), words
         assert candidates.plan_of(choice).budget == Budget.pure(4)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "as they are"):
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "raw answers"):
         assert part in words
 
 
-def test_pairs_as_they_are_are_for_cells_that_stand_out_of_the_noise(data):
+def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(data):
     """Rows a cell beside the noise of so many pairs: none at a small budget, some at a larger one, then all."""
 
     def numbers(epsilon):
         candidates = candidates_for(data, epsilon)
         start = Choice(candidates.single, ((Fraction(0), ()),))
-        found = list(candidates._as_they_are(lambda: start, AS_THEY_ARE))
+        found = list(candidates._raw_pairs(lambda: start, RAW_PAIRS))
         for words, choice in found:
-            assert words == f"{len(choice.parts)} two-way parts as they are"
+            assert words == f"{len(choice.parts)} two-way tables, raw answers"
             assert not choice.settings.smooth
             assert choice.parts == candidates.pairs[: len(choice.parts)]
         return [len(choice.parts) for _, choice in found]
@@ -246,7 +247,7 @@ def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
     (level,) = found.plan.levels
     assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
     assert not found.settings.smooth
-    before = takewhile(lambda trial: "as they are" not in trial.what, found.trials)
+    before = takewhile(lambda trial: "raw answers" not in trial.what, found.trials)
     assert found.expected.error < 0.8 * min(trial.error for trial in before)
 
 
@@ -260,7 +261,7 @@ def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):
 def asked_above(candidates, parts):
     choice = Choice(parts, ((Fraction(0), ()),))
     (words, found), *_ = candidates._shares_above(lambda: choice, 0)
-    assert words.startswith(f"level 1: {len(found.above[0][1])} parts for 1/30")
+    assert words.startswith(f"level 1: {many(len(found.above[0][1]), 'table')} for 1/30")
     return found.above[0][1]
 
 
@@ -322,24 +323,26 @@ def test_correlations_of_few_groups_are_taken_for_chance():
 
 
 @pytest.fixture(scope="module")
-def folds(data):
-    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1).folds
+def stand_ins(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1).stand_ins
 
 
-def test_more_noise_makes_a_part_worth_less(data, folds):
-    off = off_by([PlayedLevel.of(fold, ("STATE", "PLACE")) for fold in folds], data.schema, ("AGE", "EMPLOY"))
+def test_more_noise_makes_a_part_worth_less(data, stand_ins):
+    off = off_by(
+        [StandInLevel.of(stand_in, ("STATE", "PLACE")) for stand_in in stand_ins], data.schema, ("AGE", "EMPLOY")
+    )
     gains = [predicted_gain(off, variance) for variance in (1e-12, 1e-4, 1.0, 1e6)]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 0.01 > gains[-1] >= 0
     assert predicted_gain(off, 1e-4, known=1e-4) < predicted_gain(off, 1e-4, known=1e6) <= gains[1]
 
 
-def test_groups_of_a_level_are_those_of_the_last_one_together(data, folds):
-    for fold in folds:
-        places, states = (PlayedLevel.of(fold, by) for by in (("STATE", "PLACE"), ("STATE",)))
+def test_groups_of_a_level_are_those_of_the_last_one_together(data, stand_ins):
+    for stand_in in stand_ins:
+        places, states = (StandInLevel.of(stand_in, by) for by in (("STATE", "PLACE"), ("STATE",)))
         assert len(states) == 1
-        assert len(places) == len(fold.groups)
-        assert states.rows.sum() == places.rows.sum() == len(fold.group)
+        assert len(places) == len(stand_in.groups)
+        assert states.rows.sum() == places.rows.sum() == len(stand_in.group)
         each, _ = places.shares(data.schema, ("AGE",))
         together, prior = states.shares(data.schema, ("AGE",))
         np.testing.assert_allclose(together[0], places.rows / places.rows.sum() @ each)

@@ -170,7 +170,7 @@ class _LevelGroups:
         priors = [layout.masses_of(layout.collapsed(self._prior_weights(group))) for group in range(len(self))]
         return LevelSmoothing.fit(
             self.cells.variations(layout, keep=self.smooth),
-            self.priors.same,
+            self.priors.recurs,
             reachable_shares(layout, self.shares, np.stack(priors), self.noise),
             np.stack(priors),
             self.rows,

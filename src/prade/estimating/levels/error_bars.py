@@ -89,7 +89,7 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
 
 def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
     """The errors if only the cells of one block had been measured."""
-    kept, same = estimates.levels[level], estimates.priors[level].same
+    kept, same = estimates.levels[level], estimates.priors[level].recurs
     rows = np.maximum(kept.totals, FEWEST_ROWS)
     noise = estimates.answers[level].noise(rows)[:, at]
     variation = estimates.cells.variation(estimates.layouts[level], at, batch)

@@ -44,7 +44,7 @@ def sum_variances(estimates: Distributions, asked: Sequence[Cells], above: Ints,
         return total
     while True:
         priors = estimates.priors[level]
-        inherits = ~priors.same & (level > 0)
+        inherits = ~priors.recurs & (level > 0)
         parents = _handed_on(errors(estimates, level - 1, asked)) if inherits.any() else None
         here = _Level(priors, known, inherits, parents)
         here.add_to(total, terms)
@@ -101,13 +101,13 @@ class _Level:
             of_parent = parents.variance[priors.parent_of]
             self.share_inherited = known.left / np.maximum(known.prior, of_parent)
             self.common = np.where(inherits[:, None], self.share_inherited * of_parent, self.common)
-        self.family = np.where(priors.same[:, None], known.left - self.common, 0.0)
+        self.family = np.where(priors.recurs[:, None], known.left - self.common, 0.0)
 
     def add_to(self, total: Floats, terms: _Terms) -> None:
         """Add to the sums' variances all that is not inherited."""
-        same = self.priors.same
+        same = self.priors.recurs
         terms.add_independent(total, self.known.variance - self.common - self.family)
-        family_of = np.where(same, self.priors.own.of_group, np.arange(len(same)))
+        family_of = np.where(same, self.priors.recurring.of_group, np.arange(len(same)))
         families = terms.collected(family_of, len(same), np.sqrt(np.maximum(self.family, 0.0)))
         np.add.at(total, families.of_sum, families.times**2)
         for alike in (same, ~same & ~self.inherits):

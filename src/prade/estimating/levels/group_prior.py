@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.recurring_groups import SameGroups
+from prade.data.recurring_groups import RecurringGroups
 from prade.planning.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class GroupPriors:
         self.public = public
         self.settings = settings
         grouping = plan.groupings[level]
-        self.own = SameGroups.of(public, grouping)
-        self.same = self.own.found & bool(grouping.by)  # everybody is no group
+        self.recurring = RecurringGroups.of(public, grouping)
+        self.recurs = self.recurring.recurs & bool(grouping.by)  # everybody is no group
         self.parent_of = np.zeros(len(grouping), np.int64)
         if level:
             self.parent_of[grouping.number] = plan.groupings[level - 1].number
@@ -42,13 +42,13 @@ class GroupPriors:
         """Without those that resemble it; `parent` are the weights that its parent ended with."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
-        rows = np.where(self.own.rows(self.public, group), table, 0.0)
+        rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
 
     def sizes(self) -> Floats:
         """Weight of each group's own public rows, in a year if there are several; 0 for none."""
-        return np.asarray(self.own.sums(self.public.group_weights) / np.maximum(self.own.times, 1))
+        return np.asarray(self.recurring.sums(self.public.group_weights) / np.maximum(self.recurring.times, 1))
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
         """The same with public groups mixed in, in the proportions `alike`."""
