@@ -59,17 +59,13 @@ LEFT: dict[str, Sequence[Idiom]] = {
     "cli": (PER, IS_NO, AS_IT_IS, WHOEVER),
     "core": (PER, IS_NO, SO_MANY, WHOEVER),
     "data": (PER, IS_NO, AS_IT_IS, BUT_FOR, SHALL),
-    "estimating": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR, WHOEVER),
     "measuring": (PER, IS_NO, SO_MANY, AS_IT_IS, WHOEVER, SHALL, YOURS_TO, ALL_ELSE),
     "planning": (PER, IS_NO, AS_IT_IS, OF_WHICH, ASKED_OF, FOR_NOTHING),
     "privacy": (IS_NO, AS_IT_IS, WHOEVER, ALL_ELSE),
     "queries": (IS_NO, OF_WHICH),
     "release": (PER, IS_NO, WHOEVER, YOURS_TO),
     "reporting": (PER, IS_NO, SO_MANY, BUT_FOR),
-    "sampling": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR),
-    "scoring": (PER, IS_NO, AS_IT_IS),
     "synthesizer.py": (PER, WHOEVER),
-    "tuning": (PER, SO_MANY, AS_IT_IS, IN_EARNEST, PLAYED),
 }
 
 

@@ -1,8 +1,8 @@
-"""Which public groups are a plan's own: the same places in last year's table, say.
+"""Recurring groups: groups of a plan that the public table has too, such as the same places in last year's table.
 
-A group is recognised by all columns of its level where the public table has their values, or else by all but those
-that say the time: years, or dates. (This year's STATE 17, PUMA 100 is last year's. A new PUMA of a known state is
-nobody's, for a state is not its places.) Columns in which all groups, public and planned, are alike tell nothing.
+A group is recognised by all columns of its level where the public table has their values, or else by all columns except
+those of time: years, or dates. (This year's STATE 17, PUMA 100 is last year's. A new PUMA of a known state does not
+recur: a state is not its places.) Columns in which all groups, public and planned, are alike tell nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TIME = re.compile(r"(1[89]|20|21)\d\d([-/.]?(Q[1-4]|\d{1,2})([-/.]\d{1,2})?)?")
 
 @dataclass(frozen=True, eq=False)
 class RecurringGroups:
-    """A key for every public group (-1: it is nobody's own) and one for every group of a level (-1: it has none).
+    """A key for every public group and for every group of a level; groups with the same key are the same (-1: none).
 
-    Keys are of two kinds: of all columns, and of those that do not say the time. `loose` has which groups of the level
-    are recognised by the second kind.
+    There are two kinds of keys: of all columns, and of all columns except those of time. `loose` says which groups of
+    the level are recognised by the second kind.
 
     >>> from prade import Column, Schema
     >>> from prade.data.public import Public
@@ -51,12 +51,12 @@ class RecurringGroups:
 
     @classmethod
     def of(cls, public: Public, level: Grouping) -> RecurringGroups:
-        """For the groups of a level of a plan. To the one group of everybody belong all."""
+        """For the groups of a level of a plan. All public groups belong to the one group of everybody."""
         every, size = len(public.groups), len(level)
         if not level.by:
             everybody = np.zeros(every, np.int64)
             return cls((everybody, everybody), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.int64))
-        values = {name: [row[place] for row in level.values] for place, name in enumerate(level.by)}
+        values = {name: [row[k] for row in level.values] for k, name in enumerate(level.by)}
         theirs = {
             name: [row[public.groups.by.index(name)] for row in public.groups.values]
             for name in level.by
@@ -69,9 +69,9 @@ class RecurringGroups:
             or (len(set(theirs.get(name, ()))) > 1)
             or has_values(public, name, values[name])
         ]
-        place = [name for name in telling if not is_time([*values[name], *theirs.get(name, ())])]
+        timeless = [name for name in telling if not is_time([*values[name], *theirs.get(name, ())])]
         keys, of_group = [], []
-        for names in (telling, place):
+        for names in (telling, timeless):
             if not names or any(name not in theirs for name in names):
                 keys.append(np.full(every, -1))
                 of_group.append(np.full(size, -1))
@@ -82,7 +82,7 @@ class RecurringGroups:
             of_group.append(np.where(np.isin(number, key), number, -1))
         loose = (of_group[0] < 0) & (of_group[1] >= 0)
         when = _numbered(
-            list(zip(*(theirs[name] for name in theirs if name not in place), strict=True)) or [()] * every
+            list(zip(*(theirs[name] for name in theirs if name not in timeless), strict=True)) or [()] * every
         )
         seen = np.unique(np.stack([keys[1], when]), axis=1)[0]
         times = np.bincount(seen + 1, minlength=int(of_group[1].max()) + 2)[of_group[1] + 1]
@@ -99,14 +99,14 @@ class RecurringGroups:
         return key == self.of_group[group] if self.recurs[group] else np.zeros(len(public), np.bool_)
 
     def sums(self, values: Floats) -> Floats:
-        """Sums over each group's own public groups, 0 where it has none; `values` has a row a public group."""
-        found = np.zeros((len(self.of_group), *values.shape[1:]))
+        """Sums over each group's own public groups, 0 where it has none; `values` has a row per public group."""
+        sums = np.zeros((len(self.of_group), *values.shape[1:]))
         for key, mine in zip(self.keys, (~self.loose, self.loose), strict=True):
             summed = np.zeros((int(max(key.max(), self.of_group.max())) + 2, *values.shape[1:]))
             np.add.at(summed, key + 1, values)
             summed[0] = 0.0
-            found[mine] = summed[self.of_group[mine] + 1]
-        return found
+            sums[mine] = summed[self.of_group[mine] + 1]
+        return sums
 
 
 def is_time(values: Iterable[Any]) -> bool:
@@ -140,8 +140,8 @@ def _keys_of(public: Public, values: dict[str, Sequence[Any]], keys: Ints) -> In
     numbers = _numbered(list(zip(*values.values(), strict=True)))
     first = np.unique(numbers, return_index=True)[1]
     listed = Groups.of({name: [column[row] for row in first] for name, column in values.items()})
-    places = {name: public.groups.by.index(name) for name in values}
-    mine = pa.table({name: [row[place] for row in public.groups.values] for name, place in places.items()})
+    columns = {name: public.groups.by.index(name) for name in values}
+    mine = pa.table({name: [row[k] for row in public.groups.values] for name, k in columns.items()})
     return listed.keyed(list(values), keys[first]).numbers(mine)
 
 

@@ -21,9 +21,9 @@ from prade.estimating.solvers import Solver, State, Tolerance, climb, state_at
 from prade.queries.workload import Workload
 from prade.release.measurement import Measurement
 
-PATIENCE = 25  # steps after which answers that must hold, and do not, are put to the linear programme
+PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 
-STIFF = 1e3  # bounds on multipliers beyond which a climb may get caught in a corner
+STIFF = 1e3  # bounds on multipliers above this: the dual is nearly piecewise linear, and a climb may get stuck
 
 _REASON = {
     "converged": Status.CONVERGED,
@@ -88,9 +88,9 @@ def check(
     *,
     collapse: bool = True,
 ) -> Answers:
-    """Refuse what no estimator can work with, before any work."""
+    """Refuse input that no estimator can work with, before any work."""
     if not measurements:
-        raise EstimationError("no measurements: give at least one noisy answer, or use the prior as it is")
+        raise EstimationError("no measurements: give at least one noisy answer, or use the prior itself")
     for measurement in measurements:
         if not isinstance(measurement, Measurement):
             raise EstimationError(f"expected a Measurement(part, counts, scale), got a {type(measurement).__name__}")
@@ -111,18 +111,18 @@ def check(
     return Answers(layout, tuple(measurements), float(total), y, layout.reachable)
 
 
-def settings_of(estimator: Any, **found: float | str) -> dict[str, float | str]:
-    """The estimator's settings for the report, with what was found out on the way."""
+def settings_of(estimator: Any, **chosen: float | str) -> dict[str, float | str]:
+    """The estimator's settings for the report, with those that it chose itself."""
     given = {name: value for name, value in asdict(estimator).items() if value is not None}
     plain: dict[str, float | str] = {}
     for name, value in given.items():
         number = value.item() if isinstance(value, np.generic) else value
         plain[name] = number if isinstance(number, (int, float, str)) else " ".join(map(str, value))
-    return {**plain, **found}
+    return {**plain, **chosen}
 
 
 def check_limits(max_steps: int, **tolerances: float) -> None:
-    """Refuse stopping rules that cannot be."""
+    """Refuse impossible stopping rules."""
     for name, value in tolerances.items():
         if not value >= 0:
             raise EstimationError(f"{name} is {value!r}: give a number, 0 or more")
@@ -138,10 +138,10 @@ def impossible(dual: Dual) -> bool:
 
 
 def corner(dual: Dual, passes: float) -> State:
-    """Where the multipliers go when misfits are so dear that KL hardly counts: the prices of a linear programme.
+    """Multipliers for misfits so expensive that KL hardly counts: the prices of a linear programme.
 
-    With next to no noise the dual is all but piecewise linear, which neither Newton's method nor block ascent was made
-    for; a simplex method was.
+    With almost no noise the dual is nearly piecewise linear. Neither Newton's method nor block ascent is made for that;
+    a simplex method is.
     """
     _, cost = dual.box
     largest = float(cost.max())
@@ -149,7 +149,7 @@ def corner(dual: Dual, passes: float) -> State:
 
 
 def hopeless(answers: Answers, name: str, settings: dict[str, float | str]) -> Estimate:
-    """The prior, with a report that says why."""
+    """The prior itself, with a report that says why."""
     layout = answers.layout
     report = Report(
         estimator=name,
@@ -195,18 +195,18 @@ def solve(
                 state = max(state, corner(dual, state.passes), key=lambda s: s.certificate.value)
             state = replace(state, stuck=False)
             state, reason = climb(dual, solver, tolerance, max_steps=max_steps - PATIENCE, start=state, watch=watch)
-    found = state.certificate
+    reached = state.certificate
     report = Report(
         estimator=name,
         status=_REASON[reason],
         total=answers.total,
-        kl=found.kl,
-        objective=scale * found.objective,
-        gap=scale * found.gap,
+        kl=reached.kl,
+        objective=scale * reached.objective,
+        gap=scale * reached.gap,
         parts=answers.fits(state.tilted.masses),
         trace=tuple(trace),
         settings=settings,
-        certificate={"dual": scale * found.value, "misfit": found.misfit, **(certificate or {})},
+        certificate={"dual": scale * reached.value, "misfit": reached.misfit, **(certificate or {})},
     )
     prior = answers.layout.prior
     return Estimate(prior.schema, prior.codes, report, layout=dual.layout, multipliers=state.multipliers)
@@ -222,7 +222,7 @@ def fit_many(
 ) -> Iterator[Estimate]:
     """Estimates of many groups with one prior and one workload, in their order, several at a time.
 
-    Hands each estimate on as soon as its turn has come and never works more than a few ahead, so memory does not grow
-    with the number of groups: use an estimate, then let go of it.
+    Each estimate is handed on when its turn comes, and work is never more than a few groups ahead, so memory does not
+    grow with the number of groups as long as you do not keep the estimates.
     """
     return several(lambda group: estimator.fit(prior, *group, layout=layout), groups, threads)

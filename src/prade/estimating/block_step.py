@@ -9,8 +9,8 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.compiled import compiled
 
-SMALLEST_MASS = 1e-300
-LARGEST_EXPONENT = 700.0  # of a ratio: e^700 is a number, and no weight needs a larger one to be a mass again
+SMALLEST_MASS = 1e-300  # of a cell that has rows, whatever rounding made of it
+LARGEST_EXPONENT = 700.0  # of a ratio: e^700 is still a finite number, and no weight needs a larger factor
 
 
 @compiled
@@ -43,7 +43,7 @@ def cell_multiplier(
     elif mass > 0.0:
         best = old + np.log(y) + log_level - np.log(mass) if y > 0.0 else low
     elif y != 0.0:
-        best = high if y > 0.0 else low  # nobody lives here: the multiplier costs nothing
+        best = high if y > 0.0 else low  # no row is here: the multiplier costs nothing
     else:
         best = old
     return min(max(best, low), high)
@@ -113,19 +113,19 @@ def block_multipliers(
     for turn in range(200):
         level = near + (far - near) * excess / (excess - beyond)
         # halved now and then: secants crawl where the excess is all but flat on one side. Without a bracket, or with an
-        # infinite excess, the secant is no number between the ends either.
+        # infinite excess, the secant does not lie between the ends either.
         if turn % 3 == 2 or not min(near, far) < level < max(near, far):
             level = 0.5 * (near + far)
-        found = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
-        if abs(found) <= exact or level in (near, far):
+        there = block_excess(level, uncovered, mass, y, variance, old, low, high, new)
+        if abs(there) <= exact or level in (near, far):
             break
-        if (found > 0.0) == upward:
-            near, excess = level, found
+        if (there > 0.0) == upward:
+            near, excess = level, there
             stayed = max(stayed, 0) + 1
             if stayed > 1:
                 beyond *= 0.5
         else:
-            far, beyond = level, found
+            far, beyond = level, there
             stayed = min(stayed, 0) - 1
             if stayed < -1:
                 excess *= 0.5
@@ -202,9 +202,9 @@ def ascend_bundle(
 
 @cache
 def load() -> None:
-    """Load the compiler: every layout does, so that it is done before there are threads.
+    """Load the compiler. Every layout does this, so that it happens before there are threads.
 
-    It loads its parts with the first kernel that is called; an interrupt amid such an import can leave threads waiting
-    for the import's lock for ever.
+    The compiler imports its own modules when the first kernel is called; an interrupt during such an import can leave
+    threads waiting for the import lock for ever.
     """
     wright_omega(0.0)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 LARGEST_BUNDLE = 2048  # cells; a bundle's logits and masses (8 bytes each) should stay in the first-level cache
-SAMPLE_FOR_BUNDLING = 20_000
-NEGLIGIBLE = 1e-200  # of a cell's mass: its inverse, and sums of such, must stay finite
+SAMPLE_FOR_BUNDLING = 20_000  # rows: ten for each combination of a full bundle
+NEGLIGIBLE = 1e-200  # mass of a cell: inverses of larger masses, and their sums, are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,10 +177,10 @@ class Bundle:
 
 
 def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[Bundle]:
-    """Group parts greedily so that each group's cells occur in at most LARGEST_BUNDLE combinations.
+    """Put parts together, greedily, so that the cells of a bundle occur in at most LARGEST_BUNDLE combinations.
 
-    Each part joins the bundle that it multiplies least. Combinations are counted on a sample of rows first (most
-    candidates fail there), and on all rows before a part is admitted.
+    Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
+    most candidates fail, and on all rows before a part joins.
     """
     sample = slice(None, None, max(1, len(cells[0]) // SAMPLE_FOR_BUNDLING))
     bundles: list[Bundle] = []

@@ -27,7 +27,7 @@ from prade.core.arrays import Floats
 from prade.estimating.layout import Layout
 from prade.estimating.tilted import Tilted
 
-LARGEST_MULTIPLIER = 300.0  # of an answer that must hold exactly: e^-300 is no mass
+LARGEST_MULTIPLIER = 300.0  # of an answer that must hold exactly: a factor of e^-300 leaves no mass
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Dual:
-    """Answers y per cell with the cost of missing them, on a layout."""
+    """Answers y for every cell of a layout, and the cost of missing them."""
 
     layout: Layout
     y: Floats
@@ -57,7 +57,7 @@ class Dual:
 
     @cached_property
     def rigid(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Cells whose answer must not be fallen short of, and must not be exceeded: no bound on the multiplier."""
+        """Cells whose mass must not be below the answer, and cells whose mass must not be above it."""
         exact = self.variance == 0
         return exact & np.isinf(self.high), exact & np.isinf(self.low)
 
@@ -66,8 +66,8 @@ class Dual:
         """Finite bounds that lose nothing.
 
         A Gaussian multiplier is (y - m) / variance at the optimum, with a mass m between 0 and 1. An answer that must
-        hold exactly gets a number large enough to empty a cell and to outbid all noisy parts together. In a cell that
-        nobody can reach it has no best multiplier: it is left alone, and shows as misfit.
+        hold exactly gets a number large enough to empty a cell and to outbid all noisy parts together. In an
+        unreachable cell it has no best multiplier: it stays 0, and the answer shows as misfit.
         """
         with np.errstate(divide="ignore"):
             most = np.where(self.variance > 0, (np.abs(self.y) + 1.0) / self.variance, np.inf)
@@ -79,10 +79,10 @@ class Dual:
         return -below, above
 
     def start(self) -> Floats:
-        """Multipliers of the prior, except where the best one is plain from the start.
+        """Multipliers to start from: 0, as in the prior, except where the best one is known beforehand.
 
         An answer that is not positive can only be missed from above, so without a variance its multiplier belongs at
-        the lower bound (an exact zero empties its cell). A cell that nobody can reach is decided by its answer alone.
+        the lower bound (an exact zero empties its cell). In an unreachable cell the answer alone decides.
         """
         low, high = self.box
         exact = self.variance == 0
@@ -96,7 +96,7 @@ class Dual:
         return float(multipliers @ self.y - tilted.log_z - 0.5 * (self.variance @ multipliers**2))
 
     def slope(self, multipliers: Floats, tilted: Tilted) -> Floats:
-        """Its gradient: what is missing in each cell, less the noise's share."""
+        """The gradient of the dual objective: what is missing in each cell, less the noise's share."""
         return self.y - tilted.masses - self.variance * multipliers
 
     def certify(self, multipliers: Floats, tilted: Tilted) -> Certificate:

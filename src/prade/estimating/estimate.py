@@ -1,4 +1,4 @@
-"""What an estimator gives back: a distribution with its certificates, and the file it is kept in."""
+"""What an estimator returns: a distribution with its certificates, and its file."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Status(enum.Enum):
 
 
 _ADVICE = {
-    Status.CONVERGED: "Nothing to do: optimal to the tolerance asked for (IDE: all answers are met).",
-    Status.EXHAUSTED: "The step limit came first; look at the gap, and raise the limit if it matters to you.",
-    Status.STALLED: "Double precision allows no further progress; the gap says how near to optimal this is.",
-    Status.CYCLING: "Sweep after sweep the answers are missed by the same amount: they contradict each other, or "
-    "nearly so, and Algorithm 1 goes round in circles: the result depends on the part that was visited last. "
-    "Use MAP, or TwoStage for the exact optimum.",
+    Status.CONVERGED: "Nothing to do: the estimate is optimal to the tolerance asked for (IDE: all answers are met).",
+    Status.EXHAUSTED: "The step limit was reached first; look at the gap, and raise the limit if the gap matters.",
+    Status.STALLED: "Double precision allows no further progress; the gap says how close to optimal this is.",
+    Status.CYCLING: "Every sweep misses the answers by the same amount: they contradict each other, or nearly so, and "
+    "Algorithm 1 goes round in circles, so the result depends on the part that was visited last. Use MAP, or TwoStage "
+    "for the exact optimum.",
     Status.UNREACHABLE: "It is proved that no distribution on the prior's rows has these exact answers; give the "
     "answers a scale, widen the prior, or use TwoStage for the nearest reachable ones.",
-    Status.HOPELESS: "No cell with a positive answer has a row in the prior: the answers could not be used and the "
-    "prior is returned. Check that the schema's values and the public table belong together.",
+    Status.HOPELESS: "No cell with a positive answer has a row in the prior, so the answers could not be used and the "
+    "estimate is the prior. Check that the schema's values and the public table belong together.",
 }
 
 
@@ -69,7 +69,7 @@ class PartFit:
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One look at an estimator under way."""
+    """An estimator's progress after one step."""
 
     step: int
     passes: float
@@ -100,9 +100,9 @@ class Report:
 
 
 class Estimate(Joint):
-    """A distribution on the prior's rows, with the report of how it came about.
+    """A distribution on the prior's rows, with a report on how it was made.
 
-    Weights are calculated when they are first asked for: an estimate that is only handed on is its multipliers.
+    Weights are calculated when they are first used; until then an estimate is only its multipliers.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Estimate(Joint):
         return self.report.status
 
     def sample(self, n: int, seed: int) -> Coded:
-        """n rows drawn systematically: each row's number is within one of n times its mass. In random order."""
+        """n rows drawn systematically, in random order: each occurs n times its mass, to within one."""
         from prade.data.encode import Coded
 
         for name, value in (("n", n), ("seed", seed)):
@@ -172,7 +172,9 @@ class Estimate(Joint):
         if WEIGHT_FIELD in self.codes:
             raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
         if not str(path).endswith(".parquet"):
-            raise DataError(f"an estimate is kept in a parquet file, {path} is none: give a name that ends in .parquet")
+            raise DataError(
+                f"an estimate is saved as a parquet file, but {path} is not one: give a name that ends in .parquet"
+            )
         report = {**asdict(self.report), "status": self.status.value}
         header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
@@ -196,7 +198,7 @@ class Estimate(Joint):
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN: such numbers are written as text ("inf", "nan")."""
+    """The value for JSON, which has no infinity and no NaN: such numbers are written as text ("inf", "nan")."""
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):

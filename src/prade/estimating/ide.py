@@ -18,12 +18,12 @@ from prade.estimating.layout import Layout
 from prade.estimating.projection import nearest_l1, nearest_l2
 from prade.release.measurement import Measurement
 
-ENOUGH_SWEEPS = 6  # to tell going round in circles from not being there yet
+ENOUGH_SWEEPS = 6  # before that, cycling cannot be told from slow convergence
 
 
 @dataclass(frozen=True)
 class IDE:
-    """Start at q = p; T times take a part, project its noisy answer to the nearest distribution, update q to have it.
+    """Start at q = p; T times take a part, project its noisy answer to the nearest distribution, update q to match it.
 
     The update f of Definition 3.1 for a row j and the projected answer y (s: current masses of the part's cells):
 
@@ -36,7 +36,7 @@ class IDE:
     cells are unreachable, their mass goes to the reachable ones by the same projection, and the report says how much.
 
     `steps` is T (default: twice the number of parts). `order` is "random" as in the paper, "cyclic" as the authors did
-    in practice (every part once a sweep, parts of a bundle together), or the parts' numbers. `projection` is
+    in practice (every part once per sweep, parts of a bundle together), or the parts' numbers. `projection` is
     "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
 
     >>> from prade import Schema, Workload
@@ -95,7 +95,7 @@ class IDE:
             total=answers.total,
             kl=max(kl, 0.0),
             objective=float(np.abs(masses - answers.y).sum()),
-            gap=np.nan,  # Algorithm 1 optimises no objective: there is no gap to speak of
+            gap=np.nan,  # Algorithm 1 has no objective, and so no gap
             parts=answers.fits(masses),
             trace=tuple(trace),
             settings=settings_of(self, steps=len(visits)),
@@ -135,7 +135,7 @@ class IDE:
 
 
 class _Run:
-    """The weights under way: rows are scaled by one bundle and counted for the next in one fused pass."""
+    """The current weights: one fused pass scales rows by one bundle and counts them for the next."""
 
     def __init__(self, answers: Answers, project: Callable[..., Floats], complete: bool) -> None:
         self.answers = answers

@@ -1,9 +1,9 @@
-"""How a support meets a workload in memory: collapsed rows, bundled parts, one fast evaluation.
+"""A support and a workload in memory: collapsed rows, bundled parts, one fast evaluation.
 
-Two exact savings, made once for a support and a workload and shared by every group that is estimated on them:
+Two exact savings, made once for a support and a workload and shared by all groups:
 
 * *Collapse.* A row's multiplier depends on its cells alone, so rows that share all their cells move together: they
-  are merged, their prior masses added, and the estimate is handed back in the prior's proportions.
+  are merged, their prior masses added, and the estimate's mass is divided among them as in the prior.
 * *Bundles.* Parts whose cells occur in few combinations are stored as one code (`prade.estimating.bundles`).
 """
 
@@ -28,8 +28,8 @@ from prade.estimating.tilted import Tilted
 if TYPE_CHECKING:
     from prade.queries.workload import Workload
 
-MOST_CHUNKS = 16
-FEWEST_TILES = 64  # in a chunk: threads should not take turns too often
+MOST_CHUNKS = 16  # enough for the cores of most machines; each has a table of all cells of its own
+FEWEST_TILES = 64  # per chunk: handing out smaller ones would take longer than the work
 
 
 class Layout:
@@ -39,7 +39,7 @@ class Layout:
     >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
     >>> layout = Layout(Prior.uniform(schema), Workload.marginals(schema, [("a",)]))
-    >>> layout.rows, layout.n_cells          # six rows, alike but for a
+    >>> layout.rows, layout.n_cells          # six rows, of two kinds: only a counts
     (2, 2)
     >>> layout.evaluate(np.array([0.0, np.log(3.0)])).masses
     array([0.25, 0.75])
@@ -167,7 +167,7 @@ class Layout:
             )
 
     def expand(self, collapsed: Floats) -> Floats:
-        """Weights of the prior's rows from weights of the collapsed rows: each kind shared out as in the prior."""
+        """Weights of the prior's rows from weights of the collapsed rows, divided among them as in the prior."""
         if self.kind is None:
             return collapsed
         ratio = np.divide(collapsed, self.base, out=np.zeros(self.rows), where=self.base > NEGLIGIBLE)
@@ -175,7 +175,7 @@ class Layout:
 
 
 class Chunks:
-    """Ranges of rows that threads may take: fixed by the number of rows, so that sums never depend on threads."""
+    """Ranges of rows for threads; they depend on the number of rows only, so that sums never depend on threads."""
 
     def __init__(self, rows: int, threads: int) -> None:
         tiles = -(-rows // (MOST_CHUNKS * kernels.TILE))

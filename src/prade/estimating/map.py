@@ -1,4 +1,4 @@
-"""`MAP`: the posterior mode under the noise that was actually added. The default estimator."""
+"""`MAP`: the posterior mode under the noise that was added. The default estimator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from prade.release.measurement import Measurement
 
 @dataclass(frozen=True)
 class MAP:
-    """Where noise is small it obeys the answers, where noise is large it keeps the prior.
+    """Where noise is small it follows the answers, where noise is large it keeps the prior.
 
         minimise  n0 KL(q || p) + sum_k (total / b_k) |W_k q - y_k|_1                     (Laplace, scale b_k)
                                 + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
 
-    y_k are the noisy counts over `total`. `n0` says how many rows of the table the prior is worth: given, or "auto"
-    (empirical Bayes, see `worth.py`). `loss="squared"` uses the second form with the noise's variance for Laplace
-    answers too. Answers of scale 0 are met exactly. `limit` bounds every noisy cell's multiplier: no answer may raise
-    or lower the rows of its cell by more than a factor e^limit, as one that is wildly at odds with the prior's rows
+    y_k are the noisy counts over `total`. `n0` is how many rows of the table the prior is worth: a number, or "auto"
+    (empirical Bayes, see `prade.estimating.prior_worth`). `loss="squared"` uses the second form, with the noise's
+    variance, for Laplace answers too. Answers of scale 0 are met exactly. `limit` bounds every noisy cell's multiplier:
+    no answer may raise or lower the rows of its cell by more than a factor e^limit, as an answer far from the prior
     would otherwise do, at the cost of all others (Huber's loss instead of the square).
 
     `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All

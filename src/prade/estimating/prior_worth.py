@@ -7,15 +7,15 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.estimating.base import Answers
 
-SMALLEST, LARGEST = 1e-2, 1e8
-DOUBT = 3.0  # nats of log-likelihood: how much evidence it takes to trust the prior less
+SMALLEST, LARGEST = 1e-2, 1e8  # from a prior that hardly counts to one that outweighs any table
+DOUBT = 3.0  # nats of log-likelihood: evidence of 20 to 1 before the prior is trusted less
 
 
 def prior_worth(answers: Answers) -> float:
-    """The largest n0 that the noisy answers do not speak against.
+    """The largest n0 that the noisy answers do not contradict.
 
     n0 KL(q || p) is, to second order, the log density of a q whose cell masses vary by s (1 - s) / n0 around the
-    prior's s. What the prior gets wrong is not spread evenly, though: a few cells are far off, most are not. So the
+    prior's s. The prior's errors are uneven, though: a few cells are far off, most are not. So the
     answers are modelled with a long-tailed deviation of that variance, plus the noise by its own law:
 
         y_i - s_i = Laplace(a_i) + noise_i,      2 a_i^2 = s_i (1 - s_i) / n0

@@ -4,7 +4,7 @@
   of passes over the rows; needs (number of reachable cells)^2 memory.
 * `BlockAscent`: one part at a time, solved exactly (Algorithm 1's update with a clipped multiplier), parts of a bundle
   inside the bundle's table. No memory beyond the rows; the choice for many cells.
-* `LBFGSB`: scipy's bounded quasi-Newton on the same dual: slow and sturdy, an independent opinion.
+* `LBFGSB`: scipy's bounded quasi-Newton method on the same dual: slow and robust, an independent check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prade.estimating.dual import Certificate, Dual
 from prade.estimating.quadratic import maximise_in_box
 from prade.estimating.tilted import Tilted
 
-MOST_CELLS_FOR_NEWTON = 2000  # dense curvature: 32 MB, and a factorisation of a few hundred milliseconds
+MOST_CELLS_FOR_NEWTON = 2000  # the dense curvature then takes 32 MB, its factorisation some hundred milliseconds
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Solver(Protocol):
     """One way to climb."""
 
     def step(self, dual: Dual, state: State) -> State:
-        """A better state; `stuck` when there is none to be found."""
+        """A better state; `stuck` if there is none."""
         ...
 
 
@@ -98,9 +98,10 @@ def climb(
 class BlockAscent:
     """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
 
-    A sweep visits every part once; rows are scaled by one bundle's ratios and counted for the next in one fused pass.
-    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates. They creep the
-    same way for long, so that a step goes on along it, twice as far each time, while the dual climbs and the gap falls.
+    A sweep visits every part once; one fused pass scales rows by one bundle's ratios and counts them for the next.
+    With C -> infinity this is Algorithm 1 in cyclic order. `sweeps` are done between two certificates. They often creep
+    in one direction for long, so a step continues in it, twice as far each time, while the dual climbs and the gap
+    falls.
     """
 
     sweeps: int = 4
@@ -129,8 +130,8 @@ class BlockAscent:
         way, stretch = lam - state.multipliers, 2.0
         while True:
             longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
-            shorter, found = new.certificate, longer.certificate
-            if not (found.value > shorter.value and found.gap < shorter.gap):
+            shorter, further = new.certificate, longer.certificate
+            if not (further.value > shorter.value and further.gap < shorter.gap):
                 break
             new, stretch = longer, 2.0 * stretch
         return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
@@ -155,7 +156,7 @@ class Newton:
         within = np.flatnonzero(dual.layout.reachable)  # a matrix should not have room for cells that no row is in
         bundles = dual.layout.bundles.only(within)
         lam = state.multipliers
-        # in units of the cells: some eight rows a cell give a fair curvature, two hundred a very good one
+        # eight rows per cell give a fair curvature, two hundred a very good one
         largest = min(bundles.rows, max(16 * self.sample, 200 * bundles.n_cells))
         sample = min(state.sample or max(self.sample, 8 * bundles.n_cells), largest)
         low, high = dual.box
@@ -166,7 +167,7 @@ class Newton:
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
         direction = dual.start() - lam  # right for cells out of reach, which their answers alone decide
         direction[within] = maximise_in_box(curvature, slope[within], near[within], far[within])
-        # a long step disappoints because exponentials are no parabola; only a short one may blame the sample
+        # a long step disappoints because an exponential is not a parabola; a short one because of the sample
         finer = 2 * sample if float(np.abs(direction).max()) <= 1.0 else sample
         before = state.certificate
         # beyond this no comparison of dual values means anything in double precision
@@ -205,7 +206,7 @@ class LBFGSB:
             return -dual.value(lam, tilted), -dual.slope(lam, tilted)
 
         low, high = dual.box
-        found = minimize(
+        result = minimize(
             negative,
             state.multipliers,
             jac=True,
@@ -213,13 +214,13 @@ class LBFGSB:
             bounds=Bounds(low, high),
             options={"maxiter": self.iterations, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxls": 50},
         )
-        new = state_at(dual, np.clip(found.x, low, high), state.passes + evaluations + 1.0)
+        new = state_at(dual, np.clip(result.x, low, high), state.passes + evaluations + 1.0)
         gained = new.certificate.value - state.certificate.value
         # a line search that failed is started afresh by the next step; without any gain there is none to come
         return replace(new, stuck=gained <= 1e-15 * abs(state.certificate.value))
 
 
 def best_solver(dual: Dual) -> Solver:
-    """Newton where its matrix fits, block ascent beyond; cells that no row is in have no place in it."""
+    """Newton where its matrix of reachable cells is small enough, block ascent otherwise."""
     reachable = int(dual.layout.reachable.sum())
     return Newton() if reachable <= MOST_CELLS_FOR_NEWTON else BlockAscent()

@@ -19,15 +19,15 @@ from prade.sampling.pair_tables import Pairs, PairTables
 if TYPE_CHECKING:
     from prade.data.schema import Schema
 
-ROWS_FOR_ORDER = 20_000
+ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
 
 
 def draw(weights: NDArray[Any], n: int, seed: int, *, order: Ints | None = None) -> Ints:
     """Systematic sample: n row numbers, row j floor(n q_j) or ceil(n q_j) times, n q_j on average.
 
-    The rows are laid end to end in `order` (see `ordering`; as they come when None), each as long as its weight, and
-    n equally spaced marks with a random start pick theirs. Any stretch of the order gets its share to within one row:
-    the nearer alike rows are, the less the sample's tables vary. The result is in random order.
+    The rows are laid end to end in `order` (see `ordering`; None keeps their own order), each as long as its weight,
+    and n equally spaced marks with a random start each pick a row. Any stretch of the order gets its share to within
+    one row: the closer alike rows are together, the less the sample's tables vary. The result is in random order.
 
     >>> sorted(draw([0.5, 0.0, 0.25, 0.25], 4, seed=7).tolist())
     [0, 0, 2, 3]
@@ -70,7 +70,7 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
 
 
 def along_order(q: Floats, n: int, generator: np.random.Generator, order: Ints | None) -> Ints:
-    """A systematic sample of n rows with weights q, in `order` (as they come when None)."""
+    """A systematic sample of n rows with weights q, along `order` (None: their own)."""
     if order is None:
         return systematic(q, n, generator.random())
     return np.asarray(order[systematic(q[order], n, generator.random())])
@@ -87,7 +87,7 @@ def checked_weights(weights: NDArray[Any]) -> Floats:
     """Weights of rows, if that is what they are."""
     q = np.asarray(weights, dtype=np.float64)
     if q.ndim != 1 or not np.isfinite(q).all() or (q < 0).any() or not q.sum() > 0:
-        raise EstimationError("weights must be one finite number a row, none negative and not all zero")
+        raise EstimationError("weights must be one finite number per row, none negative and not all zero")
     return q
 
 

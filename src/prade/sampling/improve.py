@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from prade.data.encode import Coded
     from prade.data.schema import Schema
 
-PASSES = 4
+PASSES = 4  # each visits every row of the sample once
 CANDIDATES = 14  # rows that a visit to a slot looks at
 DETAIL = 32  # rows in the pool for each row of the sample
-NEARBY = 64  # how many distinct rows away in the pool a candidate is, but for one of them
+NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
 LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
 
 

@@ -1,9 +1,10 @@
 """The inner loops of sampling, compiled: tables of pairs, and the search for a better row for each slot.
 
-A row is its places, one a column: columns have consecutive places, column a's code c is place start_a + c. All tables
-live in one flat array. Each code of column a has a line of cells: one for itself (the one-way table), then the codes of
-a's partners (the two-way tables). A pair is in the lines of one of its columns only, so there is a cell for each code
-and for each pair of codes, and no more. Partners that follow each other are a run: `Lines` says where it is.
+The codes of all columns are numbered through: code c of column a has the number start_a + c, and a row is one such
+number per column. All tables are in one flat array. Each code of column a has a line of cells: one for itself (the
+one-way table), then one for each code of a's partners (the two-way tables). A pair is in the lines of one of its
+columns only, so there is exactly one cell for each code and for each pair of codes. Consecutive partners are a run;
+`Lines` says where it is.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ ONE = 2**14  # a slope of one: whole numbers add up the same on every machine an
 
 
 class Lines(NamedTuple):
-    """Place p of column a has its line at origin[a] + p * length[a], modulo 2^64 like all sums of places.
+    """Number p of column a has its line at origin[a] + p * length[a], modulo 2^64 like all sums of numbers.
 
     The runs of a's partners are first[a] to first[a + 1]; run r has the columns low[r] to high[r], and the pair with
-    place p' of one of them is p' + shift[r] further on.
+    number p' of one of them is p' + shift[r] further on.
     """
 
     origin: Numbers
@@ -38,7 +39,7 @@ class Lines(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """For every cell: the count that is wanted, one over the width of its H, the count, what one more row costs."""
+    """For every cell: the wanted count, one over the width of its H, the count, and the cost of one more row."""
 
     wanted: NDArray[np.float32]
     steepness: NDArray[np.float32]
@@ -131,7 +132,7 @@ def search(
                 cost = price(rows[pool[candidate]], lines, slopes)
                 if cost < lowest:
                     best, lowest = candidate, cost
-        if best == old:  # as most are: nothing to work out again
+        if best == old:  # the usual case: nothing has changed
             for k in range(len(cells)):
                 slopes[cells[k]] = kept[k]
             continue

@@ -25,9 +25,9 @@ BLOCK = 2**14  # rows or visits that are prepared together
 
 
 class PairTables:
-    """The tables of single columns and of pairs, laid out as `prade.sampling.kernels` wants them.
+    """The tables of single columns and of pairs, laid out as `prade.sampling.kernels` needs them.
 
-    Columns that would make them too large are counted in runs of neighbouring codes.
+    Columns that would make the tables too large are counted in runs of neighbouring codes.
     """
 
     def __init__(self, schema: Schema, codes: Codes, pairs: Pairs) -> None:
@@ -79,7 +79,7 @@ class PairTables:
             columns = np.empty((len(self.names), len(block)), coded.dtype)
             for a, name in enumerate(self.names):
                 code, full, size = self.codes[name][block], int(self.full[a]), int(self.sizes[a])
-                # the compiled loops do not look: a code outside its column would write outside the tables
+                # compiled loops check nothing: a code outside its column would write outside the tables
                 if code.min(initial=0) < 0 or code.max(initial=0) >= full:
                     raise EstimationError(
                         f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.encode.encode"
@@ -118,7 +118,7 @@ class PairTables:
 
 
 def _coarse(sizes: Ints, links: Sequence[tuple[int, int]]) -> Ints:
-    """How many codes of each column are told apart: all, or as many as the tables of these pairs have room for."""
+    """How many codes of each column are counted separately: all, or as many as the tables have room for."""
 
     def cells(most: int) -> int:
         kept = np.minimum(sizes, most)

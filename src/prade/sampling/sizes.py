@@ -1,4 +1,4 @@
-"""The same estimates with other numbers of rows: some groups only, or so many rows in all."""
+"""The same estimates with other numbers of rows: only some groups, or a given number of rows in all."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from prade.estimating.levels.estimates import Estimates, follows
 
 
 def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, Any] | None = None) -> Estimates:
-    """The distributions as they are, with `rows` rows in all, none of them in other groups than those chosen.
+    """The same distributions with `rows` rows in all, and none outside the chosen groups.
 
-    `rows` are shared out in proportion to the estimated numbers; None keeps those. `groups` are values, or lists of
+    `rows` are divided in proportion to the estimated numbers; None keeps those. `groups` are values, or lists of
     values, of columns of the list of groups.
     """
     if rows is not None and not whole(rows, 1):
@@ -26,7 +26,9 @@ def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, 
     totals = np.where(_chosen(estimates, groups or {}), np.round(estimates.totals), 0.0)
     if rows is not None:
         if not totals.sum():
-            raise DataError("these groups are estimated to be empty, so that rows cannot be shared out: choose others")
+            raise DataError(
+                "these groups are estimated to be empty, so rows cannot be divided among them: choose others"
+            )
         totals = shared_out(int(rows), totals)
     return estimates.with_totals(totals)
 

@@ -2,7 +2,7 @@
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
 the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
-however often it was interrupted: the estimates are kept in the release's folder as soon as they are made, and each
+however often it was interrupted: estimates are kept in the release's folder once they have been made, and each
 group's rows have a seed of their own.
 """
 
@@ -101,12 +101,12 @@ def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.T
     if plan.unit.person_id is not None:
         columns[plan.unit.person_id] = np.arange(1, len(group) + 1)
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
-    for place, column in enumerate(plan.groups.columns):
+    for k, column in enumerate(plan.groups.columns):
         if follows(plan, column.name):
             listed = pa.array(column.values)
             if column.name in public.column_names:
                 listed = _typed(column, listed, public[column.name])
-            columns[column.name] = listed.take(pa.array(plan.groups.codes[first, place][group]))
+            columns[column.name] = listed.take(pa.array(plan.groups.codes[first, k][group]))
     for name in values.column_names:
         columns[name] = values[name]
     return pa.table(columns)
@@ -118,11 +118,11 @@ def _typed(column: Column, listed: pa.Array, public: pa.ChunkedArray) -> pa.Arra
 
     seen = plain_cells(public).unique()
     try:
-        found = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
-        codes, fits = code_cells(column, found)
-    except (pa.ArrowException, DataError):  # a number that the type has no room for, a text that is no number
+        typed = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
+        codes, fits = code_cells(column, typed)
+    except (pa.ArrowException, DataError):  # a number that the type has no room for, a text that is not a number
         return listed
-    return found if fits.all() and np.array_equal(codes, np.arange(len(listed))) else listed
+    return typed if fits.all() and np.array_equal(codes, np.arange(len(listed))) else listed
 
 
 def _spelt(column: Column, listed: pa.Array, seen: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""How far two sets of coded rows are apart in their 2-way marginals, group by group: the inner part of a score."""
+"""Distances between the two-way tables of two sets of coded rows, group by group: the inner part of a score."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def pair_errors(
     weights: Floats | None = None,
     threads: int | None = None,
 ) -> Floats:
-    """Distances d[g, k] between the 2-way marginals of two sets of coded rows, by group and pair.
+    """Distances d[g, k] between the two-way tables of two sets of coded rows, by group and pair.
 
     Rows carry group numbers 0 to `n_groups` - 1 and count once, or by their weights. A group in which one side has no
-    mass is at distance 2, one in which neither has any at NaN. `threads` (None: one a core) do not change the result.
+    mass is at distance 2, one in which neither has any at NaN. `threads` (None: one per core) do not change the result.
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
     width = smallest_unsigned(max(schema.shape(columns)) - 1)
     truth = _Rows.by_group(truth_codes, truth_group, n_groups, columns, width, truth_weights)
     synth = _Rows.by_group(synth_codes, synth_group, n_groups, columns, width, weights)
-    # The distance does not see the order of the two columns, and a pair drawn twice needs one calculation.
+    # The order of the two columns does not matter, and a pair drawn twice needs one calculation.
     kinds = list(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
     distances = np.empty((len(kinds), n_groups))
 
@@ -62,8 +62,8 @@ def pair_errors(
 
     with ThreadPoolExecutor(threads or cores(), thread_name_prefix="prade") as pool:
         list(pool.map(measure, range(len(kinds))))
-    place = {kind: k for k, kind in enumerate(kinds)}
-    return np.ascontiguousarray(distances[[place[min(pair), max(pair)] for pair in pairs]].T)
+    number = {kind: k for k, kind in enumerate(kinds)}
+    return np.ascontiguousarray(distances[[number[min(pair), max(pair)] for pair in pairs]].T)
 
 
 def mean_distance(
@@ -72,8 +72,8 @@ def mean_distance(
     """Mean over pairs of the distance between true rows and a distribution; `weights` stand in for its own."""
     one, other = (np.zeros(len(next(iter(codes.values()))), np.int64) for codes in (truth, joint.codes))
     weights = joint.weights if weights is None else weights
-    found = pair_errors(joint.schema, truth, one, joint.codes, other, 1, pairs, weights=weights, threads=threads)
-    return float(found.mean())
+    distances = pair_errors(joint.schema, truth, one, joint.codes, other, 1, pairs, weights=weights, threads=threads)
+    return float(distances.mean())
 
 
 @dataclass(frozen=True)

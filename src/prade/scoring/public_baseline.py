@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PublicBaseline:
-    """A public table in the place of estimates: a group has its own public rows where there are any, or else all."""
+    """A public table instead of estimates: each group has its own public rows where there are any, or else all rows."""
 
     public: Public
     recurring: RecurringGroups

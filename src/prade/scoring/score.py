@@ -1,6 +1,6 @@
 """The score of the NIST 2020 Differential Privacy Temporal Map Challenge, sprint 2, for any table and any grouping.
 
-For each group g and pair of columns k, with P and Q the 2-way marginals of the true and of the synthetic rows,
+For each group g and pair of columns k, with P and Q the two-way tables of the true and of the synthetic rows,
 
     d[g, k] = sum over cells |P - Q|        score[g] = mean over k of d[g, k]        mean = mean over g of score[g]
 
@@ -101,21 +101,21 @@ class Score:
         return 1000.0 * (1.0 - self.mean / 2.0)
 
     def table(self) -> pa.Table:
-        """One row a group: the group columns, true_rows, synthetic_rows, score and why."""
+        """One row per group: the group columns, true_rows, synthetic_rows, score and why."""
         import pyarrow as pa
 
         columns = zip(*self.grouping.values, strict=True)
-        found: dict[str, Any] = {name: list(column) for name, column in zip(self.grouping.by, columns, strict=True)}
+        named: dict[str, Any] = {name: list(column) for name, column in zip(self.grouping.by, columns, strict=True)}
         figures = {
             "true_rows": self.true_rows,
             "synthetic_rows": self.synthetic_rows,
             "score": pa.array(self.groups, from_pandas=True),
             "why": pa.array(self.why, pa.string()),
         }
-        return pa.table({**found, **figures})
+        return pa.table({**named, **figures})
 
     def pair_table(self) -> pa.Table:
-        """One row a pair: its two columns and its mean distance, the worst first."""
+        """One row per pair: its two columns and its mean distance, the worst first."""
         import pyarrow as pa
 
         worst = np.argsort(-self.pairs, kind="stable")
@@ -183,8 +183,8 @@ def score(
     >>> schema = Schema([Column("SEX", "categorical", values=[1, 2]), Column("AGE", "numeric", edges=[18, 65])])
     >>> truth = {"TOWN": ["a", "a", "a", "a", "b"], "SEX": [1, 1, 2, 2, 1], "AGE": [3, 70, 70, 70, 20]}
     >>> synthetic = {"TOWN": ["a", "a"], "SEX": [1, 2], "AGE": [70, 70]}
-    >>> found = score(truth, synthetic, schema, "TOWN", pairs="all")
-    >>> found.groups, found.why, found.mean, found.nist
+    >>> scored = score(truth, synthetic, schema, "TOWN", pairs="all")
+    >>> scored.groups, scored.why, scored.mean, scored.nist
     (array([0.5, 2. ]), ('', 'missing'), 1.25, 375.0)
     """
     by = names_of(by)
@@ -210,7 +210,7 @@ def score(
 
 
 def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:
-    """Distance of each pair's 2-way marginals between two distributions on coded rows: tables, priors or estimates.
+    """Distance of each pair's two-way tables between two distributions on coded rows: tables, priors or estimates.
 
     >>> from prade import Schema
     >>> from prade.data.encode import Coded
@@ -224,8 +224,10 @@ def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTES
         raise DataError("the two distributions have different schemas; code both by the same one")
     names = chosen_pairs(columns, pairs, seed)
     one, other = np.zeros(len(p), np.int64), np.zeros(len(q), np.int64)  # a single group
-    found = pair_errors(p.schema, p.codes, one, q.codes, other, 1, names, truth_weights=p.weights, weights=q.weights)
-    return found.ravel()
+    distances = pair_errors(
+        p.schema, p.codes, one, q.codes, other, 1, names, truth_weights=p.weights, weights=q.weights
+    )
+    return distances.ravel()
 
 
 # ---------------------------------------------------------------------- pairs
@@ -256,7 +258,7 @@ def chosen_pairs(columns: Sequence[str], pairs: Pairs = CONTEST_PAIRS, seed: int
 
 def _checked_pair(columns: Sequence[str], pair: Any) -> Pair:
     if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
-        raise DataError(f'{pair!r} is no pair; write two different columns, as in ("AGE", "SEX")')
+        raise DataError(f'{pair!r} is not a pair; write two different columns, as in ("AGE", "SEX")')
     for name in pair:
         if name not in columns:
             raise DataError(f"there is no column {name!r} to score{closest(str(name), columns)}")
@@ -274,8 +276,8 @@ def _groups_of(by: Sequence[str], truth: Any, synthetic: Any) -> pa.Table:
         raise DataError("group numbers need the list of groups that they count; give it as `groups`")
     sides = [read_table(side, by) for side in (truth, synthetic)]
     columns = {name: _alike(name, *(plain_cells(side[name]) for side in sides)) for name in by}
-    found = [pa.table({name: columns[name][side] for name in by}) for side in range(len(sides))]
-    distinct = [each.group_by(list(by)).aggregate([]).drop_null() for each in found]
+    tables = [pa.table({name: columns[name][side] for name in by}) for side in range(len(sides))]
+    distinct = [each.group_by(list(by)).aggregate([]).drop_null() for each in tables]
     both = pa.concat_tables(distinct, promote_options="permissive")
     if not both.num_rows:
         raise DataError(f"no row has a value in {', '.join(by)}; score tables with at least one group")
@@ -320,6 +322,6 @@ def _coded_side(
         if number.shape != (len(coded),) or number.dtype.kind not in "ui" or number.max(initial=-1) >= len(level):
             raise DataError(f"{who}: give one group number, 0 to {len(level) - 1}, for each of its {len(coded)} rows")
         return coded.codes, number.astype(np.int64)
-    found = read_table(source, guess=False)
-    keyed = listed.keyed(found.column_names, level.number)
-    return encode(schema, found, columns=columns).codes, keyed.numbers(found)
+    table = read_table(source, guess=False)
+    keyed = listed.keyed(table.column_names, level.number)
+    return encode(schema, table, columns=columns).codes, keyed.numbers(table)

@@ -31,7 +31,7 @@ Change = tuple[str, "Choice"]
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
 # little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
 
-# Shares of the last level's budget for the number of rows: 0 derives it from the tables, 1 asks for nothing else.
+# Shares of the last level's budget for the number of rows: 0 derives it from the tables, 1 leaves nothing to them.
 TOTALS = tuple(Fraction(share) for share in ("0", "1/50", "1/20", "1/10", "1/5", "1/3", "1/2", "4/5", "19/20", "1"))
 # Shares of the columns whose one-way tables are asked for: each step leaves out a quarter to a half of those before.
 ONE_WAY = tuple(Fraction(share) for share in ("1", "3/4", "1/2", "1/3", "1/4", "1/6", "1/9", "1/12"))

@@ -23,10 +23,11 @@ from prade.data.schema import Schema
 Pair = tuple[str, str]
 Columns = tuple[str, ...]
 
-# Noise comes once a cell: in shares of n rows a table of m cells gets L1 noise m b / n. With 1,000 cells that is 0.2 at
+# Every cell gets noise: in shares of n rows, a table of m cells gets L1 noise m b / n. With 1,000 cells that is 0.2 at
 # b = 20 and n = 100,000, a state of the paper at epsilon 10: less than public and private tables differ by.
 MOST_CELLS = 1_000
-# Of what there is to know about a column, the share that another may tell for the two to pass as independent.
+# The share of a column's entropy that another may tell for the two to count as independent: at a tenth, asking for
+# both one-way tables leaves little out.
 MOST_TOLD = 0.1
 
 
@@ -37,8 +38,8 @@ class Information:
     >>> from prade import Schema
     >>> from prade.data.encode import encode
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-    >>> found = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
-    >>> found.nats.round(3)
+    >>> information = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
+    >>> information.nats.round(3)
     array([[0.693, 0.693, 0.   ],
            [0.693, 0.693, 0.   ],
            [0.   , 0.   , 0.693]])
@@ -57,15 +58,15 @@ class Information:
             nats[i, j] = nats[j, i] = _shared(joint.project((a, b)))
         return cls(names, nats)
 
-    def place(self, name: str) -> int:
-        """Where a column is in `columns` and `nats`."""
+    def index(self, name: str) -> int:
+        """The number of a column in `columns` and `nats`."""
         if name not in self.columns:
             raise WorkloadError(f"there is no column {name!r} here; there are {', '.join(self.columns)}")
         return self.columns.index(name)
 
     def between(self, a: str, b: str) -> float:
         """I(a; b)."""
-        return float(self.nats[self.place(a), self.place(b)])
+        return float(self.nats[self.index(a), self.index(b)])
 
 
 def strongest_pairs(information: Information, number: int | None = None, *, least: float = 0.0) -> list[Pair]:
@@ -106,17 +107,17 @@ def cliques(
         raise WorkloadError(f"most_cells is {most_cells!r}: give the most cells that a table may have, 1 or more")
     graph = nx.Graph()
     graph.add_nodes_from(range(len(information.columns)))
-    graph.add_edges_from((information.place(a), information.place(b)) for a, b in pairs)
+    graph.add_edges_from((information.index(a), information.index(b)) for a, b in pairs)
     maximal = sorted(sorted(clique) for clique in nx.find_cliques(graph))
-    named = [tuple(information.columns[place] for place in clique) for clique in maximal]
-    found = [clique for clique in named if schema.domain_size(clique) <= most_cells]
-    joined = {pair for clique in found for pair in combinations(clique, 2)}
+    named = [tuple(information.columns[k] for k in clique) for clique in maximal]
+    small = [clique for clique in named if schema.domain_size(clique) <= most_cells]
+    joined = {pair for clique in small for pair in combinations(clique, 2)}
     for clique in named:
-        if clique not in found and len(clique) > 1:
-            found += _broken_up(schema, information, clique, joined, most_cells)
-    found = [clique for clique in found if not any(set(clique) < set(other) for other in found)]
-    alone = [(name,) for name in information.columns if not any(name in clique for clique in found)]
-    return sorted(found + alone, key=lambda clique: [information.place(name) for name in clique])
+        if clique not in small and len(clique) > 1:
+            small += _broken_up(schema, information, clique, joined, most_cells)
+    largest = [clique for clique in small if not any(set(clique) < set(other) for other in small)]
+    alone = [(name,) for name in information.columns if not any(name in clique for clique in largest)]
+    return sorted(largest + alone, key=lambda clique: [information.index(name) for name in clique])
 
 
 def independent_columns(information: Information, number: int | None = None, *, most: float = MOST_TOLD) -> Columns:
@@ -153,7 +154,7 @@ def _broken_up(
         others = [name for name in clique if name not in members and gain(name, members)[0]]
         return [name for name in others if schema.domain_size([*members, name]) <= most_cells]
 
-    found = []
+    smaller = []
     for pair in sorted(combinations(clique, 2), key=lambda pair: -information.between(*pair)):
         if pair in joined or schema.domain_size(pair) > most_cells:
             continue
@@ -162,8 +163,8 @@ def _broken_up(
             gains = {name: gain(name, members) for name in candidates}
             members = _in_order(clique, {*members, max(candidates, key=gains.__getitem__)})
         joined.update(combinations(members, 2))
-        found.append(members)
-    return found
+        smaller.append(members)
+    return smaller
 
 
 def _in_order(columns: Columns, members: set[str]) -> Columns:

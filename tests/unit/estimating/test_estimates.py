@@ -282,7 +282,7 @@ def test_by_a_column_that_follows_from_the_levels():
 
 def test_by_a_column_that_does_not_follow_is_refused():
     found = Estimates.of(release_of(plan_of("states")), PUBLIC)
-    with pytest.raises(DataError, match=r"'PLACE' is no column of the release's levels \(STATE\)"):
+    with pytest.raises(DataError, match=r"'PLACE' is not a column of the release's levels \(STATE\)"):
         found.answer("SEX == 1", by="PLACE")
     with pytest.raises(DataError, match="no column 'PLACES'"):
         found.answer("SEX == 1", by="PLACES")

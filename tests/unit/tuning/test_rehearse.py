@@ -142,9 +142,7 @@ def test_without_levels_single_public_groups_play_the_whole_table(data, public):
         assert len(stand_in.groups) == 1
         assert (stand_in.group == 0).all()
         assert stand_in.rows.tolist() == [len(public)]
-        assert stand_in.noise == pytest.approx(
-            len(stand_in.group) / len(public)
-        )  # as much of a share as in the real run
+        assert stand_in.noise == pytest.approx(len(stand_in.group) / len(public))  # its share is the same
         plan = Plan("x", data.schema, Budget.pure(1), Unit(1), [Level((), Workload.marginals(data.schema, ["AGE"]))])
         for question, played in zip(plan.questions, rehearsal._plan(plan, stand_in).questions, strict=True):
             assert float(played.scale / question.scale) == pytest.approx(stand_in.noise, rel=0.01)

@@ -75,8 +75,8 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         above = plan.groupings[question.level].above(plan.groupings[level])
         descendants = np.bincount(above, minlength=size)
         summed = [_summed(counts, above, size) for counts in noisy]
-        for place, variance in question.total_variances(descendants):
-            totals.add(summed[place].sum(axis=1), variance)
+        for part_number, variance in question.total_variances(descendants):
+            totals.add(summed[part_number].sum(axis=1), variance)
         if question.is_total:
             (counted,) = question.parts
             continue
@@ -86,7 +86,7 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
             )
     if not totals.precision.all():
         raise EstimationError(
-            f"level {plan.levels[level].name}: nothing that was asked there or below says how many rows there "
+            f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
             "are; a plan needs a total, or a part that covers everybody"
         )
     if not means and counted is not None:  # only numbers of rows were measured: nothing contradicts the prior

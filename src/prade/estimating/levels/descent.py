@@ -41,19 +41,19 @@ from prade.release.release import Release
 
 Result = TypeVar("Result")
 
-LIMIT = 5.0  # of multipliers: an answer makes rows at most e^5 = 148 times as heavy, or as light, as the prior has them
-TOLERANCE = 1e-3  # of MAP's objective: far below what the noise decides
-MOST_STEPS = 200  # of MAP: more make thousands of cells as they are no better by a hundredth
-FEW_STEPS = 25  # up to a tenth worse; smoothed answers are done before that
+LIMIT = 5.0  # of multipliers: an answer changes the prior's weight of a row by at most a factor of e^5 = 148
+TOLERANCE = 1e-3  # of MAP's objective: far below the effect of the noise
+MOST_STEPS = 200  # of MAP: with thousands of raw cells, more steps improve the error by less than a hundredth
+FEW_STEPS = 25  # of MAP in rehearsals: smoothed answers need fewer, raw ones end up to a tenth worse
 PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """A group's number, its number of rows, its distribution, and the public groups that it was found to resemble.
+    """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
     `fitted` are the numbers a, w and `shared` of its smoothers, [blocks, 3]; None where nothing was fitted.
-    `emptied` says which collapsed rows an estimator of the paper's has left without mass; None for none.
+    `emptied` says which collapsed rows one of the paper's estimators left without mass; None for none.
     """
 
     group: int
@@ -68,7 +68,7 @@ class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
     `estimator` takes the raw answers; None: the one that the settings name. `rough` is for rehearsals: few steps of
-    `MAP`, and nothing that only error bars need. `cells` is what earlier descents on the same public table prepared.
+    `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Descent:
         return self.map(lambda each: each)
 
     def map(self, task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
-        """task(estimate) for every group of the last level, in order, several at a time; estimates are let go of."""
+        """task(estimate) for every group of the last level, in order, several at a time; estimates are not kept."""
         parents = [self.public.prior.weights]
         last = len(self.plan.levels) - 1
         for level in range(last):
@@ -105,11 +105,11 @@ class Descent:
         return self.level(last, parents, task)
 
     def level(self, level: int, parents: Sequence[Floats], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
-        """task(estimate) for every group of a level, given the weights that its parents ended with."""
+        """task(estimate) for every group of a level, given the final weights of its parents."""
         groups = _LevelGroups(self, level, parents)
 
         def work(group: int) -> Result:
-            with single_threaded_blas():  # sums in one order, whoever else works
+            with single_threaded_blas():  # the order of sums must not depend on other threads
                 return task(groups.estimate(group))
 
         return several(work, range(len(groups)), self.threads)
@@ -131,14 +131,14 @@ class _LevelGroups:
         self.shares = self.answers.shares(self.rows)
         self.noise = self.answers.noise(self.rows)
         self.smooth = descent.estimator is None and self.settings.smooth
-        # how groups vary is fitted to raw answers too: error bars need it, rehearsals do not
+        # raw answers are fitted too: error bars need a and w, rehearsals do not
         fits = self.smooth or (descent.estimator is None and not descent.rough)
         self.smoothing = self._smoothing() if fits else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
         self.estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
-        # Sums and posteriors are near enough to Gaussian. MAP takes raw Laplace answers for Gaussian ones, too: the
-        # mode under their own law meets most of them exactly, noise and all, and is further from the truth.
+        # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
+        # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
         self.law: Law = descent.plan.noise_budget.law if own_law else "gaussian"
 

@@ -2,8 +2,8 @@
 
     q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.group_prior`)
 
-So thousands of groups take megabytes, not groups x rows; a distribution costs one pass over the public rows when
-somebody asks for it.
+So thousands of groups take megabytes instead of groups x rows; a distribution is worked out when it is needed, in one
+pass over the public rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class LevelEstimates:
-    """The estimates of one level: a row a group in every array."""
+    """The estimates of one level; the first axis of every array is the group."""
 
     parts: tuple[Part, ...]
     totals: Floats
@@ -44,7 +44,7 @@ class LevelEstimates:
     kl: Floats
     gap: Floats
     fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
-    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows a byte
+    emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
 
 class Distributions:
@@ -59,29 +59,29 @@ class Distributions:
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the public rows in a group of a level."""
-        priors, layout, found = self.priors[level], self.layouts[level], self.levels[level]
+        priors, layout, kept = self.priors[level], self.layouts[level], self.levels[level]
         parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
         weights = priors.weights(group, parent)
-        if found.alike is not None:
-            weights = priors.with_alike(weights, found.alike[group])
+        if kept.alike is not None:
+            weights = priors.with_alike(weights, kept.alike[group])
         prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
         tilted = layout.reweighted(prior)
-        if (emptied := found.emptied[group]) is not None:
+        if (emptied := kept.emptied[group]) is not None:
             gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
             tilted = tilted.restricted(gone == 0)
-        return tilted.expand(tilted.evaluate(found.multipliers[group]).normalised())
+        return tilted.expand(tilted.evaluate(kept.multipliers[group]).normalised())
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
-        place = range(len(self.levels))[level]
-        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(place, group))
+        number = range(len(self.levels))[level]
+        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(number, group))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
         last = len(self.levels) - 1
         if last:
             for parent in set(self.priors[last].parent_of.tolist()):
-                self._kept(last - 1, parent)  # before threads would each work them out
+                self._kept(last - 1, parent)  # once, before the threads need it
         return several(lambda group: task(group, self.weights(last, group)), range(len(self.totals)), threads)
 
     @property
@@ -122,7 +122,7 @@ class Distributions:
         return {}
 
     def _kept(self, level: int, group: int) -> Floats:
-        """Weights of a group that has children: each of them needs these."""
+        """Weights of a group that has children, kept because each of them needs these."""
         if (level, group) not in self._parents:
             self._parents[level, group] = self.weights(level, group)
         return self._parents[level, group]

@@ -1,6 +1,6 @@
-"""How far answers may be off: the variance of a group's error, in the model that its answers were smoothed with.
+"""Standard errors of answers: the variance of a group's error, in the model that its answers were smoothed with.
 
-Let u be what the true shares of group g, in the private table as it is, differ from its prior's by
+Let u be the difference between the true shares of group g, in the private table itself, and its prior's
 (`prade.estimating.levels.smoothing`):
 
     u ~ N(0, S),  S = a B + (w / n) C       over the measured cells W and the cells Q that are asked for
@@ -8,8 +8,8 @@ Let u be what the true shares of group g, in the private table as it is, differ 
     x_W = S_WW (S_WW + V)^-1 y_W            smoothed, with variances D
     x_Q = C_QW (C_WW + n0 D)^-1 x_W         what the least change of the prior's rows (MAP) makes of it for Q
 
-The last line is MAP with the curvature of KL in place of KL. So the answer to Q is G y_W for a matrix G: about the
-posterior mean where Q was measured, worse elsewhere. The error of that very answer has the variance
+The last line is MAP with the curvature of KL in place of KL. So the answer to Q is G y_W for a matrix G: close to the
+posterior mean where Q was measured, worse elsewhere. The error of this answer has the variance
 
     R + G V G',      R = S_QQ - G S_WQ - S_QW G' + G S_WW G'
 
@@ -33,10 +33,10 @@ from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE,
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.estimating.levels.variation import PublicVariation
 
-AT_ONCE = 200  # cells that are asked for: time grows with the cube of their number and that of the measured ones
-NOISES = 8  # levels of noise that variances are worked out for; in between, groups' are interpolated
-EXPECTED_SHARED = 0.3  # where nothing was fitted: what it is between years of generated tables
-SMALLEST = 1e-12  # variance of a share; 0 where no public row is in a cell
+AT_ONCE = 200  # cells of a question: the time grows with the cube of their number plus that of the measured cells
+NOISES = 8  # levels of noise for which variances are worked out; groups in between are interpolated
+EXPECTED_SHARED = 0.3  # where nothing was fitted: about what was fitted between years of invented tables
+SMALLEST = 1e-12  # variance of a share, so that logarithms exist: it is 0 in a cell without public rows
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class Errors:
 
 
 def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Errors:
-    """The errors of a level's groups in further cells: of each part every public row's cell, and how many there are.
+    """The errors of a level's groups in further cells: for each part, every public row's cell and the number of cells.
 
-    A row that is in no cell of a part has their number.
+    A row in no cell of a part has that number.
     """
     pieces = []
-    places = blocks_of(estimates.levels[level].parts)
+    every = blocks_of(estimates.levels[level].parts)
     for batch in batches(asked):
-        blocks = [_in_block(estimates, level, at, block, batch) for block, at in enumerate(places)]
-        # what answers a question is mostly in one block: the one that leaves the least variance
+        blocks = [_in_block(estimates, level, at, block, batch) for block, at in enumerate(every)]
+        # the cells that answer a question are mostly in one block: the one that leaves the least variance
         best = np.argmin([block.variance for block in blocks], axis=0)[None]
         pieces.append(
             [
@@ -74,7 +74,7 @@ def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Erro
 
 
 def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
-    """The parts, as many at once as have no more than AT_ONCE cells; one that has more is cut."""
+    """The parts in batches of at most AT_ONCE cells; a part that has more is cut."""
     batch: list[Cells] = []
     for cells, size in asked:
         for first in range(0, size, AT_ONCE):
@@ -89,25 +89,25 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
 
 def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
     """The errors if only the cells of one block had been measured."""
-    kept, same = estimates.levels[level], estimates.priors[level].recurs
+    kept, recurs = estimates.levels[level], estimates.priors[level].recurs
     rows = np.maximum(kept.totals, FEWEST_ROWS)
     noise = estimates.answers[level].noise(rows)[:, at]
     variation = estimates.cells.variation(estimates.layouts[level], at, batch)
     size = sum(number for _, number in batch)
     settings = estimates.settings
-    # the paper's estimators meet noisy answers as they are, as if the prior were worth nothing
+    # the paper's estimators meet raw answers, as if the prior were worth nothing
     n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
     one_row = np.diag(variation.within)[-size:]
-    exact = np.concatenate([_variance_of_rows(estimates, *each) for each in batch])
+    exact = np.concatenate([_variance_of_rows(estimates, *cells) for cells in batch])
     one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
-    found = np.zeros((4, len(same), size))
-    for kind in set(same.tolist()):
-        mine = np.flatnonzero(same == kind)
+    each = np.zeros((4, len(recurs), size))
+    for kind in set(recurs.tolist()):
+        mine = np.flatnonzero(recurs == kind)
         expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
         a, w, shared = expected if kept.fitted is None else kept.fitted[mine[0], block].tolist()
-        found[:3, mine] = _of_groups(variation, one_row, a, w, rows[mine], noise[mine], n0)
-        found[3, mine] = shared
-    return Errors(*found)
+        each[:3, mine] = _of_groups(variation, one_row, a, w, rows[mine], noise[mine], n0)
+        each[3, mine] = shared
+    return Errors(*each)
 
 
 def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
@@ -123,9 +123,9 @@ def _of_groups(
 ) -> Floats:
     """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
 
-    `noise` are standard deviations of measured shares, taken to differ from group to group by a factor. Where answers
-    were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which finds its own: about the one at which
-    C / n0 is as large as S.
+    `noise` are standard deviations of measured shares, assumed to differ from group to group by a factor only. Where
+    answers were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which chooses its own: about the
+    one at which C / n0 is as large as S.
     """
     root = np.exp(np.mean(np.log(noise), axis=0))
     factor = np.mean((noise / root) ** 2, axis=1)
@@ -170,11 +170,11 @@ def _gains(
 
 
 def _split(variation: PublicVariation, g: Floats, v: Floats) -> Floats:
-    """The diagonals of R with B and with C in the place of S, and that of G V G': [3, cells asked for]."""
+    """The diagonals of R with B and with C instead of S, and of G V G': [3, cells asked for]."""
     measured, asked = slice(None, len(v)), slice(len(v), None)
-    found = [g**2 @ v]
+    diagonals = [g**2 @ v]
     for matrix in (variation.within, variation.between):
         both = np.sum(g * matrix[asked, measured], axis=1)
         rest = np.diag(matrix)[asked] - 2 * both + np.sum((g @ matrix[measured, measured]) * g, axis=1)
-        found.insert(0, rest)
-    return np.stack(found)
+        diagonals.insert(0, rest)
+    return np.stack(diagonals)

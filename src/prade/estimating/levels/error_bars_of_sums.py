@@ -1,6 +1,6 @@
-"""Error bars of sums over groups: how the errors of groups go together.
+"""Standard errors of sums over groups: how the errors of groups go together.
 
-Noise is independent from group to group, what is left of the priors' errors is not. Let K_g be the variance that a
+Noise is independent from group to group; what is left of the priors' errors is not. Let K_g be the variance that a
 group's error e_g has in common with others:
 
     inherited    a group that starts from its parent's estimate inherits its error, l_g e_parent, l_g^2 = R / S_QQ:
@@ -81,9 +81,9 @@ class _Terms:
         """The terms of each sum added up by the key of their group, times a factor [groups, cells]: group -> key."""
         chosen = slice(None) if mine is None else mine[self.group]
         group = self.group[chosen]
-        pairs, place = np.unique(self.of_sum[chosen] * n_keys + key[group], return_inverse=True)
+        pairs, pair = np.unique(self.of_sum[chosen] * n_keys + key[group], return_inverse=True)
         times = np.zeros((len(pairs), self.times.shape[1]))
-        np.add.at(times, place, self.times[chosen] * factor[group])
+        np.add.at(times, pair, self.times[chosen] * factor[group])
         return _Terms(pairs // n_keys, pairs % n_keys, times)
 
 
@@ -105,12 +105,12 @@ class _Level:
 
     def add_to(self, total: Floats, terms: _Terms) -> None:
         """Add to the sums' variances all that is not inherited."""
-        same = self.priors.recurs
+        recurs = self.priors.recurs
         terms.add_independent(total, self.known.variance - self.common - self.family)
-        family_of = np.where(same, self.priors.recurring.of_group, np.arange(len(same)))
-        families = terms.collected(family_of, len(same), np.sqrt(np.maximum(self.family, 0.0)))
+        family_of = np.where(recurs, self.priors.recurring.of_group, np.arange(len(recurs)))
+        families = terms.collected(family_of, len(recurs), np.sqrt(np.maximum(self.family, 0.0)))
         np.add.at(total, families.of_sum, families.times**2)
-        for alike in (same, ~same & ~self.inherits):
+        for alike in (recurs, ~recurs & ~self.inherits):
             terms.add_common(total, self.common, alike)
 
     def inherited_by(self, terms: _Terms) -> _Terms:

@@ -1,9 +1,7 @@
-"""All estimates of a release: for every group a vector of multipliers, from which its distribution is worked out.
+"""All estimates of a release: answers with their standard errors, and the file of the estimates.
 
-    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.group_prior`)
-
-So thousands of groups take megabytes, not groups x rows; a distribution costs one pass over the public rows when
-somebody asks for it. Questions and marginals are answered from the distributions themselves, without sampling.
+Queries and tables are answered from the distributions themselves (`prade.estimating.levels.distributions`), without
+sampling.
 """
 
 from __future__ import annotations
@@ -69,15 +67,15 @@ class Estimates(Distributions):
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
             parts = raw_answers(release, level).parts
-            found, weights = [], []
+            kept, weights = [], []
             for each in descent.level(level, parents, lambda each: each):
-                found.append(_Kept.of(each, parts))
+                kept.append(_Kept.of(each, parts))
                 if not last:
                     weights.append(each.estimate.weights)
                 done += 1
                 if progress is not None:
                     progress(done, number)
-            levels.append(_level_of(parts, found))
+            levels.append(_level_of(parts, kept))
             parents = weights
         return cls(release, public, descent.settings, levels)
 
@@ -87,20 +85,21 @@ class Estimates(Distributions):
         """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", for the groups `by`, and how sure that is.
 
         Columns: the groups', count, share (of the group's rows), sd (of the share), low and high (95 % of the count).
-        The interval is about the true count in the private table as it is, whether its rows are a sample or not. It
-        covers the noise, and what the prior may be off by, as far as public groups differ and this release's own
-        answers show (`prade.estimating.levels.error_bars`). It does not cover people of a kind that no public row is of
-        (such a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
-        public groups do not differ from each other. For groups of the last level that holds best: sums of many groups
-        rest on how far their errors go together, and where they do more than in the model, the interval is too narrow.
+        The interval is for the true count in the private table itself, whether its rows are a sample or not. It covers
+        the noise and the prior's error, as far as differences between public groups and this release's own answers show
+        it (`prade.estimating.levels.error_bars`). It does not cover people of a kind that the public table lacks (such
+        a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
+        public groups do not differ from each other. It is most reliable for groups of the last level: for sums of many
+        groups it depends on how far their errors go together, and where they do so more than in the model, the interval
+        is too narrow.
         """
         inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
         return self._by(by, np.where(inside, 0, 1), 1, threads, {})
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
-        """The marginal of some columns for the groups `by`: one row a group and cell, with the columns of `answer`.
+        """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
 
-        Each interval holds for its own cell: of 100 cells, some 5 are outside.
+        Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
         cells = part.cells(self.plan.schema, self.public.prior.codes)
@@ -115,12 +114,12 @@ class Estimates(Distributions):
         level, last = self.plan.groups.level(names_of(by)), self.plan.groupings[-1]
         if finer := [name for name in level.by if not follows(self.plan, name)]:
             raise DataError(
-                f"{finer[0]!r} is no column of the release's levels ({', '.join(last.by) or 'none'}), nor does it "
+                f"{finer[0]!r} is not a column of the release's levels ({', '.join(last.by) or 'none'}), and does not "
                 "follow from them: the release does not tell its groups apart"
             )
         shares = np.array(list(self.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
         above = last.above(level)
-        # n_g and shares are taken to be off independently, which is on the safe side: n^2 Var(x) + x^2 Var(n)
+        # errors of n_g and of shares are assumed to be independent, which is the safe side: n^2 Var(x) + x^2 Var(n)
         rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
         counts, variance = np.zeros((len(level), size)), sum_variances(self, [(cells, size)], above, len(level))
         of_total = estimated_totals_variance(self.answers[-1], self.priors[-1].sizes())
@@ -132,8 +131,8 @@ class Estimates(Distributions):
         np.add.at(variance, above, of_total[:, None] * shares**2)
         most = rows + NINETY_FIVE * np.sqrt(rows_variance)
         columns: dict[str, Any] = {
-            name: np.repeat(np.array([each[place] for each in level.values]), size).tolist()
-            for place, name in enumerate(level.by)
+            name: np.repeat(np.array([values[k] for values in level.values]), size).tolist()
+            for k, name in enumerate(level.by)
         }
         columns |= {name: values * len(level) for name, values in labels.items()}
         columns["count"] = counts.ravel()
@@ -146,16 +145,16 @@ class Estimates(Distributions):
     # ---------------------------------------------------------------- the file
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a parquet file: one row a group of a level."""
+        """Write a parquet file: one row per group of each level."""
         import pyarrow as pa
 
         columns: dict[str, list[Any]] = {
             name: []
             for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike", "spread", "emptied")
         }
-        for place, (level, grouping) in enumerate(zip(self.levels, self.plan.groupings, strict=True)):
+        for planned, level, grouping in zip(self.plan.levels, self.levels, self.plan.groupings, strict=True):
             size = len(grouping)
-            columns["level"] += [self.plan.levels[place].name] * size
+            columns["level"] += [planned.name] * size
             columns["group"] += grouping.labels()
             columns["total"] += level.totals.tolist()
             columns["status"] += level.status
@@ -184,7 +183,7 @@ class Estimates(Distributions):
                 )
             settings = structured(header.settings, Settings)
             if asdict(settings) != header.settings:
-                raise Malformed("the settings are not all there")
+                raise Malformed("some settings are missing")
             rows = rows_of(table, len(public.groups))
             for level, grouping in enumerate(release.plan.groupings):
                 mine, rows = rows[: len(grouping)], rows[len(grouping) :]
@@ -210,13 +209,13 @@ class _Kept:
     emptied: bytes | None
 
     @classmethod
-    def of(cls, found: GroupEstimate, parts: Sequence[Part]) -> _Kept:
-        report, multipliers = found.estimate.report, found.estimate.multipliers
-        if multipliers is None:  # the answers were hopeless, and the prior is kept as it is
+    def of(cls, made: GroupEstimate, parts: Sequence[Part]) -> _Kept:
+        report, multipliers = made.estimate.report, made.estimate.multipliers
+        if multipliers is None:  # the answers were hopeless: the estimate is the prior
             multipliers = np.zeros(sum(part.n_cells for part in parts))
-        emptied = None if found.emptied is None else np.packbits(found.emptied).tobytes()
+        emptied = None if made.emptied is None else np.packbits(made.emptied).tobytes()
         return cls(
-            found.total, report.status.value, report.kl, report.gap, multipliers, found.alike, found.fitted, emptied
+            made.total, report.status.value, report.kl, report.gap, multipliers, made.alike, made.fitted, emptied
         )
 
     @classmethod
@@ -226,25 +225,25 @@ class _Kept:
         return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, row.emptied)
 
 
-def _level_of(parts: tuple[Part, ...], found: Sequence[_Kept]) -> LevelEstimates:
-    alike = [each.alike for each in found if each.alike is not None]
-    fitted = [each.fitted for each in found if each.fitted is not None]
-    if len(alike) not in (0, len(found)) or len(fitted) not in (0, len(found)):
-        raise Malformed("some groups have what others have not")
-    if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in found):
+def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
+    alike = [each.alike for each in kept if each.alike is not None]
+    fitted = [each.fitted for each in kept if each.fitted is not None]
+    if len(alike) not in (0, len(kept)) or len(fitted) not in (0, len(kept)):
+        raise Malformed("some groups have values that others lack")
+    if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in kept):
         raise Malformed("not one multiplier for each cell")
     if any(len(each) != len(blocks_of(parts)) for each in fitted):
-        raise Malformed("a, w and what is shared are three for each block")
+        raise Malformed("not three numbers for each block")
     return LevelEstimates(
         parts,
-        np.array([each.total for each in found]),
-        np.stack([each.multipliers for each in found]),
+        np.array([each.total for each in kept]),
+        np.stack([each.multipliers for each in kept]),
         np.stack(alike) if alike else None,
-        tuple(each.status for each in found),
-        np.array([each.kl for each in found]),
-        np.array([each.gap for each in found]),
+        tuple(each.status for each in kept),
+        np.array([each.kl for each in kept]),
+        np.array([each.gap for each in kept]),
         np.stack(fitted) if fitted else None,
-        tuple(each.emptied for each in found),
+        tuple(each.emptied for each in kept),
     )
 
 

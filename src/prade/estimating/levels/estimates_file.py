@@ -1,4 +1,4 @@
-"""The file of a release's estimates, as it is read: every row is checked before any number of it is used."""
+"""Reading the file of a release's estimates: every row is checked before any of its numbers is used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 2
-LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger
+LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
 class Header(msgspec.Struct):
-    """What the file says of itself: how the estimates were made, and a fingerprint of what from."""
+    """The header of the file: how the estimates were made, and a fingerprint of their inputs."""
 
     format: int
     settings: dict[str, Any]
@@ -26,7 +26,7 @@ class Header(msgspec.Struct):
 
 
 class Row(msgspec.Struct):
-    """What is kept of one group."""
+    """One group's estimate; `spread` are the numbers a, w and `shared` of its smoothers."""
 
     group: str
     total: float
@@ -39,7 +39,7 @@ class Row(msgspec.Struct):
     emptied: bytes | None
 
     def check(self, public_groups: int) -> None:
-        """Refuse numbers that no estimate has, and lists that do not fit."""
+        """Refuse numbers that no estimate has, and lists of the wrong length."""
         numbers = [self.multipliers, self.alike or [], *(self.spread or [])]
         if not 0 <= self.total <= LARGEST_TOTAL or not all(math.isfinite(x) for each in numbers for x in each):
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
@@ -61,9 +61,9 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
         "spread": pa.list_(numbers),
         "emptied": pa.binary(),
     }
-    found = {field.name: field.type for field in table.schema}
-    fits = len(found) == table.num_columns and found.keys() == wanted.keys()
-    if not fits or any(kind not in (wanted[name], pa.null()) for name, kind in found.items()):  # null: no value at all
+    given = {field.name: field.type for field in table.schema}
+    fits = len(given) == table.num_columns and given.keys() == wanted.keys()
+    if not fits or any(kind not in (wanted[name], pa.null()) for name, kind in given.items()):  # null: no value at all
         raise Malformed("the columns are not those that are written")
     rows = structured(table.to_pylist(), list[Row])
     for row in rows:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
 
 
-HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that no row is lost on the way
+HANDED_ON = 0.95  # of a parent's estimate; the rest is the public table, so that rows without weight can return
 
 
 class GroupPriors:
@@ -32,14 +32,14 @@ class GroupPriors:
         self.settings = settings
         grouping = plan.groupings[level]
         self.recurring = RecurringGroups.of(public, grouping)
-        self.recurs = self.recurring.recurs & bool(grouping.by)  # everybody is no group
+        self.recurs = self.recurring.recurs & bool(grouping.by)  # the whole table is not a group
         self.parent_of = np.zeros(len(grouping), np.int64)
         if level:
             self.parent_of[grouping.number] = plan.groupings[level - 1].number
         self.top = level == 0
 
     def weights(self, group: int, parent: Floats) -> Floats:
-        """Without those that resemble it; `parent` are the weights that its parent ended with."""
+        """Weights without public groups that resemble the group; `parent` are the final weights of its parent."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
         rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
@@ -47,10 +47,10 @@ class GroupPriors:
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
 
     def sizes(self) -> Floats:
-        """Weight of each group's own public rows, in a year if there are several; 0 for none."""
+        """Weight of each group's own public rows, per year if there are several; 0 for none."""
         return np.asarray(self.recurring.sums(self.public.group_weights) / np.maximum(self.recurring.times, 1))
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
-        """The same with public groups mixed in, in the proportions `alike`."""
+        """These weights mixed with public groups, in the proportions `alike`."""
         rows = self.public.prior.weights * (alike / self.public.group_weights)[self.public.group]
         return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)

@@ -1,4 +1,4 @@
-"""Estimates and the release's folder: those that it keeps are used, new ones are kept there."""
+"""Estimates in a release's folder: kept ones are used again, new ones are kept there."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def estimates_of(
     anew: bool = False,
     progress: Progress | None = None,
 ) -> Estimates:
-    """The estimates that the release's folder has, if they were made with these inputs and settings; or new ones.
+    """The estimates in the release's folder, if they were made with these inputs and settings; otherwise new ones.
 
-    Without `settings` any that the folder has are right, and new ones have the plan's. Damaged ones are an error;
-    `anew` makes new ones without a look at those that are there.
+    Without `settings`, any estimates in the folder will do, and new ones use the plan's settings. Damaged estimates are
+    an error; `anew` makes new ones without looking at those.
     """
     file = release.path / ESTIMATES
     if is_kept(release, KEPT_ESTIMATES) and not anew:

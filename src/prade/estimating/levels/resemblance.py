@@ -1,4 +1,4 @@
-"""Which public groups a private one resembles: few weights, so that they survive much noise.
+"""Which public groups a private one resembles: few weights, which can be estimated in spite of much noise.
 
     w = argmin  sum_i ((A w - y)_i / s_i)^2 / 2  +  KL(w || uniform)        over distributions w on public groups
 
@@ -13,7 +13,7 @@ from prade.core.arrays import Floats
 
 
 def resemblance(cells: Floats, answers: Floats, deviation: Floats, *, steps: int = 300) -> Floats:
-    """Weights of the public groups, one a column of `cells`.
+    """Weights of the public groups; each is a column of `cells`.
 
     >>> cells = np.array([[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]])
     >>> resemblance(cells, np.array([0.85, 0.15]), np.array([0.01, 0.01])).round(1)
@@ -33,8 +33,8 @@ def resemblance(cells: Floats, answers: Floats, deviation: Floats, *, steps: int
         slope = matrix.T @ miss + log
         return 0.5 * float(miss @ miss) + float(w @ log), w * (slope - w @ slope)
 
-    found = minimize(objective, np.zeros(number), jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    return _softmax(found.x)
+    result = minimize(objective, np.zeros(number), jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    return _softmax(result.x)
 
 
 def _softmax(logits: Floats) -> Floats:

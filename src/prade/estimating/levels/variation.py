@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.threads import single_threaded_blas
 
-ROWS_PER_CELL, FEWEST_ROWS = 100, 20_000  # rows of the sample that `within` is estimated from
+ROWS_PER_CELL, FEWEST_ROWS = 100, 20_000  # of the sample for `within`: a cell's variance is then known to 10 %
 FEWEST_GROUPS = 3  # with fewer groups nothing is known about differences between groups
 
 
@@ -36,8 +36,8 @@ class PublicVariation:
         """From each row's cell in every part (its size for none), its group and its weight (None: all weigh alike).
 
         `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
-        minus what sampling alone would make of it, cut to its positive part. A group of one row says nothing of either.
-        Weighted rows count as many as would vary as little, (sum w)^2 / sum w^2 (Kish, 1965).
+        less what sampling alone would cause, cut to its positive part. Groups of one row are left out. Weighted rows
+        count as (sum w)^2 / sum w^2 rows, which vary as much (Kish, 1965).
         """
         weights = np.ones(len(group)) if weights is None else weights
         mass = mass_per_cell(group, weights, n_groups)
@@ -71,7 +71,7 @@ def _within(
 ) -> Floats:
     """Weighted mean over rows of (e - s)(e - s)': e is the 0/1 vector of a row's cells, s its group's shares.
 
-    Multiplied out, it is made of counts of pairs of cells, and of cells by group: quicker than with vectors of 0 and 1.
+    Multiplied out, it needs only counts of pairs of cells, and of cells by group: quicker than vectors of 0 and 1.
     """
     pairs = np.concatenate([_sums(cell, size, cells, sizes, weights) for cell, size in zip(cells, sizes, strict=True)])
     in_group = _sums(group, len(shares), cells, sizes, weights)
