@@ -185,6 +185,11 @@ def test_a_choice_adds_up_to_the_whole_budget():
     assert sum(level.share for level in levels) == 1
     assert [level.total for level in levels] == [0, 0, Fraction(9, 50)]
     assert [len(level.asks) for level in levels] == [1, 0, 1]
+    weighted = replace(choice, weighted=True).levels(schema, [("X",), ("Y",), ("Z",)])
+    assert [level.share for level in weighted] == [level.share for level in levels]
+    assert [ask.share for ask in weighted[-1].asks] == [
+        Fraction(18, 25) * Fraction(root, 1414 + 2449) for root in (1414, 2449)
+    ]
 
 
 def test_numbers_of_rows_alone_ask_no_part():
@@ -212,14 +217,39 @@ def test_ladders_change_one_thing_at_a_time(data):
     seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
     for words, choice in seen:
         different = [
-            name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
+            name
+            for name in ("parts", "above", "total", "settings", "weighted")
+            if vars(choice)[name] != vars(start)[name]
         ]
         assert len(different) <= 1 or (different == ["parts", "settings"] and "as they are" in words), words
         assert candidates.plan_of(choice).budget == Budget.pure(4)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "as they are"):
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "as they are", "larger shares"):
         assert part in words
+
+
+def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
+    candidates = candidates_for(data, 4)
+    start = candidates.simplest()
+    ((_, weighted),) = candidates._other_shares(lambda: start)
+    ((words, again),) = candidates._other_shares(lambda: weighted)
+    assert (words, again) == ("equal shares for the parts", start)
+    assert weighted.weighted
+    assert not list(candidates._other_shares(lambda: replace(start, parts=start.parts[:1])))
+
+
+def test_larger_shares_for_larger_tables_pay_and_are_kept(data):
+    """AGE has 20 cells, SEX has 2: with equal shares AGE's table gets too little of the budget."""
+    candidates = candidates_for(data, 10)
+    clock = _Clock(0.0, float("inf"), None)
+    search = _Search(candidates.rehearsal, candidates.plan_of, 0, clock, candidates.simplest())
+    (change,) = candidates._other_shares(lambda: search.best)
+    trial = search._attempt(*change)
+    assert trial.kept
+    assert trial.best - trial.error > 2 * trial.spread
+    scales = {part.name: q.scale for q in candidates.plan_of(search.best).questions for part in q.parts}
+    assert scales["AGE"] < scales["RACE"] < scales["SEX"]
 
 
 def test_pairs_as_they_are_are_for_cells_that_stand_out_of_the_noise(data):
@@ -244,7 +274,8 @@ def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
     """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
     found = tune(Task("people", data.schema, 20), data.public, seconds=600, threads=1)
     (level,) = found.plan.levels
-    assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
+    asked = [part.columns for ask in level.asks for part in ask.workload]
+    assert sorted(asked) == sorted(combinations(data.schema.coded, 2))
     assert not found.settings.smooth
     before = takewhile(lambda trial: "as they are" not in trial.what, found.trials)
     assert found.expected.error < 0.8 * min(trial.error for trial in before)
