@@ -63,7 +63,7 @@ while True:
     kind = world.recover()
     assert kind == ("kept" if paid else "free"), kind
     world.entries(1)
-    assert world.ledger.find("people", PLAN.hash).state == "committed"
+    assert world.ledger.find("people", TOWNS.hash).state == "committed"
     steps += 1
 print(steps, released)
 """
