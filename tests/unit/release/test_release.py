@@ -20,11 +20,10 @@ from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
 from prade.privacy.budget import Budget, Unit
-from prade.privacy.ledger import Ledger
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
-from worlds.plans import plan_of
+from worlds.plans import ledger_for, plan_of
 from worlds.releases import answered
 
 SCHEMA = Schema(
@@ -68,9 +67,7 @@ def folder(plan, tmp_path_factory) -> Path:
     """A real release, with noise."""
     home = tmp_path_factory.mktemp("release")
     rows = {"AGE": [3, 70, None, 40] * 50, "SEX": ["m", "f"] * 100, "STATE": [17, 39] * 100, "PUMA": ["01"] * 200}
-    ledger = Ledger(home / "ledger")
-    ledger.open_dataset("survey", Unit(), cap=Budget.pure(1))
-    return measure(plan, pa.table(rows), home / "survey-2026", ledger).path
+    return measure(plan, pa.table(rows), home / "survey-2026", ledger_for(plan, home / "ledger")).path
 
 
 # ------------------------------------------------------------------ totals
