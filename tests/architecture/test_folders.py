@@ -1,4 +1,4 @@
-"""The tests are where a reader looks for them: folders like the rooms, a page that lists them, one place for sharing."""
+"""The tests are where a reader looks for them: folders like the rooms, a list of them, one place for what is shared."""
 
 import ast
 import re
