@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, DataError, Estimate, Level, Plan, PradeError, Public, Release, Schema, Unit, Workload
-from prade import outside as outside_of
+from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, Schema, Unit, Workload
 from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
+from prade.data.encode import outside as outside_of
 from prade.data.groups import Groups
+from prade.data.public import Public
+from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
 from prade.release.release import read_measurements, sealed_text
@@ -372,7 +374,9 @@ def test_damaged_public_rows(tmp_path, change):
     ids=case,
 )
 def test_a_damaged_estimate(tmp_path, change):
-    from prade import MAP, Measurement, Prior
+    from prade.data.prior import Prior
+    from prade.estimating.map import MAP
+    from prade.release.measurement import Measurement
 
     path = tmp_path / "estimate.parquet"
     answer = Measurement(Marginal.of(SCHEMA, ["a"]), counts=[30, 70], scale=1.0)

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people
-from prade import Schema, Workload, encode, outside
+from prade import Schema, Workload
 from prade.data.decode import Decoder
+from prade.data.encode import encode, outside
 from prade.data.groups import Groups
 from prade.data.prior import Prior
 from prade.data.public import Public

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from prade import Schema, encode
+from prade import Schema
+from prade.data.encode import encode
 from prade.data.invented import census_like
 from prade.data.schema_file import CONTEST_EDGES
 from prade.scoring.score import joint_errors, score

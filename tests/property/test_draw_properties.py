@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade import Prior, Schema
+from prade import Schema
+from prade.data.prior import Prior
 from prade.sampling.draw import draw, improve, ordering
 
 law = settings(max_examples=100)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prade import Budget, Column, Level, Schema, Workload, encode
+from prade import Budget, Column, Level, Schema, Workload
+from prade.data.encode import encode
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings

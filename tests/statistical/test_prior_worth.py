@@ -6,9 +6,14 @@ Twenty columns of ten values, 2,000 rows; deviations drawn from the very model, 
 import numpy as np
 import pytest
 
-from prade import MAP, Coded, Layout, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.encode import Coded
+from prade.data.prior import Prior
 from prade.estimating.base import check
+from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
 from prade.estimating.prior_worth import LARGEST, prior_worth
+from prade.release.measurement import Measurement
 
 TOTAL = 2000.0
 SCHEMA = Schema.from_mbi({f"c{i}": 10 for i in range(20)})

@@ -13,7 +13,8 @@ import jobs
 from compare import box, comparison, entrants, page
 from compare.run import scored
 from compare.systems import MOST_GROUPS, Drawn
-from prade import Coded, Column, Schema, Unit
+from prade import Column, Schema, Unit
+from prade.data.encode import Coded
 
 WRITE = (
     "import json, sys; json.dump({'seconds': 1.0, 'GiB': 0.5, 'errors': [0.25], 'groups': [0]}, open(sys.argv[1], 'w'))"

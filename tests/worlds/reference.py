@@ -12,9 +12,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from prade import Measurement, Prior, Schema
+from prade import Schema
+from prade.data.prior import Prior
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate
+from prade.release.measurement import Measurement
 
 NAMES = ("a", "b", "c")
 

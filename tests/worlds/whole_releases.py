@@ -9,8 +9,8 @@ from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring.run import measure
+from prade.pipeline import sample
 from prade.release.kept import write_rows
-from prade.sampling.table import synthesize
 from worlds.plans import ledger_for
 
 NASTY = "</script><img src=x onerror=alert(1)>"
@@ -22,7 +22,7 @@ def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> P
     """A whole release folder, and the private table beside it."""
     write_table(private, folder / "private.parquet")
     release = measure(plan, folder / "private.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
-    write_rows(synthesize(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
     return folder / "release"
 
 

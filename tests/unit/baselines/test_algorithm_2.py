@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload, encode
+from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import (
     asked_totals,
     published_estimates,
@@ -15,6 +15,7 @@ from prade.baselines.algorithm_2 import (
     published_workloads,
 )
 from prade.core.errors import EstimationError, PradeError
+from prade.data.encode import encode
 from prade.data.public import Public
 from prade.data.tables import read_table
 from prade.scoring.score import score
@@ -35,9 +36,7 @@ def public() -> Public:
 
 def make(public: Public, epsilon: float = 2, unit: Unit | None = None, groups=GROUPS) -> Plan:
     levels = ["STATE", "PUMA"]
-    return published_plan(
-        "survey", SCHEMA, Budget.pure(epsilon), unit or Unit(), levels, groups, public, workloads=(UPPER, LOWER)
-    )
+    return published_plan(Task("survey", SCHEMA, epsilon, unit, levels, groups), public, workloads=(UPPER, LOWER))
 
 
 def noisy(plan: Plan, seed: int, totals: dict[tuple[int, int], int] | None = None) -> Release:
@@ -80,7 +79,7 @@ def test_a_quarter_of_epsilon_for_each_question(public):
 def test_levels_may_add_several_columns(public):
     groups = {**GROUPS, "YEAR": [2020, 2020, 2021, 2021]}
     levels = ["STATE", ("PUMA", "YEAR")]
-    plan = published_plan("survey", SCHEMA, Budget.pure(1), Unit(), levels, groups, public, workloads=(UPPER, LOWER))
+    plan = published_plan(Task("survey", SCHEMA, 1, None, levels, groups), public, workloads=(UPPER, LOWER))
     assert [level.by for level in plan.levels] == [("STATE",), ("STATE", "PUMA", "YEAR")]
 
 
@@ -89,20 +88,20 @@ def test_workloads_come_from_the_public_rows(public):
     assert [part.columns for part in upper] == [("a", "b"), ("c",)]  # b follows a, c nothing
     assert [part.columns for part in lower] in ([("a",), ("c",)], [("b",), ("c",)])
     assert [part.columns for part in published_workloads(public, pairs=1, most_cells=8)[0]] == [("a",), ("b",), ("c",)]
-    plan = published_plan("survey", SCHEMA, Budget.pure(1), Unit(), ["STATE", "PUMA"], GROUPS, public)
+    plan = published_plan(Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS), public)
     assert tuple(level.asks[0].workload for level in plan.levels) == published_workloads(public)
 
 
-@pytest.mark.parametrize("budget", [Budget.zcdp(1), Budget.approx(1, Fraction(1, 10**6)), 1.0])
+@pytest.mark.parametrize("budget", [Budget.zcdp(1), Budget.approx(1, Fraction(1, 10**6))])
 def test_laplace_noise_needs_a_pure_budget(public, budget):
     with pytest.raises(PradeError, match="pure budget"):
-        published_plan("survey", SCHEMA, budget, Unit(), ["STATE", "PUMA"], GROUPS, public)
+        published_plan(Task("survey", SCHEMA, budget, None, ["STATE", "PUMA"], GROUPS), public)
 
 
-@pytest.mark.parametrize("levels", ["STATE", ["STATE"], ["STATE", "PUMA", "YEAR"]])
+@pytest.mark.parametrize("levels", ["STATE", ["STATE"], [(), "STATE", "PUMA"]])
 def test_there_are_two_levels(public, levels):
     with pytest.raises(PradeError, match="two levels"):
-        published_plan("survey", SCHEMA, Budget.pure(1), Unit(), levels, GROUPS, public)
+        published_plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
 
 
 # ------------------------------------------------------------------ Algorithm 2, written out
@@ -282,7 +281,7 @@ def test_the_reference_of_the_census_job(shared_data):
     private = encode(schema, table)
     number = groups.keyed(by, groups.level(by).number).numbers(table)
     public = Public.of(schema, shared_data / "acs2024_il_oh.parquet")
-    plan = published_plan("acs", schema, Budget.pure(1), Unit(), by, groups, public)
+    plan = published_plan(Task("acs", schema, 1, None, by, groups), public)
     assert max(part.n_cells for part in plan.questions[1].parts) <= MOST_CELLS
     rng = np.random.default_rng(1)
     answers = []

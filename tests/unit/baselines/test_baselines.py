@@ -13,27 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import (
-    Budget,
-    BudgetError,
-    DataError,
-    EstimationError,
-    Ledger,
-    Measurement,
-    PradeError,
-    Prior,
-    Schema,
-    Unit,
-    Workload,
-    score,
-)
+from prade import Budget, BudgetError, DataError, EstimationError, Ledger, PradeError, Schema, Unit, Workload, score
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
 from prade.measuring.noise import add_noise
 from prade.queries.parts import Marginal
 from prade.queries.query import expect, parse
 from prade.queries.workload import Predicate, RowCells
+from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3, "c": 3, "town": 2})
 HUGE = Budget.pure(10**6)

@@ -6,27 +6,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from prade import (
-    IDE,
-    MAP,
-    Ask,
-    Budget,
-    Column,
-    EstimationError,
-    Groups,
-    Level,
-    PradeError,
-    Schema,
-    TwoStage,
-    Workload,
-    encode,
-)
+from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
 from prade.core.threads import several
+from prade.data.encode import encode
 from prade.data.invented import census_like
 from prade.data.public import Public
+from prade.estimating.ide import IDE
 from prade.estimating.levels.descent import Descent, blocks
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.smoothing import smooth_totals
+from prade.estimating.map import MAP
+from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
 from worlds.plans import plan_of
 from worlds.releases import answered, counted

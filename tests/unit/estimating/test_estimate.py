@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import DataError, Estimate, EstimationError, Layout, Prior, Schema, Workload
+from prade import DataError, EstimationError, Schema, Workload
 from prade.data.column import Column
-from prade.estimating.estimate import PartFit, Report, Status, TraceRow
+from prade.data.prior import Prior
+from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
+from prade.estimating.layout import Layout
 
 SCHEMA = Schema(
     [

@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prade.estimating.layout
-from prade import Coded, EstimationError, Layout, Prior, Schema, Workload
+from prade import EstimationError, Schema, Workload
 from prade.core.arrays import distinct_rows
-from prade.estimating.layout import choose_bundles
+from prade.data.encode import Coded
+from prade.data.prior import Prior
+from prade.estimating.layout import Layout, choose_bundles
 from prade.queries.workload import Cells, Marginal, RowCells
 
 seeds = st.integers(0, 2**32 - 1)

@@ -7,8 +7,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
-from prade import MAP, Layout, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.prior import Prior
 from prade.estimating.base import check
+from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
 from prade.estimating.prior_worth import (
     LARGEST,
     SMALLEST,
@@ -17,6 +20,7 @@ from prade.estimating.prior_worth import (
     prior_worth,
 )
 from prade.queries.workload import Marginal
+from prade.release.measurement import Measurement
 
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]
 DENSITIES = {"laplace": _log_laplace_plus_laplace, "gaussian": _log_laplace_plus_normal}

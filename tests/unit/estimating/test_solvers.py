@@ -5,9 +5,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from prade import MAP, Layout, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.prior import Prior
 from prade.estimating import solvers
+from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
 from prade.estimating.solvers import reachable_only
+from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
 PAIRS = Workload.marginals(SCHEMA, [("a", "b"), ("b", "c")])

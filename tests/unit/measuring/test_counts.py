@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Budget, Column, Schema, Workload, encode
+from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.data.encode import encode
 from prade.measuring import counts as counts_module
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema, encode
+from prade import Column, Schema
 from prade.core.errors import DataError
+from prade.data.encode import encode
 from prade.measuring.counts import count
 from prade.measuring.held import spill_folder
 from prade.measuring.source import Source, open_source

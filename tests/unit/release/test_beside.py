@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Prior, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 from prade.cli import main as cli
 from prade.core.errors import DataError, PradeError
+from prade.data.prior import Prior
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan

@@ -13,10 +13,10 @@ from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit,
 from prade.cli.main import every_command
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.pipeline import sample
 from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import sealed_text
 from prade.reporting.report import write_report
-from prade.sampling.table import synthesize
 from worlds.releases import write_folder
 from worlds.survey import PLACE, SEX
 
@@ -51,7 +51,7 @@ def released(place, seed=0):
     generator = np.random.default_rng(seed)
     noisy = [[generator.integers(5, 40, (2, part.n_cells)) for part in q.parts] for q in plan.questions]
     release = Release.load(write_folder(place, plan, noisy))
-    write_rows(synthesize(release, public(seed)), place / "synthetic.parquet", release)
+    write_rows(sample(release, public(seed)), place / "synthetic.parquet", release)
     return release
 
 
@@ -139,7 +139,7 @@ def test_estimates_of_earlier_versions_have_no_record_and_are_made_again(release
     with pytest.raises(DataError, match=r"estimates\.parquet without its checksums in estimates\.json: run `prade est"):
         kept_estimates(release)
     assert not is_kept(release, KEPT_ESTIMATES)
-    assert synthesize(release, public()).equals(expected[-1])
+    assert sample(release, public()).equals(expected[-1])
     assert all(one.equals(other) for one, other in zip(answered(release), expected, strict=True))
 
 
@@ -148,7 +148,7 @@ def test_damaged_estimates_are_never_used_and_made_again_by_the_command(release)
     data = path.read_bytes()
     path.write_bytes(flipped(data, random.Random(1)))
     with pytest.raises(DataError, match=r"estimates\.parquet is not the file that was made .* run `prade estimate"):
-        synthesize(release, public())
+        sample(release, public())
     for command in (["answer", str(release.path), "AGE >= 65"], ["sample", str(release.path)]):
         done = CliRunner().invoke(every_command(), command)
         assert (done.exit_code, "run `prade estimate" in done.stderr) == (1, True), done.output

@@ -13,23 +13,14 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import (
-    Ask,
-    Budget,
-    DataError,
-    Groups,
-    Level,
-    Prior,
-    Release,
-    Schema,
-    Workload,
-    score,
-)
+from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
+from prade.data.prior import Prior
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
+from prade.pipeline import sample
 from prade.queries.parts import Marginal
 from prade.release.kept import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
@@ -38,7 +29,7 @@ from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import COVERAGE, meaning, once_in_twenty, promise_of
 from prade.reporting.report import REPORT, json_in_html, report_place, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
-from prade.sampling.table import sample_groups, synthesize
+from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors
 from worlds.plans import ledger_for, plan_of
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
@@ -79,7 +70,7 @@ def folder(tmp_path_factory):
         home / "private.parquet",
     )
     release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
-    write_rows(synthesize(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
+    write_rows(sample(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
     return home
 
 

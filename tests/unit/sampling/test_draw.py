@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from prade import Prior, Schema
+from prade import Schema
 from prade.core.errors import EstimationError
 from prade.data.invented import census_like
+from prade.data.prior import Prior
 from prade.sampling import draw as sampling
 from prade.sampling.draw import draw, improve, ordering, sample
 

@@ -15,9 +15,10 @@ from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.run import measure
+from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES
-from prade.sampling.table import _typed, sample_groups, synthesize
+from prade.sampling.table import _typed, sample_groups
 from worlds.plans import plan_of
 from worlds.releases import invented
 from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, STATE, YEARS
@@ -59,7 +60,7 @@ RELEASE = released(survey())
 
 @pytest.fixture(scope="module")
 def table():
-    return synthesize(RELEASE, TABLE, seed=5, threads=1)
+    return sample(RELEASE, TABLE, seed=5, threads=1)
 
 
 # ---------------------------------------------------------------- what is in it
@@ -86,11 +87,11 @@ def test_group_columns_that_the_public_table_does_not_hold():
     """A number that its type has no room for, or no such column at all: the list's own type."""
     groups = {"STATE": [100_000, 2], "PLACE": [7, 8]}
     plan = survey([Level("STATE", ONES), Level("PLACE", ONES)], groups)
-    found = synthesize(released(plan), TABLE, threads=1)
+    found = sample(released(plan), TABLE, threads=1)
     assert found.schema.field("STATE").type == pa.int64()
     assert set(found["STATE"].to_pylist()) == {100_000, 2}
     assert set(found["PLACE"].to_pylist()) == {"7", "8"}
-    without = synthesize(released(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
+    without = sample(released(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
     assert without.schema.field("STATE").type == pa.int64()
 
 
@@ -119,28 +120,28 @@ def test_the_spelling_reaches_the_synthetic_rows():
     public = TABLE.set_column(
         TABLE.column_names.index("STATE"), "STATE", [[f"{n:02}" for n in TABLE["STATE"].to_pylist()]]
     )
-    found = synthesize(released(survey()), public, threads=1)
+    found = sample(released(survey()), public, threads=1)
     assert set(found["STATE"].to_pylist()) == {f"{n:02}" for n in FIVE_PLACES["STATE"]}
 
 
 def test_a_group_column_that_follows_from_the_levels_is_there_too():
     groups = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]}
-    found = synthesize(released(survey([Level("PLACE", ONES)], groups)), TABLE, threads=1)
+    found = sample(released(survey([Level("PLACE", ONES)], groups)), TABLE, threads=1)
     pairs = set(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert pairs == {(1, "p"), (1, "q"), (2, "s")}
-    states = synthesize(released(survey([Level("STATE", ONES)], groups)), TABLE, threads=1)
+    states = sample(released(survey([Level("STATE", ONES)], groups)), TABLE, threads=1)
     assert "PLACE" not in states.column_names  # a row of state 1 is in neither place
 
 
 def test_no_groups_at_all():
-    found = synthesize(released(survey([Level((), ONES)], None)), TABLE, threads=1)
+    found = sample(released(survey([Level((), ONES)], None)), TABLE, threads=1)
     assert set(found.column_names) == {"AGE", "SEX", "WORK"}
     assert 40 <= found.num_rows <= 130
 
 
 def test_a_person_id_counts_the_rows():
     plan = survey(unit=Unit(3, person_id="PERSON"))
-    found = synthesize(released(plan), TABLE, threads=1)
+    found = sample(released(plan), TABLE, threads=1)
     assert found.column_names[0] == "PERSON"
     assert found["PERSON"].to_pylist() == list(range(1, found.num_rows + 1))
 
@@ -207,7 +208,7 @@ def test_the_order_of_rows_does_not_tell_that_of_the_public_rows(passes, upside_
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
     release = released(plan, rows=(3000, 3001))
     for seed in (1, 2, 3):
-        found = np.array(synthesize(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, threads=1)["X"])
+        found = np.array(sample(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, threads=1)["X"])
         assert len(found) > 2000
         assert len(set(found.tolist())) > 500
         for one, other in ((found, np.arange(len(found))), (found[1:], found[:-1])):
@@ -223,7 +224,7 @@ def test_values_within_a_bin_are_drawn_by_weight():
         {"AGE": [20, 30, 39] * 50, "SEX": [1, 2, 1] * 50, "WORK": ["none"] * 150, "W": [3.0, 0.0, 1.0] * 50}
     )
     release = released(survey([Level((), ONES)], None), rows=(3000, 3001))
-    ages = np.array(synthesize(release, table, weight="W", passes=1, threads=1)["AGE"])
+    ages = np.array(sample(release, table, weight="W", passes=1, threads=1)["AGE"])
     assert set(ages.tolist()) == {20, 39}
     assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
 
@@ -238,7 +239,7 @@ def test_weights_of_values_are_checked(weights):
 def test_noisy_totals_below_one_give_no_row():
     release = released(survey(), rows=(40, 120))
     emptied = tuple(tuple(np.where(np.arange(len(c))[:, None] == 1, -50, c) for c in part) for part in release.noisy)
-    found = synthesize(Release(Path("nowhere"), release.plan, emptied), TABLE, threads=1)
+    found = sample(Release(Path("nowhere"), release.plan, emptied), TABLE, threads=1)
     places = list(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert places.count((1, "q")) == 0
     assert len(set(places)) == 4
@@ -247,7 +248,7 @@ def test_noisy_totals_below_one_give_no_row():
 def test_weights_of_public_rows_count():
     """A weight column that leaves out everybody of one sex."""
     weights = pa.array(np.where(np.array(TABLE["SEX"]) == 1, 1.0, 0.0))
-    found = synthesize(RELEASE, TABLE.append_column("W", weights), weight="W", threads=1)
+    found = sample(RELEASE, TABLE.append_column("W", weights), weight="W", threads=1)
     assert set(found["SEX"].to_pylist()) == {1}
     assert "W" not in found.column_names
 
@@ -257,11 +258,11 @@ def test_weights_of_public_rows_count():
 
 def test_the_same_seed_gives_the_same_table_whatever_the_threads(table):
     for threads in (2, 3):
-        assert synthesize(RELEASE, TABLE, seed=5, threads=threads).equals(table)
+        assert sample(RELEASE, TABLE, seed=5, threads=threads).equals(table)
 
 
 def test_another_seed_gives_another_table(table):
-    other = synthesize(RELEASE, TABLE, seed=6, threads=1)
+    other = sample(RELEASE, TABLE, seed=6, threads=1)
     assert other.num_rows == table.num_rows
     assert not other.equals(table)
 
@@ -270,8 +271,8 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
     import pyarrow.parquet as pq
 
     pq.write_table(TABLE, tmp_path / "public.parquet")
-    assert synthesize(RELEASE, tmp_path / "public.parquet", seed=5, threads=1).equals(table)
-    frame = synthesize(RELEASE, TABLE.to_pandas(), seed=5, threads=1, like="pyarrow")
+    assert sample(RELEASE, tmp_path / "public.parquet", seed=5, threads=1).equals(table)
+    frame = sample(RELEASE, TABLE.to_pandas(), seed=5, threads=1, like="pyarrow")
     assert frame.select(["STATE", "PLACE", "SEX", "AGE"]).to_pydict() == {
         name: table[name].to_pylist() for name in ("STATE", "PLACE", "SEX", "AGE")
     }
@@ -279,23 +280,23 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
 
 def test_estimates_are_kept_and_used_again(tmp_path, monkeypatch, table):
     release = released(survey(), tmp_path)
-    assert synthesize(release, TABLE, seed=5, threads=1).equals(table)
+    assert sample(release, TABLE, seed=5, threads=1).equals(table)
     kept = (tmp_path / ESTIMATES).read_bytes()
 
     def refuse(*_, **__):
         raise AssertionError("estimated again")
 
     monkeypatch.setattr(Estimates, "of", refuse)
-    assert synthesize(release, TABLE, seed=5, threads=1).equals(table)
+    assert sample(release, TABLE, seed=5, threads=1).equals(table)
     assert (tmp_path / ESTIMATES).read_bytes() == kept
 
 
 def test_a_seed_gives_its_table_whatever_was_drawn_before(tmp_path):
     """Estimates made for another seed are the same: the table of seed 9 does not remember seed 5."""
-    fresh = synthesize(RELEASE, TABLE, seed=9, threads=1)
+    fresh = sample(RELEASE, TABLE, seed=9, threads=1)
     release = released(survey(), tmp_path)
-    synthesize(release, TABLE, seed=5, threads=1)
-    assert synthesize(release, TABLE, seed=9, threads=1).equals(fresh)
+    sample(release, TABLE, seed=5, threads=1)
+    assert sample(release, TABLE, seed=9, threads=1).equals(fresh)
 
 
 def test_other_settings_estimate_anew(tmp_path):
@@ -312,9 +313,9 @@ def test_other_settings_estimate_anew(tmp_path):
 
 def test_another_public_table_is_refused_as_long_as_estimates_are_kept(tmp_path):
     release = released(survey(), tmp_path)
-    synthesize(release, TABLE, threads=1)
+    sample(release, TABLE, threads=1)
     with pytest.raises(DataError, match="was made from another release or public table; remove it"):
-        synthesize(release, public_table(1), threads=1)
+        sample(release, public_table(1), threads=1)
 
 
 def test_the_folder_answers_without_the_public_table(tmp_path):
@@ -327,17 +328,17 @@ def test_the_folder_answers_without_the_public_table(tmp_path):
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(EstimationError, match="give a whole number, 0 or more"):
-        synthesize(RELEASE, TABLE, seed=seed, threads=1)
+        sample(RELEASE, TABLE, seed=seed, threads=1)
 
 
 def test_threads_must_be_some():
     with pytest.raises(EstimationError, match="threads is 0: give a whole number, 1 or more"):
-        synthesize(RELEASE, TABLE, threads=0)
+        sample(RELEASE, TABLE, threads=0)
 
 
 def test_progress_is_told():
     told = []
-    synthesize(RELEASE, TABLE, threads=2, progress=lambda *news: told.append(news))
+    sample(RELEASE, TABLE, threads=2, progress=lambda *news: told.append(news))
     assert told == [("estimating", n, 7) for n in range(1, 8)] + [("sampling", n, 5) for n in range(1, 6)]
 
 
@@ -352,13 +353,13 @@ def test_a_frame_comes_back_as_a_frame(kind, tmp_path):
     ledger.open_dataset("x", plan.unit, plan.budget)
     release = measure(plan, data.private, tmp_path / "release", ledger, weak_protection=True)
     frame = data.public.to_pandas() if kind == "pandas" else pl.from_arrow(data.public)
-    arrow = synthesize(release, data.public, seed=2, passes=1)
-    found = synthesize(release, frame, seed=2, passes=1)
+    arrow = sample(release, data.public, seed=2, passes=1)
+    found = sample(release, frame, seed=2, passes=1)
     assert type(found).__module__.startswith(kind)
     assert list(found.columns) == arrow.column_names
     assert found["AGE"].dtype == frame["AGE"].dtype
     assert found["AGE"].to_list() == arrow["AGE"].to_pylist()
-    again = synthesize(release, frame, seed=2, passes=1, like="pyarrow")
+    again = sample(release, frame, seed=2, passes=1, like="pyarrow")
     assert again.to_pydict() == arrow.to_pydict()
 
 
@@ -390,7 +391,7 @@ def test_types_and_missing_cells_of_a_frame_come_back():
         ]
     )
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = synthesize(released(plan, rows=(300, 301)), frame, threads=1)
+    found = sample(released(plan, rows=(300, 301)), frame, threads=1)
     assert found.dtypes.to_dict() == frame.dtypes.to_dict()
     assert 0 < found["PAY"].isna().sum() < len(found)
     assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row

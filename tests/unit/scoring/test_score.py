@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prade import Coded, Column, DataError, Schema, encode
+from prade import Column, DataError, Schema
+from prade.data.encode import Coded, encode
 from prade.data.tables import write_table
 from prade.scoring.distances import pair_errors
 from prade.scoring.score import chosen_pairs, joint_errors, score

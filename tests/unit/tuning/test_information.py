@@ -7,8 +7,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from prade import Coded, Prior, Schema, encode
+from prade import Schema
 from prade.core.errors import WorkloadError
+from prade.data.encode import Coded, encode
+from prade.data.prior import Prior
 from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})

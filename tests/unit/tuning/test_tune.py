@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from prade import Task
 from prade.core.errors import DataError, PradeError
 from prade.data.invented import census_like
 from prade.data.public import Public
@@ -43,7 +44,7 @@ def data():
 
 def tuned_for(data, epsilon, **options):
     options = {"seconds": 600, "threads": 1} | options
-    return tune("people", data.schema, Budget.pure(epsilon), Unit(1), LEVELS, data.groups, data.public, **options)
+    return tune(Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups), data.public, **options)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_no_engine_and_no_door_is_loaded():
         "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
-        "tune('x', d.schema, prade.Budget.pure(1), prade.Unit(4), ['PLACE'], groups, d.public, seconds=0)\n"
+        "tune(prade.Task('x', d.schema, 1, prade.Unit(4), ['PLACE'], groups), d.public, seconds=0)\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measuring.' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
@@ -147,11 +148,11 @@ def test_no_engine_and_no_door_is_loaded():
 
 def test_everybody_as_one_group_and_other_budgets(data):
     for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
-        found = tune("x", data.schema, budget, Unit(2), [], None, data.public, seconds=0)
+        found = tune(Task("x", data.schema, budget, Unit(2)), data.public, seconds=0)
         assert len(found.plan.levels) == 1
         assert "other public groups played" in found.advice  # the schema's group columns tell public groups apart
         plain = data.schema.select(data.schema.coded)
-        found = tune("x", plain, budget, Unit(2), [], None, data.public, seconds=0)
+        found = tune(Task("x", plain, budget, Unit(2)), data.public, seconds=0)
         assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
 
 
@@ -242,7 +243,7 @@ def test_pairs_as_they_are_are_for_cells_that_stand_out_of_the_noise(data):
 
 def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
     """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
-    found = tune("people", data.schema, Budget.pure(20), Unit(1), [], None, data.public, seconds=600, threads=1)
+    found = tune(Task("people", data.schema, 20), data.public, seconds=600, threads=1)
     (level,) = found.plan.levels
     assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
     assert not found.settings.smooth
@@ -293,7 +294,7 @@ def test_large_tables_need_many_rows_and_little_noise(data):
 
 def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
     groups = data.public.select(["PLACE"]).group_by("PLACE").aggregate([])
-    found = tune("x", data.schema, Budget.pure(5), Unit(1), ["PLACE"], groups, data.public, seconds=600, threads=1)
+    found = tune(Task("x", data.schema, 5, levels=["PLACE"], groups=groups), data.public, seconds=600, threads=1)
     assert any(trial.what.startswith("own") for trial in found.trials)
 
 
