@@ -58,9 +58,10 @@ def p_value_of_choices(chosen: list[int], probability: np.ndarray) -> float:
 
 
 def proved_epsilon(events: np.ndarray, there: np.ndarray, delta: float, alpha: float) -> float:
-    """Lower confidence bound on epsilon, wrong with probability alpha: the best of the events, one a column.
+    """Lower confidence bound on epsilon, wrong with probability alpha at most: the best that any event gives.
 
-    `there` says in which rows the person is in the table. Each event has its share of alpha on either side.
+    `events` has a row per release and a column per event that an attacker may see; `there` says in which releases the
+    person was in the table. Each event has its share of alpha, half of it on either side.
     """
     alpha = alpha / 2 / events.shape[1]
     with_person, without = events[there].sum(axis=0), events[~there].sum(axis=0)

@@ -19,7 +19,7 @@ from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES
 from prade.sampling.table import _typed, sample_groups
-from worlds.plans import plan_of
+from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented
 from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, STATE, YEARS
 
@@ -47,8 +47,8 @@ def public_table(seed=0, rows=600):
 TABLE = public_table()
 
 
-def survey(levels=LEVELS, groups=FIVE_PLACES, **more):
-    return plan_of(SCHEMA, *levels, groups=groups, **{"budget": 2, **more})
+def survey(levels=LEVELS, groups=FIVE_PLACES, unit=ONE_ROW):
+    return plan_of(SCHEMA, *levels, groups=groups, budget=2, unit=unit)
 
 
 def released(plan, path="nowhere", rows=(40, 120)):
