@@ -14,7 +14,7 @@ import os, random, resource, shutil, signal, sys, tempfile, time
 from pathlib import Path
 from prade import Ledger, Release
 from prade.measuring.run import measure
-from worlds.people import IN_TOWNS, TOWNS, town_plan
+from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.processes import *
 from worlds.drivers import *
 """

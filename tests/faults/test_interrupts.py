@@ -25,7 +25,7 @@ from prade.core.threads import workers
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
-from worlds.people import IN_TOWNS, TOWNS
+from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 
 cli.every_command()
@@ -65,7 +65,7 @@ while True:
     kind = world.recover()
     assert kind == ("kept" if paid else "free"), kind
     world.entries(1)
-    assert world.ledger.find("people", TOWNS.hash).state == "committed"
+    assert world.ledger.find("people", TOWN_PLAN.hash).state == "committed"
     steps += 1
 print(steps, released)
 """
@@ -83,8 +83,8 @@ def test_a_signal_at_any_step_wastes_no_budget(
 
 def small_measurement(folder: Path) -> Callable[[], object]:
     """A plan that `measure` follows in this process, with the ledger that pays for it."""
-    ledger = ledger_for(TOWNS, folder / "people.ledger")
-    return lambda: run.measure(TOWNS, IN_TOWNS, folder / "release", ledger)
+    ledger = ledger_for(TOWN_PLAN, folder / "people.ledger")
+    return lambda: run.measure(TOWN_PLAN, IN_TOWNS, folder / "release", ledger)
 
 
 def test_an_interrupt_that_gets_through_says_what_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

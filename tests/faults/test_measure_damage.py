@@ -23,7 +23,7 @@ from prade.planning.questions import Level
 from prade.queries.parts import Cells
 from prade.release.beside import import_release
 from prade.release.release import Release
-from worlds.people import IN_TOWNS, TOWNS, town_plan
+from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.plans import ledger_for
 
 FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")
@@ -35,14 +35,14 @@ class Killed(BaseException):
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return ledger_for(TOWNS, tmp_path / "budget.ledger", 3)
+    return ledger_for(TOWN_PLAN, tmp_path / "budget.ledger", 3)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a ledger and a release in it."""
     home = tmp_path_factory.mktemp("original")
-    measure(TOWNS, IN_TOWNS, home / "release", ledger_for(TOWNS, home / "budget.ledger", 3))
+    measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger_for(TOWN_PLAN, home / "budget.ledger", 3))
     return home
 
 
@@ -61,7 +61,7 @@ def seal(place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Path:
     with monkeypatch.context() as context:
         context.setattr(run, "_finish", raising(Killed()))
         with pytest.raises(Killed):
-            measure(TOWNS, IN_TOWNS, place, ledger)
+            measure(TOWN_PLAN, IN_TOWNS, place, ledger)
     (staging,) = place.parent.glob(".*.unfinished")
     return staging
 
@@ -110,9 +110,9 @@ def test_no_changed_byte_passes(home: Path, name: str) -> None:
     assert len(complaints) == len(sound) if name != "release.json" else len(complaints) > 0.8 * len(sound)
     path.write_bytes(sound[:-9])
     with pytest.raises(DataError, match=name):
-        measure(TOWNS, IN_TOWNS, home / "release", home / "budget.ledger")
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     path.write_bytes(sound)
-    measure(TOWNS, IN_TOWNS, home / "release", home / "budget.ledger")
+    measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     assert len(Ledger(home / "budget.ledger").entries("people")) == 1
 
 
@@ -132,7 +132,7 @@ def test_a_changed_account_is_not_told(home: Path) -> None:
 def test_a_missing_file(home: Path, name: str) -> None:
     (home / "release" / name).unlink()
     with pytest.raises(DataError, match=f"there is no file .*{name}" if name in FILES[:2] else f"it has no {name}"):
-        measure(TOWNS, IN_TOWNS, home / "release", home / "budget.ledger")
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     (home / "release" / name).mkdir()
     with pytest.raises(DataError, match=rf"{name} cannot be read \(Is a directory\)"):
         Release.load(home / "release")
@@ -160,9 +160,9 @@ def test_folders_that_hold_something_else(home: Path) -> None:
     with pytest.raises(DataError, match="holds the release of another plan; give a folder of its own"):
         measure(town_plan("a"), IN_TOWNS, home / "release", ledger)
     with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
-        measure(TOWNS, IN_TOWNS, home / "release", ledger, again=True)
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger, again=True)
     with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
-        measure(TOWNS, IN_TOWNS, home / "elsewhere", ledger)
+        measure(TOWN_PLAN, IN_TOWNS, home / "elsewhere", ledger)
     with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
         measure(town_plan("a"), IN_TOWNS, home / "nowhere" / "release", ledger)
     assert len(ledger.entries("people")) == 1
@@ -172,22 +172,22 @@ def test_folders_that_hold_something_else(home: Path) -> None:
 
 def test_a_name_that_leaves_no_room_for_a_longer_one(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(DataError, match=r"File name too long.*nothing was spent; .* give another folder"):
-        measure(TOWNS, IN_TOWNS, tmp_path / ("r" * 250), ledger)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / ("r" * 250), ledger)
     assert ledger.entries("people") == []
 
 
 def test_an_empty_folder_and_a_link_to_one_are_used(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    release = measure(TOWNS, IN_TOWNS, tmp_path / "link", ledger)
-    assert same(measure(TOWNS, IN_TOWNS, tmp_path / "real", ledger), release)
+    release = measure(TOWN_PLAN, IN_TOWNS, tmp_path / "link", ledger)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / "real", ledger), release)
     assert len(ledger.entries("people")) == 1
 
 
 @pytest.mark.parametrize("name", ["[1]", "r*", "an {odd} name?", "-r", "\N{SNOWMAN}"])
 def test_odd_names_lose_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     kept = Release.load(seal(tmp_path / name, ledger, monkeypatch))
-    assert same(measure(TOWNS, IN_TOWNS, tmp_path / name, ledger), kept)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / name, ledger), kept)
     assert len(ledger.entries("people")) == 1
 
 
@@ -202,14 +202,14 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     changed[len(changed) // 2] ^= 1
     (sealed / name).write_bytes(changed)
     with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure with again=True"):
-        measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger, again=again)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=again)
     (entry,) = ledger.entries("people")
     assert entry.state == "reserved"
     assert not (tmp_path / "release").exists()
     shutil.rmtree(sealed)
     with pytest.raises(BudgetError, match="is paid for already"):
-        measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger, again=True)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
     assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
 
 
@@ -220,7 +220,7 @@ def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
     measure(town_plan("a"), IN_TOWNS, tmp_path / "release", ledger)
     assert same(Release.load(sealed), kept)
     (tmp_path / "release").rename(tmp_path / "other")
-    assert same(measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger), kept)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger), kept)
     assert [entry.state for entry in ledger.entries("people")] == ["committed", "committed"]
 
 
@@ -230,31 +230,31 @@ def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
 @pytest.mark.parametrize("entries", [0, 1])
 def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: Path, entries: int) -> None:
     """Its entry 1 is none, or pays for something else: neither is taken for the entry that paid."""
-    other = ledger_for(TOWNS, tmp_path / "other.ledger", 3)
+    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
     for number in range(entries):
         other.reserve("people", f"plan {number}", Budget.pure(1))
     before = other.entries("people")
     place = tmp_path / "release"
     for _ in ("beside its place", "in its place"):
         with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Give the ledger"):
-            measure(TOWNS, IN_TOWNS, place, other)
+            measure(TOWN_PLAN, IN_TOWNS, place, other)
         assert other.entries("people") == before
-        measure(TOWNS, IN_TOWNS, place, ledger)
+        measure(TOWN_PLAN, IN_TOWNS, place, ledger)
     (entry,) = ledger.entries("people")
     assert entry.state == "committed"
 
 
 def test_an_older_copy_of_the_ledger_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
     copy = Path(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     with pytest.raises(DataError, match=r"copy\.ledger did not pay.*this is an old copy of it"):
-        measure(TOWNS, IN_TOWNS, tmp_path / "release", copy)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", copy)
 
 
 def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path: Path) -> None:
     """Both ledgers call it entry 1; the second run must not touch what the first one paid for."""
     kept = Release.load(sealed)
-    other = ledger_for(TOWNS, tmp_path / "other.ledger", 3)
+    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
     with pytest.raises(DataError, match=r"other\.ledger does not have on record"):
         measure(town_plan("a"), IN_TOWNS, tmp_path / "release", other)
     import_release(other, sealed)
@@ -273,9 +273,9 @@ def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeyp
     with monkeypatch.context() as context:
         context.setattr(run, "_finish", move)
         with pytest.raises(DataError, match=r"are paid for, but could not become .*there is no ledger at"):
-            measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     away.rename(ledger.path)
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert len(ledger.entries("people")) == 1
 
 
@@ -312,7 +312,7 @@ def test_a_table_that_is_cut_off(
         else:
             context.setattr(run, "_count", lambda plan, source: (cut(), count(plan, source))[1])
         with pytest.raises(DataError) as caught:
-            measure(TOWNS, private, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, private, tmp_path / "release", ledger)
     message = str(caught.value)
     if not message.startswith("the embedded DuckDB does not start"):  # where no row was read yet
         assert "its own message is not shown because it may quote private rows" in message
@@ -320,7 +320,7 @@ def test_a_table_that_is_cut_off(
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
     path.write_bytes(sound)
-    assert measure(TOWNS, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
+    assert measure(TOWN_PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
 
 
 # ---------------------------------------------------------------- what fails before it is paid, and after
@@ -336,22 +336,22 @@ def test_helpers_that_fail_cost_nothing(
     with monkeypatch.context() as context:
         context.setattr(run, name, raising(error))
         with pytest.raises((PackageNotFoundError, ImportError, DataError)):
-            measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 
 
 def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(TypeError):
-        measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger, threads="two")
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, threads="two")
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 
 
 def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    halves = Workload(TOWNS.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
-    plan = Plan("people", TOWNS.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=TOWNS.groups)
+    halves = Workload(TOWN_PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
+    plan = Plan("people", TOWN_PLAN.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=TOWN_PLAN.groups)
     with pytest.raises(PradeError, match="half a character"):
         measure(plan, IN_TOWNS, tmp_path / "release", ledger)
     assert ledger.entries("people") == []
@@ -365,22 +365,22 @@ def test_a_draw_that_fails_is_spent_and_says_so(
     with monkeypatch.context() as context:
         context.setattr(run, "_draw", raising(error))
         with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* with again=True") as caught:
-            measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None  # crash reporters follow it
     assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
     assert not hidden(tmp_path)
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger, again=True)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as context:
         context.setattr(run, "_draw", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert not hidden(tmp_path)
     with pytest.raises(BudgetError, match="is under way, or broke off"):
-        measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 
 
 def test_a_file_system_that_cannot_make_names_durable(
@@ -398,5 +398,5 @@ def test_a_file_system_that_cannot_make_names_durable(
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", refuse_folders)
-    measure(TOWNS, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]

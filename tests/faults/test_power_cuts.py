@@ -119,8 +119,8 @@ from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 
 world = World("adaptive")
-schema = TOWNS.schema
-terms = {"dataset": "people", "budget": Budget.pure(1), "unit": TOWNS.unit}
+schema = TOWN_PLAN.schema
+terms = {"dataset": "people", "budget": Budget.pure(1), "unit": TOWN_PLAN.unit}
 answers = world.home / "answers.json"
 
 def act():
@@ -158,8 +158,8 @@ from prade.data.tables import write_table
 home = HERE / "files"
 home.mkdir()
 writers = {
-    "plan.toml": TOWNS.save,
-    "schema.toml": TOWNS.schema.save,
+    "plan.toml": TOWN_PLAN.save,
+    "schema.toml": TOWN_PLAN.schema.save,
     "rows.parquet": lambda path: write_table(IN_TOWNS, path),
     "rows.csv": lambda path: write_table(IN_TOWNS, path),
     "rows.csv.gz": lambda path: write_table(IN_TOWNS, path),

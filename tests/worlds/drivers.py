@@ -14,7 +14,7 @@ from prade.core.errors import PradeError
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.release.release import Release
-from worlds.people import IN_TOWNS, TOWNS
+from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 from worlds.processes import at, ended, forked, said
 
@@ -34,10 +34,10 @@ class World:
         self.place = self.home / "release"
         self.drawn = within / f"{name}.drawn"
         self.cap = Budget.pure(cap)
-        self.ledger = ledger_for(TOWNS, self.home / "budget.ledger", self.cap)
+        self.ledger = ledger_for(TOWN_PLAN, self.home / "budget.ledger", self.cap)
 
     def measure(self, **more):
-        return measure(TOWNS, IN_TOWNS, self.place, self.ledger, threads=1, **more)
+        return measure(TOWN_PLAN, IN_TOWNS, self.place, self.ledger, threads=1, **more)
 
     def measure_and_tell(self):
         """Measure, and keep what was drawn where a kill does not reach it. For forked processes."""
@@ -65,7 +65,7 @@ class World:
         """There is nothing but the ledger and a whole release."""
         assert {path.name for path in self.home.iterdir()} == {"budget.ledger", "release"}, list(self.home.iterdir())
         assert {path.name for path in self.place.iterdir()} == FILES, list(self.place.iterdir())
-        assert self.ledger.find("people", TOWNS.hash).state == "committed"
+        assert self.ledger.find("people", TOWN_PLAN.hash).state == "committed"
 
     def sealed(self):
         return [path.parent for path in self.home.glob(".release.*.unfinished/release.json")]

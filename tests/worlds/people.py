@@ -21,4 +21,4 @@ def town_plan(*towns: str) -> Plan:
     return plan_of(SCHEMA, Level("TOWN", AGES), groups={"TOWN": list(towns)}, dataset="people")
 
 
-TOWNS = town_plan("a", "b")
+TOWN_PLAN = town_plan("a", "b")
