@@ -4,7 +4,6 @@ Most of these were found by `make fuzz` (tests/fuzz) or by a review; each is her
 """
 
 import gzip
-import hashlib
 import json
 import time
 
@@ -24,9 +23,10 @@ from prade.data.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.parts import Marginal
-from prade.release.release import measurement_table, read_measurements, sealed_text
+from prade.release.release import read_measurements, sealed_text
 from prade.reporting.map import outlines
 from prade.reporting.promise import meaning
+from worlds.releases import write_folder
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
 ONE = Workload.marginals(SCHEMA, ["a"])
@@ -282,17 +282,8 @@ def test_a_group_without_points_has_no_outline(tmp_path):
 def folder(tmp_path):
     """A release with invented counts, as `measure` leaves it."""
     plan = plan_with()
-    plan.save(tmp_path / "plan.toml")
     noisy = [[np.zeros((1, part.n_cells), np.int64) for part in question.parts] for question in plan.questions]
-    pq.write_table(measurement_table(plan, noisy), tmp_path / "measurements.parquet")
-    hashes = {
-        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-        for name in ("plan.toml", "measurements.parquet")
-    }
-    content = {"format": 1, "plan": plan.hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": hashes}
-    (tmp_path / "release.json").write_text(sealed_text(content))
-    (tmp_path / "ledger.json").write_text(sealed_text({"account": ["all is well"]}))
-    return tmp_path
+    return write_folder(tmp_path, plan, noisy)
 
 
 def test_the_release_is_sound(folder):

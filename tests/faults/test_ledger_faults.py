@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_chain import Chain
 from worlds.ledger_format_1 import old_dataset, old_entry, write_format_1
+from worlds.processes import driven
 
 UNIT = Unit(max_rows=2)
 
@@ -35,32 +35,17 @@ from pathlib import Path
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.ledger import Ledger
 from prade.privacy.budget import Budget, Unit
+from worlds.processes import ended, forked, killed_at
 
 UNIT = Unit(max_rows=2)
 here = Path(sys.argv[1])
 
-def forked(act):
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
 
 
 def drive(code: str, folder: Path, *wrapper: str) -> list[int]:
     """Run a driver; the numbers that it prints."""
-    command = [*wrapper, sys.executable, "-c", PRELUDE + code, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return [int(number) for number in done.stdout.split()]
+    return driven(PRELUDE + code, folder, *wrapper)
 
 
 @pytest.fixture
@@ -79,15 +64,6 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
     """SIGKILL at each named step: before COMMIT nothing is there, after it everything, and a rerun finishes."""
     (kills,) = drive(
         """
-def killed_at(step, act):
-    def listen(event, values):
-        if event == "prade.step" and values[0] == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def run():
-        sys.addaudithook(listen)
-        act()
-    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
-
 kills = 0
 for round in range(9):
     for step in ("opened", "begun", "recorded", "durable"):
@@ -137,15 +113,7 @@ def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converte
 import shutil
 from prade import Level, Plan, Schema, Workload
 from prade.measuring.run import measure
-
-def killed_at(step, act):
-    def listen(event, values):
-        if event == "prade.step" and values[0] == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def run():
-        sys.addaudithook(listen)
-        act()
-    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
+from prade.release.beside import import_release
 
 schema = Schema.from_mbi({"age": 4})
 plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])

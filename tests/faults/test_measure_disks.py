@@ -136,7 +136,7 @@ try:
     apart = Path(shutil.move(world.ledger.path, here))
     apart.chmod(0o666)
     here.chmod(0o777)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, world.place, Ledger(apart)))
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, world.place, Ledger(apart)))
     assert "that can be written to; make it first" in refused, refused
     assert not list(world.home.iterdir()) and not Ledger(apart).entries("people")
     here.chmod(0o755)
@@ -145,14 +145,14 @@ try:
     outside = here / "open"
     outside.mkdir()
     outside.chmod(0o777)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
     nothing_spent(world, refused, "may not be written: nothing was recorded; get write access")
     assert not list(outside.iterdir())
-    measure(PLAN, ROWS, outside / "release", world.ledger)
+    measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger)
     world.entries(1)
 
     (outside / "release").chmod(0o700)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
     assert "cannot be looked into (Permission denied): get access to it" in refused, refused
 finally:
     shutil.rmtree(here)

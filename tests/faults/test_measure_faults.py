@@ -123,7 +123,7 @@ counted = []
 for meet in (None, "measure.prepared"):
     world = World(str(meet), cap="3/2")
     acts = [
-        lambda towns=towns: measure(plan_of(*towns), ROWS, world.home / f"release-{towns}", world.ledger)
+        lambda towns=towns: measure(town_plan(*towns), IN_TOWNS, world.home / f"release-{towns}", world.ledger)
         for towns in ("a", "ab", "abc", "abcd", "abcde")
     ]
     returned, refused = race(*acts, meet=meet)

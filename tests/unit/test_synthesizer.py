@@ -22,18 +22,18 @@ from prade.pipeline import sample
 from prade.release.release import PLAN
 from prade.sampling.sizes import shared_out
 from prade.synthesizer import NotFittedError
+from worlds.survey import PLACE, STATE, THREE_PLACES, YEARS
 
 SCHEMA = Schema(
     [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", integer=True, min=0, max=99, edges=[18, 40, 65]),
+        STATE,
+        PLACE,
+        YEARS,
         Column("SEX", "categorical", values=["f", "m"]),
         Column("HOURS", "categorical", values=[10, 20, 40], missing=True),
         Column("SINCE", "numeric", dates=True, edges=[date(1990, 1, 1), date(2010, 1, 1)]),
     ]
 )
-GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 SECRET = "a value that only one private row has"
 
 
@@ -65,7 +65,7 @@ def synthesizer(place: Path, **changes) -> Synthesizer:
         "epsilon": 5,
         "public": PUBLIC,
         "folder": place / "release",
-        "groups": GROUPS,
+        "groups": THREE_PLACES,
         "levels": ["STATE", "PLACE"],
         "tune": False,
         "cap": 5,
@@ -106,7 +106,7 @@ def test_the_estimates_follow_the_private_table(tmp_path):
     """With a budget that hides nothing, the answer is the truth: private rows were measured, not public ones."""
     found = synthesizer(tmp_path, epsilon=10_000, cap=10_000, weak_protection=True).fit(PRIVATE)
     rows = found.answer("AGE >= 65", by=["STATE", "PLACE"]).set_index(["STATE", "PLACE"])
-    for state, place in zip(*GROUPS.values(), strict=True):
+    for state, place in zip(*THREE_PLACES.values(), strict=True):
         inside = (PRIVATE["STATE"] == state) & (PRIVATE["PLACE"] == place) & (PRIVATE["AGE"] >= 65)
         assert rows.loc[(state, place), "count"] == pytest.approx(inside.sum(), abs=1)
 
@@ -469,7 +469,7 @@ def test_parameters_are_kept_as_given(tmp_path):
     params = found.get_params()
     assert params == found.get_parameters() == {name: getattr(found, name) for name in params}
     assert params["public"] is PUBLIC
-    assert params["groups"] is GROUPS
+    assert params["groups"] is THREE_PLACES
     assert set(params) == set(vars(found))
     assert vars(Synthesizer(**params)) == vars(found)
 

@@ -7,27 +7,25 @@ import shlex
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.data.tables import write_table
+from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
+from worlds.plans import plan_of
 
 cli.every_command()
-
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
-ASKED = [Level((), Workload.all_marginals(SCHEMA, 1))]
-UNIT = Unit(2, person_id="PERSON")
 
 
 @pytest.fixture
 def files(tmp_path):
     """A plan, another one, and a private table."""
-    write_table(pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]}), tmp_path / "private.parquet")
+    write_table(PERSONS, tmp_path / "private.parquet")
     for epsilon in (1, 2):
-        Plan("people", SCHEMA, Budget.pure(epsilon), UNIT, ASKED).save(tmp_path / f"plan{epsilon}.toml")
+        plan = plan_of(SCHEMA, EVERYBODY, budget=epsilon, unit=TWO_ROWS, dataset="people")
+        plan.save(tmp_path / f"plan{epsilon}.toml")
     return tmp_path
 
 
@@ -69,7 +67,7 @@ def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, cust
     command = said.partition("people: prade ")[2].partition(" (")[0]
     assert str(custodian) in command
     call(*shlex.split(command))
-    assert Ledger(custodian).dataset("people").unit == UNIT
+    assert Ledger(custodian).dataset("people").unit == TWO_ROWS
     call(*measuring(files, "a"))
     assert "No such option" in call(*measuring(files, "a"), "--cap", 4, code=2).stderr
 
@@ -77,9 +75,9 @@ def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, cust
 @pytest.mark.parametrize(
     ("given", "cap", "unit"),
     [
-        (["--cap", "1/3"], Budget.pure("1/3"), UNIT),
-        (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), UNIT),
-        (["--rho", "0.5"], Budget.zcdp("1/2"), UNIT),
+        (["--cap", "1/3"], Budget.pure("1/3"), TWO_ROWS),
+        (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), TWO_ROWS),
+        (["--rho", "0.5"], Budget.zcdp("1/2"), TWO_ROWS),
         (
             shlex.split("--cap 4 --max-rows-per-person 7 --person-id ID --max-rows-per-group 2 --neighbours replace"),
             Budget.pure(4),
@@ -197,7 +195,7 @@ def test_at_a_terminal_the_cap_is_asked_for(files, custodian):
     code, shown = at_a_terminal(measuring(files, "a"), b"1/2\n")
     assert code == cli.TOO_MUCH
     assert f"Data set 'people' is not in the ledger {custodian} yet." in shown
-    assert UNIT.promise() in shown
+    assert TWO_ROWS.promise() in shown
     assert "This plan costs epsilon = 1 (pure differential privacy)" in shown
     assert "most epsilon ever:" in shown
     assert not custodian.exists()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Column, DataError, Ledger, Level, Plan, Schema, Synthesizer, Unit, Workload
+from prade import Budget, DataError, Plan, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
 from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
 from prade.data.prior import Prior
@@ -21,8 +21,9 @@ from prade.measuring.counts import count
 from prade.measuring.identity import refuse_public
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
+from worlds.people import EVERYBODY, SCHEMA
+from worlds.plans import ledger_for, plan_of
 
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 TEXT = b"AGE\n3\n70\n80\n"
 
 
@@ -152,15 +153,13 @@ def test_what_cannot_be_decompressed_is_named(here, content):
 
 
 def planned(*public, weight=None) -> Plan:
-    plan = Plan("people", SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
+    plan = plan_of(SCHEMA, EVERYBODY, dataset="people")
     return plan.with_public(PublicFiles.at(public, weight)) if public else plan
 
 
 @pytest.fixture
 def ledger(here):
-    found = Ledger(here / "ledger")
-    found.open_dataset("people", Unit(1), Budget.pure(20))
-    return found
+    return ledger_for(planned(), here / "ledger", 20)
 
 
 PUBLISHED = "the private table is also given as public.*Nothing was spent: give a public table"

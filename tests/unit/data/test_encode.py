@@ -19,9 +19,6 @@ from prade.core.errors import DataError, SchemaError
 from prade.data.encode import Coded, Decoder, encode, outside, read_table, write_table
 from prade.data.schema import Column, Schema
 
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")
-
 
 def codes_of(column: Column, cells: Any) -> list[int]:
     codes: list[int] = encode(Schema([column]), {column.name: cells}).codes[column.name].tolist()
@@ -513,11 +510,10 @@ class TestRestored:
             self.check(table)
 
 
-@needs_data
 class TestRealData:
-    def test_acs(self) -> None:
-        schema = Schema.load(DATA / "acs2024.schema.toml")
-        public = read_table(DATA / "acs2024_il_oh.parquet")
+    def test_acs(self, shared_data: Path) -> None:
+        schema = Schema.load(shared_data / "acs2024.schema.toml")
+        public = read_table(shared_data / "acs2024_il_oh.parquet")
         start = time.perf_counter()
         coded = encode(schema, public, weight="PWGTP")
         assert time.perf_counter() - start < 5  # a third of a second on an idle core
@@ -532,8 +528,8 @@ class TestRealData:
         assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.coded)
 
     @pytest.mark.parametrize("year", [2018, 2019])
-    def test_nist(self, year: int) -> None:
-        path = DATA / f"nist_national{year}.csv.gz"
+    def test_nist(self, shared_data: Path, year: int) -> None:
+        path = shared_data / f"nist_national{year}.csv.gz"
         schema = Schema.infer(path, groups=["PUMA"], weight="PWGTP")
         assert schema["PINCP"].missing
         assert schema["PINCP"].integer

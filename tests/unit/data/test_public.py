@@ -7,13 +7,14 @@ import pytest
 from prade import Column, DataError, Groups, Schema
 from prade.data.public import Public
 from prade.data.recurring_groups import SameGroups
+from worlds.survey import SEX, STATE
 
 SCHEMA = Schema(
     [
-        Column("STATE", "group"),
+        STATE,
         Column("PUMA", "group"),
         Column("AGE", "numeric", edges=[18, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
+        SEX,
     ]
 )
 TABLE = {

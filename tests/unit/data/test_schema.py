@@ -16,9 +16,6 @@ from prade.data.comparison import codes_satisfying
 from prade.data.encode import encode
 from prade.data.schema import Column, Schema
 
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")
-
 HOURS = Column("WKHP", "numeric", edges=(1, 10, 40), integer=True, min=1, max=99, missing=True)
 SEX = Column("SEX", "categorical", values=(1, 2))
 
@@ -338,15 +335,14 @@ class TestSchema:
             with pytest.raises(SchemaError, match=f"'HEIGHT'.*{message}"):
                 Schema.load(tmp_path / "parameters.json")
 
-    @needs_data
-    def test_the_real_files(self) -> None:
-        schema = Schema.load(DATA / "acs2024.schema.toml")
+    def test_the_real_files(self, shared_data: Path) -> None:
+        schema = Schema.load(shared_data / "acs2024.schema.toml")
         assert len(schema.coded) == 36
         assert schema.shape(["AGEP", "WKHP", "PINCP"]) == (19, 10, 23)
-        filled = schema.with_groups(DATA / "acs2024_ny_pa_geography.csv")
+        filled = schema.with_groups(shared_data / "acs2024_ny_pa_geography.csv")
         assert filled.shape(filled.groups) == (2, 239)
         assert Schema.from_toml(filled.to_toml()) == filled
-        contest = Schema.load(DATA / "contest_sprint2_parameters.json")
+        contest = Schema.load(shared_data / "contest_sprint2_parameters.json")
         assert contest.shape(contest.groups) == (181, 7)
         assert contest.shape(["AGE", "DEPARTS", "POVERTY"]) == (18, 97, 27)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Workload
+from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.encode import encode
 from prade.measuring import counts as counts_module
@@ -19,11 +19,11 @@ from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
-from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.privacy.budget import Unit
 from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse
+from worlds.plans import ledger_for, plan_of
 
 DAY = datetime.date
 MOMENT = datetime.datetime
@@ -564,9 +564,8 @@ def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(way, k
 def test_a_list_that_fits_no_cell_is_refused_before_anything_is_spent(tmp_path):
     schema, _ = people(8)
     level = Level("PUMA", Workload(schema, [Marginal.of(schema, ["AGE"])]))
-    plan = Plan("rows", schema, Budget.pure(1), Unit(1), [level], {"PUMA": ["here", "there"]})
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("rows", plan.unit, Budget.pure(1))
+    plan = plan_of(schema, level, groups={"PUMA": ["here", "there"]}, dataset="rows")
+    ledger = ledger_for(plan, tmp_path / "ledger")
     table = {"AGE": [3, 70], "PUMA": [100, 200]}
     with in_database(table) as source, pytest.raises(DataError, match="column 'PUMA': no cell"):
         measure(plan, source, tmp_path / "release", ledger)

@@ -15,14 +15,16 @@ from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
-from prade.release.release import file_hash, measurement_table, sealed_text
+from prade.release.release import sealed_text
 from prade.reporting.report import write_report
+from worlds.releases import write_folder
+from worlds.survey import PLACE, SEX
 
 SCHEMA = Schema(
     [
-        Column("PLACE", "group"),
+        PLACE,
         Column("AGE", "numeric", edges=[18, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
+        SEX,
     ]
 )
 FILES = (*KEPT_ESTIMATES.files, KEPT_ESTIMATES.name, *KEPT_ROWS.files, KEPT_ROWS.name)
@@ -42,20 +44,13 @@ def public(seed=0):
 
 def released(place, seed=0):
     """A release with invented counts, as `measure` leaves it, and all that is made from it."""
-    place.mkdir()
     pq.write_table(public(seed), place.parent / "public.parquet")
     ones = Workload.all_marginals(SCHEMA, 1)
     files = PublicFiles((str(place.parent / "public.parquet"),))
     plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), [Level("PLACE", ones)], {"PLACE": ["p", "=r"]}, public=files)
     generator = np.random.default_rng(seed)
     noisy = [[generator.integers(5, 40, (2, part.n_cells)) for part in q.parts] for q in plan.questions]
-    plan.save(place / "plan.toml")
-    pq.write_table(measurement_table(plan, noisy), place / "measurements.parquet")
-    hashes = {name: file_hash(place / name) for name in ("plan.toml", "measurements.parquet")}
-    content = {"format": 1, "plan": plan.hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": hashes}
-    (place / "release.json").write_text(sealed_text(content))
-    (place / "ledger.json").write_text(sealed_text({"account": ["all is well"]}))
-    release = Release.load(place)
+    release = Release.load(write_folder(place, plan, noisy))
     write_rows(sample(release, public(seed)), place / "synthetic.parquet", release)
     return release
 

@@ -1,5 +1,6 @@
 """Releases: totals against means worked by hand, measurements, the file as other tools read it, and damaged folders."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -19,10 +20,11 @@ from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
 from prade.privacy.budget import Budget, Unit
-from prade.privacy.ledger import Ledger
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
+from worlds.plans import ledger_for, plan_of
+from worlds.releases import answered
 
 SCHEMA = Schema(
     [
@@ -35,20 +37,17 @@ COLUMNS = ["level", "group", "part", "cell", "label", "law", "scale", "noisy"]
 
 
 def make(levels, budget=None) -> Plan:
-    return Plan("survey", SCHEMA, budget or Budget.pure(1), Unit(), levels, GROUPS)
+    return plan_of(SCHEMA, *levels, groups=GROUPS, budget=budget or 1)
 
 
 def filled(plan: Plan, start: int = 0) -> Release:
     """A release whose counts are start, start + 1, ... in the order of the file."""
-    noisy, at = [], start
-    for question in plan.questions:
-        answers = []
-        for part in question.parts:
-            shape = (len(plan.groupings[question.level]), part.n_cells)
-            answers.append(np.arange(at, at + np.prod(shape), dtype=np.int64).reshape(shape))
-            at += answers[-1].size
-        noisy.append(tuple(answers))
-    return Release(Path("nowhere"), plan, tuple(noisy))
+    following = itertools.count(start)
+
+    def answer(question, part, groups):
+        return np.fromiter(following, np.int64, groups * part.n_cells).reshape(groups, part.n_cells)
+
+    return answered(plan, answer)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +67,7 @@ def folder(plan, tmp_path_factory) -> Path:
     """A real release, with noise."""
     home = tmp_path_factory.mktemp("release")
     rows = {"AGE": [3, 70, None, 40] * 50, "SEX": ["m", "f"] * 100, "STATE": [17, 39] * 100, "PUMA": ["01"] * 200}
-    ledger = Ledger(home / "ledger")
-    ledger.open_dataset("survey", Unit(), cap=Budget.pure(1))
-    return measure(plan, pa.table(rows), home / "survey-2026", ledger).path
+    return measure(plan, pa.table(rows), home / "survey-2026", ledger_for(plan, home / "ledger")).path
 
 
 # ------------------------------------------------------------------ totals

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import Ask, Budget, Column, DataError, Groups, Ledger, Level, Plan, Release, Schema, Unit, Workload, score
+from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
 from prade.data.prior import Prior
 from prade.data.tables import read_table, write_table
@@ -31,19 +31,12 @@ from prade.reporting.report import REPORT, json_in_html, report_place, write_rep
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors
+from worlds.plans import ledger_for, plan_of
+from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
 
 cli.every_command()
 
-SCHEMA = Schema(
-    [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", edges=[18, 40, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
-        Column("WORK", "categorical", values=["none", "part", "full"], missing=True),
-    ]
-)
-GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+SCHEMA = Schema([STATE, PLACE, AGE, SEX, PERHAPS_WORK])
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("WORK", "AGE")])
 LEVELS = [Level("STATE", Ask(ONES, 1), total=1), Level("PLACE", [Ask(ONES, 2), Ask(PAIR, 1)], total=0)]
 
@@ -66,9 +59,7 @@ def people(seed, states):
 def folder(tmp_path_factory):
     """A release with public rows of one of its states, and the private table beside it."""
     home = tmp_path_factory.mktemp("world")
-    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), LEVELS, GROUPS)
-    ledger = Ledger(home / "prade.ledger")
-    ledger.open_dataset("survey", plan.unit, plan.budget)
+    plan = plan_of(SCHEMA, *LEVELS, groups=THREE_PLACES, budget=3)
     private = people(1, [1, 2])
     write_table(
         private.filter(
@@ -78,7 +69,7 @@ def folder(tmp_path_factory):
         ),
         home / "private.parquet",
     )
-    release = measure(plan, home / "private.parquet", home / "release", ledger)
+    release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
     write_rows(sample(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
     return home
 
@@ -234,7 +225,7 @@ def test_numbers_that_are_none_become_null():
 def test_the_score_is_the_contests(estimates, release, folder, drawn):
     found = truth_of(estimates, folder / "private.parquet", *drawn)
     again = score(
-        folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"], groups=GROUPS
+        folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"], groups=THREE_PLACES
     )
     np.testing.assert_allclose(found.score.groups, again.groups)
     np.testing.assert_allclose(found.synthetic, again.detail.mean(axis=1))

@@ -21,6 +21,7 @@ from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
 from prade.tuning.rehearse import Rehearsal, _noisy
 from prade.tuning.stand_ins import Fold
+from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
 
@@ -49,10 +50,10 @@ def same_places(data, public):
     return Rehearsal.of(public, listed(data.public), LEVELS)
 
 
-def plan_of(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None):
+def asking(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None):
     ask = Ask(Workload.marginals(data.schema, columns), 1 - Fraction(total))
     levels = [Level("STATE"), Level("PLACE", ask, total)]
-    return Plan("x", data.schema, budget or Budget.pure(epsilon), Unit(1), levels, groups or listed(data.groups))
+    return plan_of(data.schema, *levels, groups=groups or listed(data.groups), budget=budget or epsilon)
 
 
 # ---------------------------------------------------------------------- who plays whom
@@ -217,17 +218,17 @@ def test_the_priors_error_is_the_distance_of_the_rows_as_they_are(elsewhere):
 
 
 def test_with_hardly_any_noise_asking_everything_comes_near_the_truth(data, elsewhere):
-    near = elsewhere.error(plan_of(data, 10_000, data.schema.coded), Settings(n0=1))
+    near = elsewhere.error(asking(data, 10_000, data.schema.coded), Settings(n0=1))
     assert near < 0.6 * elsewhere.prior_error
 
 
 def test_more_budget_means_less_error(data, elsewhere):
-    errors = [elsewhere.error(plan_of(data, epsilon)) for epsilon in ("1/100", 1, 100)]
+    errors = [elsewhere.error(asking(data, epsilon)) for epsilon in ("1/100", 1, 100)]
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_the_same_seed_gives_the_same_errors_and_another_one_others(data, elsewhere):
-    plan = plan_of(data, 1)
+    plan = asking(data, 1)
     first = elsewhere.errors(plan, seed=3)
     assert np.array_equal(first, elsewhere.errors(plan, seed=3))
     assert not np.array_equal(first, elsewhere.errors(plan, seed=4))
@@ -235,9 +236,9 @@ def test_the_same_seed_gives_the_same_errors_and_another_one_others(data, elsewh
 
 def test_noise_is_shared_between_plans_up_to_its_scale(data, elsewhere):
     fold = elsewhere.folds[0]
-    few = plan_of(data, 1, ("AGE",), groups=fold.groups)
-    many = plan_of(data, "1/2", ("RACE", "AGE"), groups=fold.groups)
-    exact = plan_of(data, 10**6, ("AGE",), groups=fold.groups)
+    few = asking(data, 1, ("AGE",), groups=fold.groups)
+    many = asking(data, "1/2", ("RACE", "AGE"), groups=fold.groups)
+    exact = asking(data, 10**6, ("AGE",), groups=fold.groups)
     truth = _noisy(exact, fold, 5)[1][0]
     one, other = _noisy(few, fold, 5)[1][0] - truth, _noisy(many, fold, 5)[1][1] - truth
     assert np.abs(other - 4 * one).max() <= 3  # both are rounded to whole numbers
@@ -248,8 +249,8 @@ def test_noise_is_shared_between_plans_up_to_its_scale(data, elsewhere):
 def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
     fold = elsewhere.folds[0]
     budget = Budget.pure("1/10") if law == "laplace" else Budget.zcdp("1/200")
-    noisy = plan_of(data, 1, groups=fold.groups, budget=budget)
-    exact = plan_of(data, 10**6, groups=fold.groups)
+    noisy = asking(data, 1, groups=fold.groups, budget=budget)
+    exact = asking(data, 10**6, groups=fold.groups)
     question = noisy.questions[1]
     assert question.law == law
     pairs = zip(_noisy(noisy, fold, 1)[1], _noisy(exact, fold, 1)[1], strict=True)
@@ -260,7 +261,7 @@ def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
 def test_halves_are_rehearsed_with_less_noise(data, same_places):
     fold = same_places.folds[0]
     for budget in (Budget.pure(1), Budget.zcdp(1)):
-        plan = plan_of(data, 1, groups=listed(data.public), budget=budget)
+        plan = asking(data, 1, groups=listed(data.public), budget=budget)
         played = same_places._plan(plan, fold)
         for question, other in zip(plan.questions, played.questions, strict=True):
             assert float(other.scale / question.scale) == pytest.approx(fold.shrink)
@@ -294,7 +295,7 @@ def test_risk_is_small_where_groups_are_equally_large():
 
 
 def test_risk_enters_the_error(data, public):
-    plan = plan_of(data, "1/10")
+    plan = asking(data, "1/10")
     with_bias = Rehearsal.of(public, listed(data.groups), LEVELS, bias=20)
     without = Rehearsal.of(public, listed(data.groups), LEVELS, bias=None)
     risk = with_bias.risk(plan)
@@ -313,7 +314,7 @@ def test_errors_of_halves_are_scaled_back(data, same_places):
     own = Prior(truth.schema, {name: code[mine] for name, code in fold.public.prior.codes.items()}, np.ones(mine.sum()))
     found = joint_errors(truth, own, same_places.pairs).mean()
     assert same_places.prior_errors(0)[0] == pytest.approx(found / 2**0.5)
-    plan = plan_of(data, 10**6, data.schema.coded, groups=listed(data.public))
+    plan = asking(data, 10**6, data.schema.coded, groups=listed(data.public))
     exact = same_places.errors(plan, Settings(n0=1e-3))[0]
     other = Rehearsal("same groups", [replace(fold, shrink=1.0)], same_places.pairs).errors(plan, Settings(n0=1e-3))[0]
     assert exact == pytest.approx(other / 2**0.5)

@@ -25,6 +25,7 @@ from prade.tuning.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candid
 from prade.tuning.gain import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import _Clock, _Search, tune
+from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
@@ -205,10 +206,10 @@ def candidates_for(data, epsilon):
     rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
     nest = [("STATE",), ("STATE", "PLACE")]
 
-    def plan_of(choice):
-        return Plan("x", data.schema, Budget.pure(epsilon), Unit(1), choice.levels(data.schema, nest), data.groups)
+    def asking(choice):
+        return plan_of(data.schema, *choice.levels(data.schema, nest), groups=data.groups, budget=epsilon)
 
-    return Candidates(rehearsal, public, nest, plan_of)
+    return Candidates(rehearsal, public, nest, asking)
 
 
 def test_ladders_change_one_thing_at_a_time(data):

@@ -14,9 +14,9 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from common import ROOT, machine, table
-from compare_jobs import TITLES
-from compare_list import NOTHING, SYSTEMS
-from compare_systems import MOST_GROUPS
+from compare.entrants import NOTHING, SYSTEMS
+from compare.jobs import TITLES
+from compare.systems import MOST_GROUPS
 
 Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 

@@ -12,28 +12,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import compare_peers as peers
-import compare_systems as systems
 import jobs
-from common import ROOT
-from compare_rehearsal import REHEARSED
-from compare_systems import Drawn, Task
+from compare import peers, systems
+from compare.rehearsal import REHEARSED
+from compare.systems import Drawn, Task
 
 HERE = Path(__file__).resolve().parent
+BENCHMARKS = HERE.parent
 PURE, APPROXIMATE, NOTHING = "eps", f"(eps, {systems.DELTA})", "no private data"
-RUNS = HERE / "compare_run.py", HERE / "compare_jobs.py"
-SHOWN = HERE / "compare_page.py", HERE / "compare_list.py"
-OURS = tuple(file for file in sorted(HERE.glob("compare_*.py")) if file not in SHOWN)
-SHARED = HERE / "accuracy.py", HERE / "jobs.py", HERE / "common.py"
-BASELINES = tuple(file for file in jobs.sources() if jobs.is_baseline(file))
-SCORE = tuple(  # how tables are read and coded, and how far they are apart
-    ROOT / "src" / "prade" / f"{name}.py"
-    for name in (
-        *(f"data/{each}" for each in ("column", "draft", "encode", "groups", "invented", "schema", "tables")),
-        "scoring/distances",
-        "scoring/score",
-    )
-)
+RUNS = HERE / "run.py", HERE / "jobs.py"
+OURS = *RUNS, *(HERE / f"{name}.py" for name in ("box", "peers", "rehearsal", "systems"))
+SHARED = tuple(BENCHMARKS / f"{name}.py" for name in ("accuracy", "jobs", "common"))
+BASELINES = tuple(jobs.sources(*jobs.OTHER_METHODS))
+SCORE = tuple(jobs.sources("data", "scoring"))  # how tables are read and coded, and how far they are apart
 GIVEN = (  # what a peer is given and how its rows come back
     jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.by_group
 )  # fmt: skip
@@ -61,7 +52,7 @@ class System:
         if self.peer is None:
             return f"{jobs.code()} {_hash(*OURS, *SHARED, *BASELINES, _version('mbi'))}"
         package, _ = self.peer
-        files = (HERE / "peers" / name for name in (f"{package}.txt", f"{package}_peer.py", "peer_script.py"))
+        files = (BENCHMARKS / "peers" / name for name in (f"{package}.txt", f"{package}_peer.py", "peer_script.py"))
         told = json.dumps(peers.PEERS[self.peer]), systems.DELTA
         return _hash(*files, *RUNS, *SCORE, *map(inspect.getsource, GIVEN), *told)
 

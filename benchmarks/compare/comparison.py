@@ -16,19 +16,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from common import OUT, need_data
-from compare_box import STOP, Kept, Limits, boxed
-from compare_jobs import JOBS
-from compare_list import NOTHING, SYSTEMS
-from compare_page import Results, tables, write_page
-from compare_peers import python_of
-from compare_run import BEFOREHAND
+from compare.box import STOP, Kept, Limits, boxed
+from compare.entrants import NOTHING, SYSTEMS
+from compare.jobs import JOBS
+from compare.page import Results, tables, write_page
+from compare.peers import python_of
+from compare.run import BEFOREHAND
 
-RUN = Path(__file__).resolve().parent / "compare_run.py"
 EPSILONS = ("0.1", "1", "10")
 MAIN = ("acs", "nist", "adult", "few")
 
@@ -37,8 +35,8 @@ Result = TypeVar("Result")
 
 
 def command(*given: object) -> list[str]:
-    """One run, in another process of this interpreter."""
-    return [sys.executable, "-W", "ignore", str(RUN), *map(str, given)]
+    """One run, in another process of this interpreter, which finds the package as this one did: by PYTHONPATH."""
+    return [sys.executable, "-W", "ignore", "-m", "compare.run", *map(str, given)]
 
 
 def across(
@@ -183,7 +181,3 @@ def main() -> None:
     print(tables(results))
     if set(MAIN) <= set(jobs) and set(options.systems) == set(SYSTEMS) and set(EPSILONS) <= set(options.epsilons):
         write_page({key: found for key, found in results.items() if key[0] in MAIN})
-
-
-if __name__ == "__main__":
-    main()

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from accuracy import plan_for
-from compare_box import peak_gib
-from compare_rehearsal import Make, asked, low_marginals, mixed, rehearsed
+from compare.box import peak_gib
+from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes

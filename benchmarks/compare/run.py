@@ -1,4 +1,4 @@
-"""One run of the comparison, in a process of its own: python compare_run.py JOB SYSTEM EPS SEED SECONDS RESULT."""
+"""One run of the comparison, in a process of its own: python -m compare.run JOB SYSTEM EPS SEED SECONDS RESULT."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compare_jobs import JOBS
-from compare_list import SYSTEMS
-from compare_systems import MOST_GROUPS, Drawn, Task
+from compare.entrants import SYSTEMS
+from compare.jobs import JOBS
+from compare.systems import MOST_GROUPS, Drawn, Task
 from jobs import Job
 
 BEFOREHAND = "beforehand"  # in the place of a seed: choose settings on public data only, and keep them

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from common import ROOT
-from compare_systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
+from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
 from prade import Part
 from prade.data.encode import Coded, encode
 from prade.data.prior import Prior
