@@ -33,7 +33,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget, Number, Unit
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_place import custodian_ledger
+from prade.privacy.ledger.location import custodian_ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.beside import need_on_record, not_entered
 from prade.release.file_names import SYNTHETIC
@@ -70,7 +70,7 @@ class Synthesizer:
     `delta`, Gaussian noise), or a `Budget`. public: the public table or file (or several files) that the estimates
     start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
     public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
-    person may have. ledger: file of the account, the custodian's one when not given (`prade.privacy.ledger_place`);
+    person may have. ledger: file of the account, the custodian's one when not given (`prade.privacy.ledger.location`);
     `dataset` is the private table's name in it. cap: for a data set that the ledger does not know yet, the most that
     may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too. weak_protection: whether to
     spend a budget that hardly protects, such as an epsilon above 20. tune: whether to choose the plan by rehearsal on

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Dataset, Entry
+from prade.privacy.ledger.records import Dataset, Entry
 
 UNIT = Unit(max_rows=3, person_id="PERSON")
 

@@ -17,9 +17,9 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.privacy.ledger_books import Claim, Origin
-from prade.privacy.ledger_chain import Head
-from prade.privacy.ledger_place import custodian_ledger
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.location import custodian_ledger
+from prade.privacy.ledger.records import Claim, Origin
 from prade.release.beside import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
 

@@ -60,7 +60,7 @@ def _asked_cap(plan: Plan, ledger: Ledger) -> Budget:
 
 def _ledger(file: str | None) -> Ledger:
     from prade.privacy.ledger import Ledger
-    from prade.privacy.ledger_place import custodian_ledger
+    from prade.privacy.ledger.location import custodian_ledger
 
     return Ledger(file or custodian_ledger())
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from prade.core.errors import SchemaError
 from prade.core.words import closest
+from prade.data.cell_types import python_values, require_plain_type
 from prade.data.cells import is_text
 from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
 from prade.data.matching import numbers_of
-from prade.data.plain_types import need_plain, python_values
 from prade.data.tables import distinct_values, group_cells, plain_cells, read_table
 
 # A text column is one of numbers when at most this many of its distinct cells are none: "N", "NA", "." and the like.
@@ -55,7 +55,7 @@ def infer_columns(
 def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> Column | None:
     import pyarrow as pa
 
-    need_plain(name, cells.type)
+    require_plain_type(name, cells.type)
     counted = plain_cells(cells).value_counts()
     values, counts = counted.field("values"), counted.field("counts").to_numpy()
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)

@@ -68,8 +68,8 @@ class Groups:
     @classmethod
     def of(cls, table: Any = None) -> Groups:
         """The groups of a public table or file, one row a group, in its order; None for one group of everybody."""
+        from prade.data.cell_types import require_plain_type
         from prade.data.cells import one_piece
-        from prade.data.plain_types import need_plain
         from prade.data.tables import column_names, distinct_values, group_cells, plain_cells, read_table
 
         if isinstance(table, Groups):
@@ -82,7 +82,7 @@ class Groups:
         columns, places = [], []
         for name in column_names(found):
             cells = group_cells(table, name)
-            need_plain(name, cells.type)
+            require_plain_type(name, cells.type)
             values = distinct_values(cells)
             if None in values:
                 raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")

@@ -15,10 +15,17 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
+from prade.data.cell_types import require_plain_type
 from prade.data.encode import encode
 from prade.data.groups import Grouping, Groups
-from prade.data.own_files import WEIGHT_FIELD, floats, header_of, sound, whole_numbers, write_own
-from prade.data.plain_types import need_plain
+from prade.data.parquet_with_header import (
+    WEIGHT_FIELD,
+    damage_reported,
+    floats,
+    read_header,
+    whole_numbers,
+    write_with_header,
+)
 from prade.data.prior import Prior
 from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
@@ -72,7 +79,7 @@ class Public:
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
         for name in present:
-            need_plain(name, found[name].type)
+            require_plain_type(name, found[name].type)
         plain = pa.table({name: plain_cells(found[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
@@ -101,14 +108,14 @@ class Public:
             raise DataError(f"a column is named {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs: rename it")
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
-        write_own(pa.table(columns), header, path)
+        write_with_header(pa.table(columns), header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Public:
         """What `save` wrote; the groups' values come back as text."""
         table = read_table(path)
-        with sound(path, "saved public rows", AGAIN):
-            header = header_of(table, _Header, path, FORMAT)
+        with damage_reported(path, "saved public rows", AGAIN):
+            header = read_header(table, _Header, path, FORMAT)
             schema, names = Schema.from_toml(header.schema), [*table.column_names]
             if {*names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD}:
                 raise Malformed("the columns are not those of the schema")

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prade.core.duplicate_files import content_hash, refuse_duplicates
 from prade.core.errors import DataError
-from prade.core.same_file import content_hash, refuse_repeats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +79,7 @@ class PublicFiles:
     def source(self) -> Any:
         """What is read as one table: the file's path, or the rows of all files one below the other."""
         self._there()
-        refuse_repeats(self.files)  # rows that shall weigh more need a column of weights
+        refuse_duplicates(self.files)  # rows that shall weigh more need a column of weights
         return self.files[0] if len(self.files) == 1 else _below_each_other(self.files)
 
 

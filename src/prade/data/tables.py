@@ -17,8 +17,8 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.words import closest, names_of
-from prade.data.bombs import refuse_gzip_bomb, refuse_parquet_bomb
 from prade.data.cells import is_missing, object_cells, one_piece, texts_of
+from prade.data.decompression_limits import refuse_gzip_bomb, refuse_parquet_bomb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,12 +49,12 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     chosen = _chosen(names, columns, "the table")
     import pyarrow as pa
 
-    from prade.data.plain_types import readable_texts
+    from prade.data.cell_types import replace_invalid_utf8
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
-        return readable_texts(source.select(chosen))
+        return replace_invalid_utf8(source.select(chosen))
     arrays = [_arrow_column(source, name, guess) for name in chosen]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
@@ -155,7 +155,7 @@ def need_csv(path: str | PathLike[str]) -> str:
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
-    from prade.data.plain_types import readable_texts
+    from prade.data.cell_types import replace_invalid_utf8
 
     suffix = table_suffix(path)
     if not path.is_file():
@@ -166,7 +166,7 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
 
             chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
             refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
-            return readable_texts(pq.read_table(path, columns=chosen))
+            return replace_invalid_utf8(pq.read_table(path, columns=chosen))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess)
@@ -280,7 +280,7 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     import pyarrow as pa
 
-    from prade.data.plain_types import python_values
+    from prade.data.cell_types import python_values
 
     cells = plain_cells(column)
     values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())

@@ -62,12 +62,12 @@ def dataset_name(name: object) -> str:
     return normal
 
 
-def same_to_a_reader(one: str, other: str) -> bool:
+def confusable(one: str, other: str) -> bool:
     """Whether people would take two names for the same: by case, by blanks, or by characters that look alike.
 
-    >>> same_to_a_reader("Census", "census "), same_to_a_reader("census 1", "census 2")
+    >>> confusable("Census", "census "), confusable("census 1", "census 2")
     (True, False)
-    >>> same_to_a_reader("census-10", "census\N{EN DASH}lO")
+    >>> confusable("census-10", "census\N{EN DASH}lO")
     True
     """
     return any(_plain(way(one)) == _plain(way(other)) for way in (str, _letters, _shapes))

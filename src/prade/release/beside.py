@@ -18,8 +18,8 @@ from prade.core.errors import DataError
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim, Entry
-from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.records import Claim, Entry
 from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
 
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
-from prade.data.own_files import sound, whole_numbers
+from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
-from prade.privacy.ledger_books import Claim
-from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.records import Claim
 from prade.release.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
     from prade.data.tables import read_table
 
-    with sound(path, "noisy counts", "bring the original back"):
+    with damage_reported(path, "noisy counts", "bring the original back"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
         [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions

@@ -17,12 +17,12 @@ from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
 from prade.core.progress import Progress
 from prade.core.threads import cores
+from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
 from prade.data.decode import Decoder, Like
 from prade.data.encode import Coded
 from prade.data.matching import code_cells
-from prade.data.plain_types import python_values
 from prade.data.public import Public, group_columns
 from prade.data.tables import plain_cells, read_table
 from prade.estimating.levels.estimates import Estimates, follows

@@ -38,7 +38,7 @@ from prade.measuring.staging import reason, write_sealed
 from prade.privacy.budget import Budget, Number, Unit
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim, Entry
+from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
 from prade.queries.parts import Marginal, Part
 from prade.release.beside import Terms, need_on_record

@@ -10,7 +10,7 @@ An entry counts from the moment it is *reserved*, and it is reserved, durably, b
 
 So a run that breaks off has spent its budget, which is a pity; noisy answers that nobody recorded would be a breach.
 
-What happened is kept as a chain of events (`prade.privacy.ledger_chain`), and all else is worked out from it. Every
+What happened is kept as a chain of events (`prade.privacy.ledger.chain`), and all else is worked out from it. Every
 operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a
 ledger: whoever writes holds SQLite's write lock, the others wait.
 """
@@ -24,11 +24,11 @@ from typing import Any
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.words import closest
 from prade.privacy.budget import Budget, Unit
-from prade.privacy.dataset_names import dataset_name, same_to_a_reader
-from prade.privacy.ledger_books import Books, Claim, Dataset, Entry, Statement
-from prade.privacy.ledger_chain import Broken, Chain, Head
-from prade.privacy.ledger_file import LedgerFile, now
-from prade.privacy.ledger_place import users_own
+from prade.privacy.dataset_names import confusable, dataset_name
+from prade.privacy.ledger.chain import Broken, Chain, Head
+from prade.privacy.ledger.file import LedgerFile, now
+from prade.privacy.ledger.location import user_ledger
+from prade.privacy.ledger.records import Books, Claim, Dataset, Entry, Statement
 
 
 class Ledger:
@@ -175,7 +175,7 @@ class Ledger:
     ) -> None:
         """Raise what `reserve` would raise now, and spend nothing."""
         new = cap is not None and not self.path.exists()
-        if new and self.path != users_own() and not self.path.absolute().parent.is_dir():
+        if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
             raise DataError(f"there is no folder for the ledger {self.path}; make it first")
         self._admit(None, Books() if new else self._books(), dataset, plan_hash, cost, unit, cap, again)
 
@@ -239,7 +239,7 @@ class Ledger:
         recorded = books.datasets.get(name)
         if recorded is None:
             for known in books.datasets:
-                if same_to_a_reader(known, name):
+                if confusable(known, name):
                     raise PradeError(
                         f"{self.path} has a data set {known!r}, and {name!r} would have a budget of its own: use the "
                         "recorded name, or one that differs by more than case, blanks and letters that look alike"
@@ -349,7 +349,7 @@ class Ledger:
         Anywhere else a missing folder may be a mistyped path.
         """
         _need_dataset(name, unit, cap)
-        if self.path == users_own():
+        if self.path == user_ledger():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:

@@ -31,12 +31,12 @@ BLOCK = 2**20
 Sides = Sequence[Sequence[str]]
 
 
-def same_file(sides: Sides) -> tuple[str, str] | None:
+def find_duplicate(sides: Sides) -> tuple[str, str] | None:
     """Two existing files of different sides that are one file, or None.
 
     >>> for name in ("x.csv", "x.csv.gz", "y.csv"):
     ...     size = Path(name).write_text("AGE\\n" if name == "y.csv" else "AGE\\n40\\n")
-    >>> same_file([["x.csv"], ["y.csv"]]), same_file([["x.csv"], ["y.csv", "x.csv.gz"]])
+    >>> find_duplicate([["x.csv"], ["y.csv"]]), find_duplicate([["x.csv"], ["y.csv", "x.csv.gz"]])
     (None, ('x.csv', 'x.csv.gz'))
     """
     for mark in (os.path.realpath, _inode, _plain_name):
@@ -45,9 +45,9 @@ def same_file(sides: Sides) -> tuple[str, str] | None:
     return _pair(_rivals(_rivals(sides, _opening), _size), content_hash)
 
 
-def refuse_repeats(files: Sequence[str]) -> None:
+def refuse_duplicates(files: Sequence[str]) -> None:
     """Refuse a list of files in which one is given twice."""
-    pair = same_file([[file] for file in files]) if len(files) > 1 else None
+    pair = find_duplicate([[file] for file in files]) if len(files) > 1 else None
     if pair is None:
         return
     both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"

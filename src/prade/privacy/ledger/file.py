@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.privacy import ledger_format1
-from prade.privacy.ledger_chain import FIRST, Broken, Chain
+from prade.privacy.ledger import format_1
+from prade.privacy.ledger.chain import FIRST, Broken, Chain
 
 FILE_FORMAT = 2
 # In the header of the SQLite file: "prad". It tells a ledger from any other SQLite file.
@@ -95,13 +95,13 @@ class LedgerFile:
         try:
             if version == FILE_FORMAT:
                 return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
-            chain, earlier = Chain(write), ledger_format1.events(connection) if version else []
+            chain, earlier = Chain(write), format_1.events(connection) if version else []
             if not writes:
                 chain.events = earlier
                 return chain
         except (Broken, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
             raise self.damaged() from damage
-        for statement in (*(ledger_format1.DROPPED if version else ()), *_statements(TABLES)):
+        for statement in (*(format_1.DROPPED if version else ()), *_statements(TABLES)):
             connection.execute(statement)  # not executescript, which would commit first: all of it is one step
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from prade.privacy.ledger_chain import Broken, Event
+from prade.privacy.ledger.chain import Broken, Event
 
 FIELDS = {
     "dataset": ("name", "unit", "cap", "created"),

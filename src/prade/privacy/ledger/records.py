@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from prade.privacy.budget import Budget, Unit
-from prade.privacy.ledger_chain import FIRST, Broken, Chain, Event, Head
+from prade.privacy.ledger.chain import FIRST, Broken, Chain, Event, Head
 
 State = Literal["reserved", "committed", "imported"]
 

@@ -12,15 +12,15 @@ FILE = "ledger.sqlite"
 
 
 def custodian_ledger() -> Path:
-    """The ledger of whoever keeps the data: the environment variable PRADE_LEDGER, else `users_own`."""
+    """The ledger of whoever keeps the data: the environment variable PRADE_LEDGER, else `user_ledger`."""
     if not (named := os.environ.get(VARIABLE)):
-        return users_own()
+        return user_ledger()
     if not Path(named).is_absolute():
         raise PradeError(f"{VARIABLE} is {named!r}, which would be another ledger in every folder: give the whole path")
     return Path(named)
 
 
-def users_own() -> Path:
+def user_ledger() -> Path:
     """One file in the user's data folder."""
     from platformdirs import user_data_path
 

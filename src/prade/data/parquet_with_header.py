@@ -22,34 +22,34 @@ HEADER = "prade"
 WEIGHT_FIELD = "prade:weight"  # the column of the rows' weights
 
 
-def write_own(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
+def write_with_header(table: pa.Table, header: Mapping[str, Any], path: str | PathLike[str]) -> None:
     """Write a table with its header."""
     write_table(table.replace_schema_metadata({HEADER: json.dumps(header, allow_nan=False)}), path)
 
 
-class OtherOrigin(DataError):
+class IncompatibleFile(DataError):
     """The file is sound, but of another version of prade, or made from something else."""
 
 
 @contextmanager
-def sound(path: str | PathLike[str], what: str, remedy: str) -> Iterator[None]:
+def damage_reported(path: str | PathLike[str], what: str, remedy: str) -> Iterator[None]:
     """Say of every complaint in which file it arose, what that should be, and what to do."""
     try:
         yield
-    except OtherOrigin:
+    except IncompatibleFile:
         raise
     except PradeError as damage:
         raise DataError(f"{path} does not hold {what}, or is damaged ({damage}): {remedy}") from None
 
 
-def header_of(table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int) -> Structure:
+def read_header(table: pa.Table, kind: type[Structure], path: str | PathLike[str], newest: int) -> Structure:
     """The header of a file that was read, as a structure; of a newer format it may look like anything."""
     text = (table.schema.metadata or {}).get(HEADER.encode())
     if text is None:
         raise Malformed("the file has no header")
     found = json_value(text)
     if (version := structured(found, Versioned).format) > newest:
-        raise OtherOrigin(f"{path} has file format {version}, this version reads up to {newest}: update prade")
+        raise IncompatibleFile(f"{path} has file format {version}, this version reads up to {newest}: update prade")
     return structured(found, kind)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def need_plain(name: str, kind: pa.DataType) -> None:
+def require_plain_type(name: str, kind: pa.DataType) -> None:
     """Refuse a column of a public table whose cells are not single values: lists, records, spans of time, bytes."""
     import pyarrow as pa
 
@@ -25,7 +25,7 @@ def need_plain(name: str, kind: pa.DataType) -> None:
         )
 
 
-def readable_texts(table: pa.Table) -> pa.Table:
+def replace_invalid_utf8(table: pa.Table) -> pa.Table:
     """The table with bytes that are not UTF-8 replaced, in each text by itself, as in a CSV file."""
     import pyarrow as pa
 
