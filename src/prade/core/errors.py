@@ -1,8 +1,7 @@
-"""What can go wrong, by whose mistake it was.
+"""The errors that prade raises, sorted by what has to be corrected.
 
-Every message says what was expected, what came and what to do. Messages never carry a value of a private
-row: code that may see private rows raises only errors that depend on the schema, the plan and the table's
-column names.
+Every message says what was expected, what was given and what to do. No message contains a value from a private row:
+code that may see private rows raises only errors that depend on the schema, the plan and the table's column names.
 """
 
 from __future__ import annotations
@@ -11,29 +10,29 @@ from typing import Any
 
 
 class PradeError(ValueError):
-    """Base of every error that prade raises on purpose."""
+    """Base class of every error that prade raises deliberately."""
 
 
 class SchemaError(PradeError):
-    """A schema, a domain or a group list that contradicts itself."""
+    """A schema, a domain or a list of groups contradicts itself."""
 
 
 class DataError(PradeError):
-    """A table or file that does not fit what was declared about it."""
+    """A table or file is not what was declared."""
 
 
 class WorkloadError(PradeError):
-    """A part, a query or a workload that cannot be built."""
+    """A part, a query or a workload cannot be built."""
 
 
 class EstimationError(PradeError):
-    """Answers, scales, weights or settings that no estimator can work with."""
+    """Answers, noise scales, weights or settings that no estimator can use."""
 
 
 class BudgetError(PradeError):
-    """More privacy budget was asked for than remains, or a second time for what is paid already; nothing was spent.
+    """A request exceeds the remaining privacy budget, or would pay a second time for the same plan. Nothing was spent.
 
-    `remaining` and `asked` are values of `prade.privacy.budget.Budget`.
+    `remaining` and `asked` are instances of `prade.privacy.budget.Budget`.
     """
 
     def __init__(self, message: str, remaining: Any, asked: Any) -> None:

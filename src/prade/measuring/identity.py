@@ -1,8 +1,8 @@
 """What is private is not public: a private source is refused that is also the public table, or one of its files.
 
-Files are compared as `prade.core.duplicate_files` says, all of them with all of them. Tables in memory are compared by where
-their cells are, never by what is in them: two tables with equal cells in different places pass, because a refusal
-must not depend on a private cell.
+Files are compared as `prade.core.duplicate_files` says, all of them with all of them. Tables in memory are compared by
+where their cells are, never by what is in them: two tables with equal cells in different places pass, because a
+refusal must not depend on a private cell.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
+from prade.core.files import sha256_of
 from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
@@ -209,7 +210,7 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     try:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return sha256_of(file)
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)}, {MANIFEST}") from None
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The ledger: what has been spent on which data set, on disk, exact, never given back.
+"""The ledger: an exact record on disk of what has been spent on each data set. Spent budget is never refunded.
 
-For a data set with cap B and entries of cost c_1, ..., c_n the ledger keeps, at every moment and for every reader,
+For a data set with cap B and entries of cost c_1, ..., c_n, the ledger guarantees at every moment that
 
     c_1 + ... + c_n  <=  B        (exact fractions; costs add up: sequential composition)
 
@@ -8,11 +8,11 @@ An entry counts from the moment it is *reserved*, and it is reserved, durably, b
 
     reserve -> draw -> write the measurements -> commit
 
-So a run that breaks off has spent its budget, which is a pity; noisy answers that nobody recorded would be a breach.
+So an interrupted run has spent its budget. That is a loss, but noisy answers that nobody recorded would be a breach.
 
-What happened is kept as a chain of events (`prade.privacy.ledger.chain`), and all else is worked out from it. Every
-operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks may share a
-ledger: whoever writes holds SQLite's write lock, the others wait.
+The ledger keeps a chain of events (`prade.privacy.ledger.chain`), and everything else is computed from it. Every
+operation opens the file, works in one SQLite transaction and closes it. Processes, threads and forks can share a
+ledger: the one that writes holds SQLite's write lock, and the others wait.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.words import closest
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import confusable, dataset_name
-from prade.privacy.ledger.chain import Broken, Chain, Head
+from prade.privacy.ledger.chain import BrokenChain, Chain, Head
 from prade.privacy.ledger.file import LedgerFile, now
 from prade.privacy.ledger.location import user_ledger
-from prade.privacy.ledger.records import Books, Claim, Dataset, Entry, Statement
+from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement
 
 
 class Ledger:
-    """The ledger in the file `path`, which `open_dataset` makes when there is none.
+    """The ledger in the file `path`, which `open_dataset` creates if it does not exist.
 
-    `patience` is how many seconds to wait while another process writes. An error from `reserve` means that nothing
-    may be drawn. (When a disk fails in the very last moment, the entry may be recorded nevertheless: budget lost,
-    privacy kept.)
+    `patience` is how many seconds to wait while another process writes. If `reserve` raises an error, no noise may be
+    drawn. (If the disk fails at the very last moment, the entry may have been recorded nevertheless: then budget is
+    lost, but privacy is kept.)
 
     >>> from prade.privacy.budget import Budget, Unit
     >>> ledger = Ledger("budget.ledger")
@@ -58,27 +58,27 @@ class Ledger:
     # ------------------------------------------------------------------ writing
 
     def open_dataset(self, name: str, unit: Unit, cap: Budget) -> Dataset:
-        """Enter a data set with its unit and cap; a second time they must be the same, for a promise is kept."""
-        self._make_home(name, unit, cap)
+        """Record a data set with its unit and cap. If it is already recorded, unit and cap must be the same."""
+        self._prepare_file(name, unit, cap)
         with self._file.transaction("open_dataset", create=True) as chain:
-            return self._enter(chain, self._books_of(chain), name, unit, cap)
+            return self._enter(chain, self._records_of(chain), name, unit, cap)
 
     def raise_cap(self, dataset: str, cap: Budget, reason: str) -> Dataset:
-        """Allow more to be spent on a data set: only upwards, in the same kind of budget, and the reason is kept."""
-        _need_budget(cap, "cap")
-        _need_text(reason, "the reason for raising a cap")
+        """Raise a data set's cap, in the same kind of budget, and record the reason. A cap is never lowered."""
+        _require_budget(cap, "cap")
+        _require_text(reason, "the reason for raising a cap")
         with self._file.transaction("raise_cap") as chain:
-            books = self._books_of(chain)
-            home = self._home(books, dataset)
-            self._need_kind(home, cap, "cap")
-            if not home.cap < cap:
+            records = self._records_of(chain)
+            recorded = self._find(records, dataset)
+            self._require_kind(recorded, cap, "cap")
+            if not recorded.cap < cap:
                 raise PradeError(
-                    f"data set {home.name!r} has the cap {home.cap} in {self.path}, and {cap} is not above it: a cap "
-                    "is only raised, for what was allowed may have been spent"
+                    f"data set {recorded.name!r} has the cap {recorded.cap} in {self.path}, and {cap} is not above it; "
+                    "give a higher cap (it cannot be lowered, because that budget may already be spent)"
                 )
-            event = {"event": "raised", "dataset": home.name, "cap": cap.to_dict(), "reason": reason.strip()}
-            self._record(chain, books, event)
-            return books.datasets[home.name]
+            event = {"event": "raised", "dataset": recorded.name, "cap": cap.to_dict(), "reason": reason.strip()}
+            self._record(chain, records, event)
+            return records.datasets[recorded.name]
 
     def reserve(
         self,
@@ -91,64 +91,66 @@ class Ledger:
         cap: Budget | None = None,
         again: bool = False,
     ) -> Entry:
-        """Spend `cost` on a plan, durable before this returns; BudgetError, and nothing spent, if it exceeds the cap.
+        """Spend `cost` on a plan, durably before this returns; BudgetError, and nothing spent, if it exceeds the cap.
 
-        A plan that has an entry already is refused unless `again` is true, so that two runs of one plan do not pay
-        twice by mistake. `note` goes into the account as it is: what was asked, at which scale, nothing private. `unit`
-        is what the noise was made for: another one than the data set's is refused. With a `cap` (and the unit), a data
-        set that the ledger does not know is entered in the same step, as `open_dataset` would.
+        A plan that already has an entry is refused unless `again` is true, so that two runs of one plan do not pay
+        twice by mistake. `note` is copied into the account: what was asked, at which noise scale, nothing private.
+        `unit` is the unit that the noise was calibrated for; if it is not the data set's, the call is refused. With a
+        `cap` (and the unit), a data set that is not in the ledger yet is recorded in the same transaction, as by
+        `open_dataset`.
         """
         if cap is not None:
-            self._make_home(dataset, unit, cap)
+            self._prepare_file(dataset, unit, cap)
         with self._file.transaction("reserve", create=cap is not None) as chain:
-            books = self._books_of(chain)
-            home = self._admit(chain, books, dataset, plan_hash, cost, unit, cap, again)
-            event = {"event": "reserved", "note": str(note), **_spending(books, home, plan_hash, cost)}
-            self._record(chain, books, event)
-            return books.entries[-1]
+            records = self._records_of(chain)
+            recorded = self._admit(chain, records, dataset, plan_hash, cost, unit, cap, again)
+            event = {"event": "reserved", "note": str(note), **_spending(records, recorded, plan_hash, cost)}
+            self._record(chain, records, event)
+            return records.entries[-1]
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
-        """Record that the measurements of a reserved entry are written; the same hash again changes nothing."""
-        _need_text(measurements_hash, "the measurements' hash")
+        """Record that a reserved entry's measurements are written; repeating it with the same hash changes nothing."""
+        _require_text(measurements_hash, "the measurements' hash")
         with self._file.transaction("commit") as chain:
-            books = self._books_of(chain)
-            entry = next((entry for entry in books.entries if entry.id == entry_id), None)
+            records = self._records_of(chain)
+            entry = next((entry for entry in records.entries if entry.id == entry_id), None)
             if entry is None:
-                raise PradeError(f"{self.path} has no entry {entry_id!r}: commit with the id that reserve gave")
+                raise PradeError(f"{self.path} has no entry {entry_id!r}; commit with the id that reserve returned")
             if entry.state == "reserved":
                 event = {"event": "committed", "entry": entry.id, "measurements": measurements_hash}
-                self._record(chain, books, event)
+                self._record(chain, records, event)
             elif entry.measurements_hash != measurements_hash:
                 raise PradeError(
                     f"entry {entry_id} of {self.path} is {entry.state} with the measurements "
                     f"{entry.measurements_hash}, not {measurements_hash}: an entry pays for one set of measurements; "
-                    "reserve another for new ones"
+                    "reserve another entry for new ones"
                 )
-            return books.entries[entry.id - 1]
+            return records.entries[entry.id - 1]
 
     def record_import(
         self, dataset: str, unit: Unit, cost: Budget, claim: Claim, after: Head | None, note: str, source: str
     ) -> Entry:
-        """Put what a release cost on record; `prade.release.beside.import_release` reads it from the folder `source`.
+        """Record the cost of a release that another ledger paid for, or this one before it lost its last events.
 
-        Another ledger paid for it, or this one before it lost its end. The cost counts from now on. A release that is
-        on record already changes nothing, and its entry is returned.
+        `prade.release.beside.import_release` reads the arguments from the folder `source`. The cost counts from now
+        on. If the release is already recorded, nothing changes and its entry is returned.
         """
         with self._file.transaction("import_release") as chain:
-            books = self._books_of(chain)
-            home = self._home(books, dataset)
-            if (known := _payer(books, home, claim)) is not None:
-                if known.origin is None and after is not None and not books.has(after):
+            records = self._records_of(chain)
+            recorded = self._find(records, dataset)
+            if (known := _payer(records, recorded, claim)) is not None:
+                if known.origin is None and after is not None and not records.has(after):
                     event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
-                    self._record(chain, books, {**event, "head": after.to_dict()})
-                return books.entries[known.id - 1]
-            self._need_unit(home, unit)
-            self._need_kind(home, cost, "cost")
-            if not cost <= books.left[home.name]:
+                    self._record(chain, records, {**event, "head": after.to_dict()})
+                return records.entries[known.id - 1]
+            self._require_unit(recorded, unit)
+            self._require_kind(recorded, cost, "cost")
+            if not cost <= records.remaining[recorded.name]:
+                remaining = records.remaining[recorded.name]
                 raise BudgetError(
-                    f"{source} cost {cost}, and data set {home.name!r} has {books.left[home.name]} left of "
-                    f"{home.cap} in {self.path}: raise the cap to what was spent with raise_cap, then import it",
-                    books.left[home.name],
+                    f"{source} cost {cost}, but data set {recorded.name!r} has only {remaining} left of {recorded.cap} "
+                    f"in {self.path}; raise the cap with raise_cap to cover what was spent, then import the release",
+                    remaining,
                     cost,
                 )
             event = {
@@ -156,10 +158,10 @@ class Ledger:
                 "note": note,
                 "measurements": claim.measurements_hash,
                 "origin": vars(claim.origin),
-                **_spending(books, home, claim.plan_hash, cost),
+                **_spending(records, recorded, claim.plan_hash, cost),
             }
-            self._record(chain, books, event)
-            return books.entries[-1]
+            self._record(chain, records, event)
+            return records.entries[-1]
 
     # ------------------------------------------------------------------ reading
 
@@ -173,34 +175,34 @@ class Ledger:
         cap: Budget | None = None,
         again: bool = False,
     ) -> None:
-        """Raise what `reserve` would raise now, and spend nothing."""
+        """Raise the error that `reserve` would raise now; spend nothing."""
         new = cap is not None and not self.path.exists()
         if new and self.path != user_ledger() and not self.path.absolute().parent.is_dir():
-            raise DataError(f"there is no folder for the ledger {self.path}; make it first")
-        self._admit(None, Books() if new else self._books(), dataset, plan_hash, cost, unit, cap, again)
+            raise DataError(f"the folder of the ledger {self.path} does not exist; create it first")
+        self._admit(None, Records() if new else self._records(), dataset, plan_hash, cost, unit, cap, again)
 
     def knows(self, dataset: str) -> bool:
-        """Whether the data set has been entered; False also where there is no ledger yet."""
-        return self.path.exists() and _recorded_name(self._books(), dataset) is not None
+        """Whether the data set is recorded; False also if there is no ledger yet."""
+        return self.path.exists() and _recorded_name(self._records(), dataset) is not None
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
-        return sorted(self._books().datasets.values(), key=lambda dataset: dataset.name)
+        return sorted(self._records().datasets.values(), key=lambda dataset: dataset.name)
 
     def dataset(self, name: str) -> Dataset:
         """One data set: its unit and cap."""
-        return self._home(self._books(), name)
+        return self._find(self._records(), name)
 
     def entries(self, dataset: str) -> list[Entry]:
         """All entries of a data set, oldest first."""
         return list(self.statement(dataset).entries)
 
     def find(self, dataset: str, plan_hash: str) -> Entry | None:
-        """The latest entry of a plan, if it has one: what a new run of the plan looks up first."""
+        """The latest entry of a plan, or None; a new run of the plan looks this up first."""
         return next((entry for entry in reversed(self.entries(dataset)) if entry.plan_hash == plan_hash), None)
 
     def times_paid(self, dataset: str, plan_hash: str) -> int:
-        """How many entries a plan has; 0 also where the ledger does not know the data set."""
+        """How many entries a plan has; 0 also if the data set is not in the ledger."""
         entries = self.entries(dataset) if self.knows(dataset) else []
         return sum(entry.plan_hash == plan_hash for entry in entries)
 
@@ -209,56 +211,57 @@ class Ledger:
         return self.statement(dataset).remaining
 
     def statement(self, dataset: str) -> Statement:
-        """All that the ledger says of a data set, as of one moment."""
-        books = self._books()
-        home = self._home(books, dataset)
-        return Statement(home, tuple(books.of_dataset(home.name)), books.left[home.name], books.head)
+        """Everything the ledger records about a data set at this moment."""
+        records = self._records()
+        recorded = self._find(records, dataset)
+        entries = tuple(records.of_dataset(recorded.name))
+        return Statement(recorded, entries, records.remaining[recorded.name], records.head)
 
     def account(self, dataset: str) -> str:
-        """The account in words: under which promise, what was asked, what it cost, what remains."""
+        """The account as text: the promise, what was asked, what it cost and what remains."""
         return self.statement(dataset).words(str(self.path))
 
     def head(self) -> Head | None:
-        """The end of the chain: which ledger it is, and its last event; None where there is no ledger yet."""
-        return self._books().head if self.path.exists() else None
+        """The head of the chain: the ledger's identity and its last event; None if there is no ledger yet."""
+        return self._records().head if self.path.exists() else None
 
     def paid(self, dataset: str, claim: Claim) -> Entry | None:
-        """The entry that paid for noisy answers, or by which they were imported."""
-        books = self._books()
-        return _payer(books, self._home(books, dataset), claim)
+        """The entry that paid for a release, or that imported it; None if there is none."""
+        records = self._records()
+        return _payer(records, self._find(records, dataset), claim)
 
     def has(self, head: Head) -> bool:
-        """Whether the ledger's chain goes through this head: False in an old copy, and where its end was cut off."""
-        return self._books().has(head)
+        """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""
+        return self._records().has(head)
 
-    # ------------------------------------------------------------------ what is allowed
+    # ------------------------------------------------------------------ checks
 
-    def _enter(self, chain: Chain | None, books: Books, name: str, unit: Unit | None, cap: Budget) -> Dataset:
-        """Record a new data set, or see that a known one is the same."""
-        name, unit = _need_dataset(name, unit, cap)
-        recorded = books.datasets.get(name)
+    def _enter(self, chain: Chain | None, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
+        """Record a new data set, or check that a recorded one has the same unit and cap."""
+        name, unit = _require_dataset(name, unit, cap)
+        recorded = records.datasets.get(name)
         if recorded is None:
-            for known in books.datasets:
+            for known in records.datasets:
                 if confusable(known, name):
                     raise PradeError(
-                        f"{self.path} has a data set {known!r}, and {name!r} would have a budget of its own: use the "
-                        "recorded name, or one that differs by more than case, blanks and letters that look alike"
+                        f"{self.path} already has a data set {known!r}, and {name!r} would get its own budget; use the "
+                        "recorded name, or one that differs in more than case, spaces and similar characters"
                     )
             event = {"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()}
-            self._record(chain, books, event)
-            return books.datasets[name]
+            self._record(chain, records, event)
+            return records.datasets[name]
         if recorded.cap != cap:
             raise PradeError(
-                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}: a cap is set once; open it "
-                "with the recorded one, or raise that on the record with raise_cap"
+                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap, or "
+                "raise it with raise_cap, which records the reason"
             )
-        self._need_unit(recorded, unit)
+        self._require_unit(recorded, unit)
         return recorded
 
     def _admit(
         self,
         chain: Chain | None,
-        books: Books,
+        records: Records,
         dataset: str,
         plan_hash: str,
         cost: Budget,
@@ -266,126 +269,126 @@ class Ledger:
         cap: Budget | None,
         again: bool,
     ) -> Dataset:
-        """Refuse what may not be spent: too much, the same twice by mistake, in another kind, under another promise."""
-        _need_text(plan_hash, "a plan's hash")
-        _need_budget(cost, "cost")
-        home = self._home(books, dataset) if cap is None else self._enter(chain, books, dataset, unit, cap)
+        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit."""
+        _require_text(plan_hash, "a plan's hash")
+        _require_budget(cost, "cost")
+        recorded = self._find(records, dataset) if cap is None else self._enter(chain, records, dataset, unit, cap)
         if unit is not None:
-            self._need_unit(home, unit)
-        self._need_kind(home, cost, "cost")
+            self._require_unit(recorded, unit)
+        self._require_kind(recorded, cost, "cost")
         if cost == cost * 0:
-            raise PradeError("the cost is zero, but every measurement costs something: give what it costs")
-        left = books.left[home.name]
-        earlier = [entry for entry in books.of_dataset(home.name) if entry.plan_hash == plan_hash]
+            raise PradeError("the cost is zero, but every measurement costs something; give its cost")
+        remaining = records.remaining[recorded.name]
+        earlier = [entry for entry in records.of_dataset(recorded.name) if entry.plan_hash == plan_hash]
         if earlier and not again:
-            raise self._paid_already(earlier[-1], cost, left)
-        if not cost <= left:
+            raise self._paid_already(earlier[-1], cost, remaining)
+        if not cost <= remaining:
             raise BudgetError(
-                f"data set {home.name!r} has {left} left of {home.cap} in {self.path}, but {cost} was asked for: "
-                "nothing was spent; ask for less, or make do with what has been measured",
-                left,
+                f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {self.path}, but {cost} was "
+                "requested. Nothing was spent; request less, or use what has already been measured",
+                remaining,
                 cost,
             )
-        return home
+        return recorded
 
-    def _paid_already(self, entry: Entry, cost: Budget, left: Budget) -> BudgetError:
-        wrote = (
-            "no measurements are recorded: its run is under way, or broke off (if it had saved them, measuring into "
-            "the same folder finds them)"
+    def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
+        outcome = (
+            "no measurements are recorded, so its run is in progress or was interrupted (if it had saved its "
+            "measurements, measuring into the same folder will find them)"
             if entry.measurements_hash is None
-            else f"its measurements {entry.measurements_hash} were written: find and use them, which is free"
+            else f"its measurements {entry.measurements_hash} were written; using them again costs nothing"
         )
         return BudgetError(
-            f"plan {entry.plan_hash} is paid for already on data set {entry.dataset!r} in {self.path} "
-            f"(entry {entry.id}, {entry.state}); {wrote}. To spend {cost} once more, say again=True",
-            left,
+            f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
+            f"(entry {entry.id}, {entry.state}); {outcome}. To spend {cost} once more, pass again=True",
+            remaining,
             cost,
         )
 
-    def _need_unit(self, home: Dataset, unit: Unit) -> None:
-        if home.unit != unit:
+    def _require_unit(self, recorded: Dataset, unit: Unit) -> None:
+        if recorded.unit != unit:
             raise PradeError(
-                f"data set {home.name!r} is protected as {home.unit} in {self.path}, not as {unit}: costs add up under "
-                "one promise only; use the recorded unit"
+                f"data set {recorded.name!r} has {recorded.unit} in {self.path}, not {unit}; use the recorded unit, "
+                "because costs add up for one unit only"
             )
 
-    def _need_kind(self, home: Dataset, given: Budget, what: str) -> None:
-        if given.kind != home.cap.kind:
+    def _require_kind(self, recorded: Dataset, given: Budget, what: str) -> None:
+        if given.kind != recorded.cap.kind:
             raise PradeError(
-                f"data set {home.name!r} is accounted in {home.cap.kind} budget in {self.path}, but the {what} is "
-                f"{given.kind}: give the {what} as {home.cap.kind}"
+                f"data set {recorded.name!r} has a {recorded.cap.kind} budget in {self.path}, but the {what} is "
+                f"{given.kind}; give the {what} as a {recorded.cap.kind} budget"
             )
 
-    # ------------------------------------------------------------------ events as values
+    # ------------------------------------------------------------------ records
 
-    def _books(self) -> Books:
+    def _records(self) -> Records:
         with self._file.transaction(None) as chain:
-            return self._books_of(chain)
+            return self._records_of(chain)
 
-    def _books_of(self, chain: Chain) -> Books:
+    def _records_of(self, chain: Chain) -> Records:
         try:
-            return Books.of(chain)
-        except Broken as damage:
+            return Records.of(chain)
+        except BrokenChain as damage:
             raise self._file.damaged() from damage
 
-    def _home(self, books: Books, name: str) -> Dataset:
-        if (recorded := _recorded_name(books, name)) is None:
+    def _find(self, records: Records, name: str) -> Dataset:
+        if (known := _recorded_name(records, name)) is None:
             raise PradeError(
-                f"{self.path} has no data set {name!r}{closest(str(name), list(books.datasets))}; enter it with "
+                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}; record it with "
                 "open_dataset"
             )
-        return books.datasets[recorded]
+        return records.datasets[known]
 
-    def _record(self, chain: Chain | None, books: Books, event: dict[str, Any]) -> None:
-        """Write an event to the chain, and take it into the books; without a chain it is only tried."""
+    def _record(self, chain: Chain | None, records: Records, event: dict[str, Any]) -> None:
+        """Write an event to the chain and apply it to the records; without a chain it is only applied, as a trial."""
         event = {"time": now(), **event}
         if chain is not None:
             chain.add(event)
-        books.go_on(event, books.head)
+        records.apply(event, records.head)
 
-    def _make_home(self, name: str, unit: Unit | None, cap: Budget) -> None:
-        """Before the file is made: what would go into it is sound, and the user's own ledger has its folder.
+    def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
+        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
 
-        Anywhere else a missing folder may be a mistyped path.
+        Any other missing folder may be a mistyped path, so it is not created.
         """
-        _need_dataset(name, unit, cap)
+        _require_dataset(name, unit, cap)
         if self.path == user_ledger():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise DataError(
-                    f"there is no folder for the ledger {self.path}, and it cannot be made ({error.strerror}): make "
-                    "it, or name another ledger in PRADE_LEDGER"
+                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
+                    "create it, or name another ledger in PRADE_LEDGER"
                 ) from None
 
 
-def _recorded_name(books: Books, name: str) -> str | None:
-    """The name by which the books know a data set, None if they do not."""
-    # the name as it is first: version 0.1 knew some that are refused now
-    names = list(books.datasets)
+def _recorded_name(records: Records, name: str) -> str | None:
+    """The name under which a data set is recorded, None if it is not."""
+    # Look for the exact name first: version 0.1 accepted some names that are refused now.
+    names = list(records.datasets)
     return name if name in names else next((known for known in names if known == dataset_name(name)), None)
 
 
-def _payer(books: Books, home: Dataset, claim: Claim) -> Entry | None:
-    return next((entry for entry in books.of_dataset(home.name) if claim.paid_by(entry)), None)
+def _payer(records: Records, recorded: Dataset, claim: Claim) -> Entry | None:
+    return next((entry for entry in records.of_dataset(recorded.name) if claim.paid_by(entry)), None)
 
 
-def _spending(books: Books, home: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:
-    return {"entry": len(books.entries) + 1, "dataset": home.name, "plan": plan_hash, "cost": cost.to_dict()}
+def _spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:
+    return {"entry": len(records.entries) + 1, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict()}
 
 
-def _need_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
-    _need_budget(cap, "cap")
+def _require_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
+    _require_budget(cap, "cap")
     if not isinstance(unit, Unit):
-        raise PradeError(f"a data set is entered with what is protected, got {unit!r}: give its Unit")
+        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
     return dataset_name(name), unit
 
 
-def _need_text(value: object, what: str) -> None:
+def _require_text(value: object, what: str) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise PradeError(f"{what} must be text that is not blank, got {value!r}")
+        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
 
 
-def _need_budget(value: object, what: str) -> None:
+def _require_budget(value: object, what: str) -> None:
     if not isinstance(value, Budget):
-        raise PradeError(f"{what} must be a Budget, got {value!r}: write Budget.pure(...), .zcdp(...) or .approx(...)")
+        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")

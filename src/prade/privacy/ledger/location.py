@@ -1,4 +1,4 @@
-"""Where the ledger is. There is one for all that a custodian releases, whatever folder a release is written to."""
+"""Where the ledger is. A data custodian has one ledger for all releases, whatever folder each is written to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ FILE = "ledger.sqlite"
 
 
 def custodian_ledger() -> Path:
-    """The ledger of whoever keeps the data: the environment variable PRADE_LEDGER, else `user_ledger`."""
+    """The data custodian's ledger: the path in the environment variable PRADE_LEDGER, or else `user_ledger`."""
     if not (named := os.environ.get(VARIABLE)):
         return user_ledger()
     if not Path(named).is_absolute():
-        raise PradeError(f"{VARIABLE} is {named!r}, which would be another ledger in every folder: give the whole path")
+        raise PradeError(
+            f"{VARIABLE} is {named!r}, a relative path that would name a different ledger in every folder; "
+            "give an absolute path"
+        )
     return Path(named)
 
 
 def user_ledger() -> Path:
-    """One file in the user's data folder."""
+    """The default ledger: a file in the user's data folder."""
     from platformdirs import user_data_path
 
     return user_data_path("prade", appauthor=False) / FILE

@@ -1,6 +1,6 @@
-"""What a ledger's events add up to: data sets with their caps, entries with their costs, and what remains.
+"""What a ledger's events amount to: data sets with their caps, entries with their costs, and the remaining budget.
 
-Reading and writing come to their values in one way: by going through the events.
+Reading and writing compute these values in the same way: by applying the events one after another.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from prade.privacy.budget import Budget, Unit
-from prade.privacy.ledger.chain import FIRST, Broken, Chain, Event, Head
+from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
 
 State = Literal["reserved", "committed", "imported"]
 
 
 @dataclass(frozen=True)
-class Raise:
-    """A cap that was raised: from which to which, when, and why."""
+class CapRaise:
+    """An increase of a cap: the old and the new cap, when, and why."""
 
     was: Budget
     cap: Budget
@@ -27,20 +27,20 @@ class Raise:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set in the ledger: its name, what is protected, and the most that may ever be spent on it, as of now."""
+    """A data set in the ledger: its name, its unit of protection, and the cap on what may be spent on it."""
 
     name: str
     unit: Unit
     cap: Budget
     created: str
-    raises: tuple[Raise, ...] = ()
+    raises: tuple[CapRaise, ...] = ()
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an imported entry was paid: the other ledger's identity, its entry there, and the hash of that event.
+    """The ledger that paid for an imported entry: its identity, the entry's number there, and the hash of that event.
 
-    A ledger of version 0.1 has neither identity nor hashes: None.
+    Identity and hash are None for a ledger of version 0.1, which has neither.
     """
 
     ledger: str | None
@@ -55,9 +55,9 @@ class Origin:
 class Entry:
     """One release: the plan it followed, what it cost, and whether its measurements are known to be written.
 
-    `state` is "reserved" (spent; the run is under way or broke off), "committed" (spent; the measurements with the
-    hash `measurements_hash` were written) or "imported" (spent under another ledger, its `origin`). `head` is the end
-    of the ledger's chain with this entry just made, None for one that version 0.1 made. Times are UTC.
+    `state` is "reserved" (spent; the run is in progress or was interrupted), "committed" (spent; the measurements with
+    the hash `measurements_hash` were written) or "imported" (paid for by another ledger, see `origin`). `head` is the
+    head of the ledger's chain right after this entry, or None if version 0.1 made the entry. Times are UTC.
     """
 
     id: int
@@ -73,13 +73,13 @@ class Entry:
     head: Head | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: the cost as exact fractions."""
+        """Plain values, with the cost as exact fractions."""
         return {**asdict(self), "cost": self.cost.to_dict()}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What noisy answers say of the entry that paid for them; `head` is None where a version 0.1 wrote them."""
+    """What a release states about the entry that paid for it; `head` is None if version 0.1 wrote the release."""
 
     plan_hash: str
     entry: int
@@ -88,12 +88,12 @@ class Claim:
 
     @property
     def origin(self) -> Origin:
-        """The entry, as other ledgers name it."""
+        """The entry, as another ledger refers to it."""
         ledger, digest = (None, None) if self.head is None else (self.head.ledger, self.head.hash)
         return Origin(ledger, self.entry, digest)
 
     def paid_by(self, entry: Entry) -> bool:
-        """Whether it was this entry. One without measurements yet pays for those of its own run, and for no others."""
+        """Whether this entry paid. An entry without recorded measurements can only have paid for its own run's."""
         if entry.plan_hash != self.plan_hash or entry.measurements_hash not in (None, self.measurements_hash):
             return False
         if entry.origin is not None:
@@ -103,7 +103,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Statement:
-    """All that a ledger says of one data set, at one moment; `head` is the end of its chain then."""
+    """Everything a ledger records about one data set at one moment; `head` is the head of its chain then."""
 
     dataset: Dataset
     entries: tuple[Entry, ...]
@@ -112,33 +112,35 @@ class Statement:
 
     @property
     def spent(self) -> Budget:
-        """The cap without what remains."""
+        """The cap minus the remaining budget."""
         return self.dataset.cap - self.remaining
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: budgets as exact fractions."""
-        home = self.dataset
+        """Plain values, with budgets as exact fractions."""
+        recorded = self.dataset
         return {
-            "dataset": home.name,
-            "unit": home.unit.to_dict(),
-            "promise": home.unit.promise(),
-            "cap": home.cap.to_dict(),
-            "raises": [{**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in home.raises],
+            "dataset": recorded.name,
+            "unit": recorded.unit.to_dict(),
+            "promise": recorded.unit.promise(),
+            "cap": recorded.cap.to_dict(),
+            "raises": [
+                {**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises
+            ],
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
             "head": self.head and self.head.to_dict(),
         }
 
     def words(self, where: str | None = None) -> str:
-        """The account in words: under which promise, what was asked, what it cost, what remains."""
-        home = self.dataset
+        """The account as text: the promise, what was asked, what it cost and what remains."""
+        recorded = self.dataset
         lines = [
-            f"Data set {home.name}",
+            f"Data set {recorded.name}",
             *([f"  ledger     {where}"] if where else []),
-            f"  head       {self.head or 'none: written by version 0.1, chained from the next entry on'}",
-            f"  promise    {home.unit.promise()}",
-            f"  cap        {home.cap}",
-            *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in home.raises),
+            f"  head       {self.head or 'none: written by version 0.1; the chain starts with the next entry'}",
+            f"  promise    {recorded.unit.promise()}",
+            f"  cap        {recorded.cap}",
+            *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in recorded.raises),
             f"  spent      {self.spent}",
             f"  remaining  {self.remaining}",
         ]
@@ -150,7 +152,7 @@ class Statement:
                 f"  cost       {entry.cost}",
                 f"  {_outcome(entry)}",
             ]
-        return "\n".join(lines if self.entries else [*lines, "No entries: nothing has been asked."])
+        return "\n".join(lines if self.entries else [*lines, "No entries: nothing has been released."])
 
 
 def _outcome(entry: Entry) -> str:
@@ -158,37 +160,37 @@ def _outcome(entry: Entry) -> str:
         return f"committed  {entry.committed}, measurements {entry.measurements_hash}"
     if entry.state == "imported":
         return f"imported   {entry.origin}, measurements {entry.measurements_hash}"
-    return "reserved   spent, but no measurements are recorded: under way, or broken off"
+    return "reserved   spent, but no measurements are recorded: the run is in progress or was interrupted"
 
 
 @dataclass
-class Books:
-    """The state of a ledger after all its events; `heads` are the chain's ends as of each of them."""
+class Records:
+    """The state of a ledger after all its events; `heads` lists the head of the chain after each event."""
 
     datasets: dict[str, Dataset] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     left: dict[str, Budget] = field(default_factory=dict)  # of each data set: cap minus all of its entries
     heads: list[Head] = field(default_factory=list)
-    lost: set[Head] = field(default_factory=set)  # heads of releases that were put on record again
+    lost: set[Head] = field(default_factory=set)  # heads that the chain had lost, known from imported releases
 
     @classmethod
-    def of(cls, chain: Chain) -> Books:
-        """What the events of a chain add up to; Broken where they do not."""
-        books = cls(heads=chain.heads)
+    def of(cls, chain: Chain) -> Records:
+        """Apply all events of a chain; BrokenChain if one of them cannot follow those before it."""
+        records = cls(heads=chain.heads)
         for number, event in enumerate(chain.events):
-            books.go_on(event, chain.heads[number] if chain.heads else None)
-        return books
+            records.apply(event, chain.heads[number] if chain.heads else None)
+        return records
 
-    def go_on(self, event: Event, head: Head | None) -> None:
-        """Take in one more event."""
+    def apply(self, event: Event, head: Head | None) -> None:
+        """Apply one event."""
         try:
             _EVENTS[event["event"]](self, event, head)
         except (ValueError, LookupError, TypeError, AttributeError) as damage:
-            raise Broken from damage
+            raise BrokenChain from damage
 
     @property
     def head(self) -> Head | None:
-        """The end of the chain; None where there is no chain yet."""
+        """The head of the chain; None if there is no chain yet."""
         return self.heads[-1] if self.heads else None
 
     def of_dataset(self, dataset: str) -> list[Entry]:
@@ -196,7 +198,7 @@ class Books:
         return [entry for entry in self.entries if entry.dataset == dataset]
 
     def has(self, head: Head) -> bool:
-        """Whether the chain goes through this head, or it is on record as lost."""
+        """Whether the chain has passed through this head, or is known to have lost it."""
         return head in self.heads or head in self.lost
 
     # ------------------------------------------------------------------ events
@@ -204,9 +206,9 @@ class Books:
     def _opened(self, event: Event, head: Head | None) -> None:
         name, cap = event["dataset"], Budget.from_dict(event["cap"])
         if name in self.datasets:
-            raise Broken
+            raise BrokenChain
         self.datasets[name] = Dataset(name, Unit.from_dict(event["unit"]), cap, event["time"])
-        self.left[name] = cap
+        self.remaining[name] = cap
 
     def _spent(self, event: Event, head: Head | None) -> None:
         origin = event.get("origin")
@@ -223,16 +225,16 @@ class Books:
             head=None if "version" in event else head,
         )
         if entry.id != len(self.entries) + 1:
-            raise Broken  # the numbers have no gaps
-        self.left[entry.dataset] -= entry.cost  # an error where it is beyond the cap, or of another kind
+            raise BrokenChain  # entries are numbered without gaps
+        self.remaining[entry.dataset] -= entry.cost  # an error if the cost exceeds the cap, or is of another kind
         self.entries.append(entry)
 
     def _committed(self, event: Event, head: Head | None) -> None:
-        place, made = event["entry"] - 1, event["measurements"]
-        if place < 0 or self.entries[place].state != "reserved" or not isinstance(made, str):
-            raise Broken
-        self.entries[place] = replace(
-            self.entries[place], state="committed", measurements_hash=made, committed=event["time"]
+        index, measurements = event["entry"] - 1, event["measurements"]
+        if index < 0 or self.entries[index].state != "reserved" or not isinstance(measurements, str):
+            raise BrokenChain
+        self.entries[index] = replace(
+            self.entries[index], state="committed", measurements_hash=measurements, committed=event["time"]
         )
 
     def _found(self, event: Event, head: Head | None) -> None:
@@ -241,20 +243,20 @@ class Books:
         self.lost.add(Head.from_dict(event["head"]))
 
     def _raised(self, event: Event, head: Head | None) -> None:
-        home, cap = self.datasets[event["dataset"]], Budget.from_dict(event["cap"])
-        if not home.cap < cap:
-            raise Broken
-        step = Raise(home.cap, cap, event["reason"], event["time"])
-        self.datasets[home.name] = replace(home, cap=cap, raises=(*home.raises, step))
-        self.left[home.name] += cap - home.cap
+        recorded, cap = self.datasets[event["dataset"]], Budget.from_dict(event["cap"])
+        if not recorded.cap < cap:
+            raise BrokenChain
+        increase = CapRaise(recorded.cap, cap, event["reason"], event["time"])
+        self.datasets[recorded.name] = replace(recorded, cap=cap, raises=(*recorded.raises, increase))
+        self.remaining[recorded.name] += cap - recorded.cap
 
 
-_EVENTS: Mapping[str, Callable[[Books, Event, Head | None], None]] = {
-    FIRST: lambda books, event, head: None,
-    "opened": Books._opened,
-    "reserved": Books._spent,
-    "imported": Books._spent,
-    "committed": Books._committed,
-    "found": Books._found,
-    "raised": Books._raised,
+_EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
+    FIRST: lambda records, event, head: None,
+    "opened": Records._opened,
+    "reserved": Records._spent,
+    "imported": Records._spent,
+    "committed": Records._committed,
+    "found": Records._found,
+    "raised": Records._raised,
 }
