@@ -146,7 +146,10 @@ class Budget:
             raise PradeError(f"kind is {self.kind!r}; a budget has one of the kinds {', '.join(map(repr, _AMOUNTS))}")
         names = _AMOUNTS[self.kind]
         if len(self.amounts) != len(names):
-            raise PradeError(f"a {self.kind} budget consists of {' and '.join(names)}; got {len(self.amounts)} numbers")
+            raise PradeError(
+                f"a budget of kind {self.kind!r} needs {' and '.join(names)}; the number of amounts given is "
+                f"{len(self.amounts)}"
+            )
         amounts = tuple(exact(amount, name) for amount, name in zip(self.amounts, names, strict=True))
         for amount, name in zip(amounts, names, strict=True):
             if amount < 0:
@@ -278,7 +281,7 @@ class Budget:
             raise PradeError(f"expected a Budget.{self.kind}(...), got {other!r}")
         if self.kind != other.kind:
             raise PradeError(
-                f"a {self.kind} budget and a {other.kind} budget cannot be added or compared; "
+                f"budgets of the kinds {self.kind!r} and {other.kind!r} cannot be added or compared; "
                 "convert one of them first, with as_zcdp() or as_approx(delta)"
             )
         return zip(self.amounts, other.amounts, strict=True)

@@ -315,8 +315,8 @@ class Ledger:
     def _require_kind(self, recorded: Dataset, given: Budget, what: str) -> None:
         if given.kind != recorded.cap.kind:
             raise PradeError(
-                f"data set {recorded.name!r} has a {recorded.cap.kind} budget in {self.path}, but the {what} is "
-                f"{given.kind}; give the {what} as a {recorded.cap.kind} budget"
+                f"data set {recorded.name!r} has a budget of kind {recorded.cap.kind!r} in {self.path}, but the {what} "
+                f"is of kind {given.kind!r}; give Budget.{recorded.cap.kind}(...)"
             )
 
     # ------------------------------------------------------------------ records

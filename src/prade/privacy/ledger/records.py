@@ -169,7 +169,7 @@ class Records:
 
     datasets: dict[str, Dataset] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
-    left: dict[str, Budget] = field(default_factory=dict)  # of each data set: cap minus all of its entries
+    remaining: dict[str, Budget] = field(default_factory=dict)  # for each data set: cap minus all of its entries
     heads: list[Head] = field(default_factory=list)
     lost: set[Head] = field(default_factory=set)  # heads that the chain had lost, known from imported releases
 
