@@ -225,13 +225,13 @@ def _sampled(
 ) -> tuple[dict[str, Any], str]:
     """Draw rows; the outcome for a script and for a person."""
     from prade.core.progress import progress_bar
-    from prade.data.tables import need_csv, table_suffix
+    from prade.data.tables import require_csv, table_suffix
     from prade.release.kept import write_rows
     from prade.sampling.table import synthesize as drawn
 
     need_file(output)
     _need_place_for_estimates(release)
-    need_csv(output) if spreadsheet_safe else table_suffix(Path(output))  # complain now, not when the work is done
+    require_csv(output) if spreadsheet_safe else table_suffix(Path(output))  # complain now, not when the work is done
     with progress_bar() as progress:
         table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
     write_rows(table, output, release, spreadsheet_safe=spreadsheet_safe)

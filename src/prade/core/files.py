@@ -7,9 +7,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
-from typing import IO
 
 from prade.core.errors import DataError
 
@@ -36,11 +36,11 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def sha256_of(file: IO[bytes]) -> str:
+def sha256_of(file: BufferedIOBase) -> str:
     """SHA-256 (hexadecimal) of what an open file contains, read in blocks.
 
     >>> from io import BytesIO
     >>> sha256_of(BytesIO(b"AGE"))[:8]
     'ab864bbd'
     """
-    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # gzip files are readable too
+    return hashlib.file_digest(file, "sha256").hexdigest()

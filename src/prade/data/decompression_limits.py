@@ -1,4 +1,4 @@
-"""Small files that would fill the memory: refused before they are read."""
+"""Refusing decompression bombs: small files that would fill the memory when they are read."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from prade.core.errors import DataError
 
-MOST_GROWTH = 1032  # times its size: nothing that gzip packs becomes larger when it is unpacked
-HONEST_GROWTH = 200  # a table of text, however dull, stays below
-ALWAYS = 2**30  # bytes that are unpacked without a question
+MOST_GROWTH = 1032  # no gzip file grows by a larger factor when it is decompressed
+HONEST_GROWTH = 200  # real tables of text stay below this factor, however repetitive they are
+ALWAYS = 2**30  # files of up to this many bytes, decompressed, are always accepted
 PIECE = 2**20
 
 
 def memory() -> int:
-    """Bytes of memory that the machine has."""
+    """The machine's memory in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def refuse_gzip_bomb(path: Path) -> None:
-    """Complain about a file that becomes more than `ALWAYS` bytes and `HONEST_GROWTH` times its size."""
+    """Refuse a file that decompresses to more than `ALWAYS` bytes and more than `HONEST_GROWTH` times its size."""
     size = path.stat().st_size
     if size * MOST_GROWTH <= ALWAYS:
         return
@@ -31,14 +31,17 @@ def refuse_gzip_bomb(path: Path) -> None:
             while room >= 0 and (piece := unpacked.read(PIECE)):
                 room -= len(piece)
     except (EOFError, OSError, zlib.error):
-        return  # the reader says what is wrong with it
+        return  # the reader will report what is wrong with the file
     if room < 0:
-        raise DataError(f"{path} unpacks to more than {HONEST_GROWTH} times its size, which no table does; check it")
+        raise DataError(
+            f"{path} decompresses to more than {HONEST_GROWTH} times its size, which no real table does; check the file"
+        )
 
 
 def refuse_parquet_bomb(path: Path, rows: int, columns: int) -> None:
-    """Complain about a file that declares more cells than the machine has bytes."""
+    """Refuse a file that declares more cells than the machine has bytes of memory."""
     if rows * columns > memory():
         raise DataError(
-            f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check it, or take fewer rows"
+            f"{path} declares {rows:,} rows of {columns} columns, more than fit in memory; check the file, or use one "
+            "with fewer rows"
         )
