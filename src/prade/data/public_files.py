@@ -104,6 +104,6 @@ def _concatenated(files: tuple[str, ...]) -> pa.Table:
     except pa.ArrowException:
         differing = [name for name in names if len({str(table.schema.field(name).type) for table in plain}) > 1]
         raise DataError(
-            f"the public files have incompatible types (numbers in one, text in another) in {', '.join(differing[:5])}; "
+            f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
             "convert the columns to one type"
         ) from None
