@@ -16,7 +16,8 @@ import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.measuring.run import measure, run
+from prade.measuring import run
+from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells

@@ -61,13 +61,12 @@ class PublicFiles:
 
     def moved_to(self, now: PublicFiles) -> PublicFiles:
         """The files at their new paths. Files with other contents are refused: they could be the private ones."""
-        moved = now.hashed()
+        moved = now if now.sha256 else now.hashed()
         for file, digest in zip(moved.files, moved.sha256, strict=True):
             if self.sha256 and digest not in self.sha256:
                 raise DataError(
                     f"{file} is not one of the public files that the plan was made with, and could be the private one; "
-                    "give the paths of those files. To start from another public table, use prade.sampling.table in "
-                    "Python"
+                    "give the paths of those files. To start from another public table in Python, give the table itself"
                 )
         return replace(moved, weight=now.weight or self.weight)
 

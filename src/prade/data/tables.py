@@ -201,6 +201,16 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
     return pa.table([read(one_piece(table[name])) for name in chosen], names=chosen)
 
 
+def with_types(table: pa.Table) -> pa.Table:
+    """Give a table that was read with ``guess=False`` the types that ``guess=True`` would have given."""
+    import pyarrow as pa
+
+    def typed(cells: pa.ChunkedArray) -> Any:
+        return _guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
+
+    return pa.table([typed(cells) for cells in table.columns], names=table.column_names)
+
+
 def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
     import pyarrow as pa
 

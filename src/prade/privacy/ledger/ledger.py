@@ -27,7 +27,7 @@ from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.chain import BrokenChain, Chain, Head
 from prade.privacy.ledger.file import LedgerFile, now
-from prade.privacy.ledger.location import user_ledger
+from prade.privacy.ledger.location import custodian_ledger, user_ledger
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement
 
 
@@ -51,6 +51,15 @@ class Ledger:
     def __init__(self, path: str | PathLike[str], *, patience: float = 30.0) -> None:
         self.path = Path(path)
         self._file = LedgerFile(self.path, patience)
+
+    @classmethod
+    def of(cls, ledger: Ledger | str | PathLike[str] | None) -> Ledger:
+        """A ledger as given, the ledger in a file, or, for None, the custodian's (`prade.privacy.ledger.location`)."""
+        if isinstance(ledger, Ledger):
+            return ledger
+        if ledger is not None and not isinstance(ledger, (str, PathLike)):
+            raise PradeError(f"ledger is {ledger!r}; give a Ledger or the path of its file")
+        return cls(custodian_ledger() if ledger is None else ledger)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
