@@ -175,7 +175,7 @@ def test_folders_that_hold_something_else(home: Path) -> None:
         measure(plan_of("a"), ROWS, home / "release", ledger)
     with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
         measure(PLAN, ROWS, home / "release", ledger, again=True)
-    with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
+    with pytest.raises(BudgetError, match="were written; using them again costs nothing"):
         measure(PLAN, ROWS, home / "elsewhere", ledger)
     with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
         measure(plan_of("a"), ROWS, home / "nowhere" / "release", ledger)
@@ -221,7 +221,7 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     assert entry.state == "reserved"
     assert not (tmp_path / "release").exists()
     shutil.rmtree(sealed)
-    with pytest.raises(BudgetError, match="is paid for already"):
+    with pytest.raises(BudgetError, match="has already been paid for"):
         measure(PLAN, ROWS, tmp_path / "release", ledger)
     measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)
     assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
@@ -393,7 +393,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             measure(PLAN, ROWS, tmp_path / "release", ledger)
     assert not hidden(tmp_path)
-    with pytest.raises(BudgetError, match="is under way, or broke off"):
+    with pytest.raises(BudgetError, match="is in progress or was interrupted"):
         measure(PLAN, ROWS, tmp_path / "release", ledger)
 
 

@@ -53,8 +53,8 @@ def refuse_duplicates(files: Sequence[str]) -> None:
         return
     both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"
     raise DataError(
-        f"{both} (by path, link, compression or content), so its rows would count twice; give each file once, and "
-        "check which files your pattern matches"
+        f"{both} (by path, link, compression or content), so it would count twice; give each file once, and check "
+        "which files your pattern matches"
     )
 
 

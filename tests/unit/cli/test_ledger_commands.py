@@ -52,7 +52,7 @@ def test_one_ledger_whatever_folder_is_written(files, custodian):
     enter("--cap", 1)
     assert f"left for 'people' in {custodian}" in call(*measuring(files, "a")).stdout
     said = call(*measuring(files, "b"), code=cli.TOO_MUCH).stderr
-    assert f"is paid for already on data set 'people' in {custodian}" in said
+    assert f"has already been paid for on data set 'people' in {custodian}" in said
     said = call(*measuring(files, "b"), "--again", code=cli.TOO_MUCH).stderr
     assert (
         f"has epsilon = 0 (pure differential privacy) left of epsilon = 1 (pure differential privacy) in {custodian}"
@@ -101,7 +101,7 @@ def test_a_data_set_is_entered_completely(custodian, given, cap, unit):
 def test_a_cap_must_be_said_in_one_way(custodian):
     for given in ([], ["--delta", "1e-9"], ["--cap", 1, "--rho", 1]):
         assert "give the budget as --cap, as --cap with --delta, or as --rho" in enter_fails(*given, code=2)
-    assert "the name of a data set must be text" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
+    assert "the name of a data set must not be empty" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
     assert not custodian.exists()
 
 

@@ -495,10 +495,10 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
         ({"--epsilon": "nan"}, "epsilon is 'nan'"),
         ({"--epsilon": "inf"}, "epsilon is 'inf'"),
-        ({"--epsilon": "1e400"}, "epsilon is 1e+400; such a budget promises nothing"),
+        ({"--epsilon": "1e400"}, "epsilon is 1e+400; a budget that large promises nothing"),
         ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
         ({"--epsilon": "1e-300"}, "so little that its noise would drown any count"),
-        ({"--epsilon": "1", "--delta": "0"}, "delta is 0; Gaussian noise needs one"),
+        ({"--epsilon": "1", "--delta": "0"}, "delta is 0, but Gaussian noise needs a delta"),
         ({"--person-id": ""}, "person_id is ''"),
         ({"--levels": "STATE,STATE"}, "level STATE names no new column"),
         ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE names no new column, or one twice"),
@@ -537,7 +537,7 @@ def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
     assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
     assert "AGEE" in complaint("answer", release, "AGEE > 3")
     assert "make it first" in complaint("sample", release, "-o", tmp_path / "no" / "rows.csv")
-    assert "give a file of that kind" in complaint("sample", release, "-o", tmp_path / "rows.txt")
+    assert "give a file that ends in" in complaint("sample", release, "-o", tmp_path / "rows.txt")
 
 
 def test_an_interruption_is_exit_code_130(monkeypatch, release):
@@ -636,7 +636,7 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
     for file in moved:
         file.unlink()
-    assert "say where it is with --public" in complaint("estimate", tmp_path / "r")
+    assert "give its new path with --public" in complaint("estimate", tmp_path / "r")
     again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept

@@ -14,7 +14,7 @@ import pytest
 
 from prade import Budget, Column, DataError, Ledger, Level, Plan, Schema, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
-from prade.core.duplicate_files import BLOCK, OPENING, content_hash, refuse_duplicates, find_duplicate
+from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
@@ -73,7 +73,7 @@ WAYS = ["path", "dots", "symlink", "folder", "hard link", "copy", "zipped", "zip
 def test_a_private_file_given_twice_is_refused(here, way):
     other = again(way)
     for files in (["x.csv", "y.csv", other], [other, "y.csv", "x.csv"]):
-        with pytest.raises(DataError, match="would count twice: give each file once") as refused:
+        with pytest.raises(DataError, match="would count twice; give each file once") as refused:
             open_source(files)
         assert "row" not in str(refused.value)
 
@@ -81,7 +81,7 @@ def test_a_private_file_given_twice_is_refused(here, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_public_file_given_twice_is_refused(here, way):
     other = again(way)
-    with pytest.raises(DataError, match="would count twice: give each file once"):
+    with pytest.raises(DataError, match="would count twice; give each file once"):
         PublicFiles.at(["x.csv", "y.csv", other]).source()
     assert PublicFiles.at(["x.csv", "y.csv"]).source().num_rows == 7
 
@@ -144,7 +144,7 @@ def test_files_of_one_side_may_be_alike(here):
 @pytest.mark.parametrize("content", [b"no gzip file", gzip.compress(TEXT)[:-9]], ids=["other", "cut"])
 def test_what_cannot_be_decompressed_is_named(here, content):
     (here / "z.csv.gz").write_bytes(content)
-    with pytest.raises(DataError, match=r"z.csv.gz cannot be read \(not a whole gzip file\)"):
+    with pytest.raises(DataError, match=r"z.csv.gz cannot be read \(not a complete gzip file\)"):
         refuse_duplicates(["x.csv", "z.csv.gz"])
 
 
@@ -366,5 +366,5 @@ def test_what_may_not_be_read_is_a_plain_error(here, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("prade.core.duplicate_files.open", refused, raising=False)
-    with pytest.raises(DataError, match=r"cannot be read \(Permission denied\): get access to it"):
+    with pytest.raises(DataError, match=r"cannot be read \(Permission denied\); check its permissions"):
         refuse_duplicates(["x.csv", "y.csv"])

@@ -429,8 +429,8 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"dataset": ""}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": "  "}, PradeError, "the name under which the ledger knows"),
+        ({"dataset": ""}, PradeError, "the name under which the ledger records"),
+        ({"dataset": "  "}, PradeError, "the name under which the ledger records"),
         ({"dataset": None}, PradeError, "must be text that is not blank, got None"),
         ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
         ({"unit": 1}, PradeError, "needs a Budget and a Unit"),

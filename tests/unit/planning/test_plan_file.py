@@ -228,12 +228,12 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
             'dataset = "survey"',
             "dataset = 5",
             PradeError,
-            "the name of a data set must be text that is not blank, got 5",
+            "the name of a data set must not be empty, got 5",
         ),
         ('epsilon = "1"', "epsilon = true", PradeError, "budget: epsilon is 'True'; give a number such as"),
         ('epsilon = "1"', "epsilon = 0", PradeError, "the budget is zero"),
         ('epsilon = "1"', "epsilon = -1", PradeError, "budget: epsilon would be -1"),
-        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is written as kind 'pure' with epsilon"),
+        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is one of: kind 'pure' with epsilon"),
         ('kind = "pure"', 'kind = "exact"', PradeError, "budget: .*'exact'"),
         ("max_rows = 1", 'max_rows = "1"', PradeError, "unit: max_rows is '1'"),
         ('neighbours = "add-remove"', "neighbours = 1", PradeError, "unit: neighbours is 1; give 'add-remove'"),
@@ -307,10 +307,10 @@ def test_files_that_are_no_plan(tmp_path):
         Plan.load(tmp_path)
     path = tmp_path / "plan.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not a text file"):
+    with pytest.raises(DataError, match="not a UTF-8 text file"):
         Plan.load(path)
     path.write_text(TEXT.replace('dataset = "survey"', 'dataset = "survey'))
-    with pytest.raises(DataError, match=r"plan\.toml: not TOML: .*line 9"):
+    with pytest.raises(DataError, match=r"plan\.toml: this is not valid TOML: .*line 9"):
         Plan.load(path)
     path.write_text(TEXT.replace("max_rows = 1", "max_rows = 0"))
     with pytest.raises(PradeError, match=r"plan\.toml: unit: max_rows is 0"):

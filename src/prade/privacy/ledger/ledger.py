@@ -147,7 +147,7 @@ class Ledger:
         with self._file.transaction("import_release") as chain:
             records = self._records_of(chain)
             recorded = self._find(records, dataset)
-            if (known := _payer(records, recorded, claim)) is not None:
+            if (known := records.payer(recorded.name, claim)) is not None:
                 if known.origin is None and after is not None and not records.has(after):
                     event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
                     self._record(chain, records, {**event, "head": after.to_dict()})
@@ -192,7 +192,7 @@ class Ledger:
 
     def knows(self, dataset: str) -> bool:
         """Whether the data set is recorded; False also if there is no ledger yet."""
-        return self.path.exists() and _recorded_name(self._records(), dataset) is not None
+        return self.path.exists() and self._records().find(dataset) is not None
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
@@ -237,7 +237,7 @@ class Ledger:
     def paid(self, dataset: str, claim: Claim) -> Entry | None:
         """The entry that paid for a release, or that imported it; None if there is none."""
         records = self._records()
-        return _payer(records, self._find(records, dataset), claim)
+        return records.payer(self._find(records, dataset).name, claim)
 
     def has(self, head: Head) -> bool:
         """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""
@@ -341,12 +341,12 @@ class Ledger:
             raise self._file.damaged() from damage
 
     def _find(self, records: Records, name: str) -> Dataset:
-        if (known := _recorded_name(records, name)) is None:
+        if (recorded := records.find(name)) is None:
             raise PradeError(
                 f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}; record it with "
                 "open_dataset"
             )
-        return records.datasets[known]
+        return recorded
 
     def _record(self, chain: Chain | None, records: Records, event: dict[str, Any]) -> None:
         """Write an event to the chain and apply it to the records; without a chain it is only applied, as a trial."""
@@ -369,17 +369,6 @@ class Ledger:
                     f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
                     "create it, or name another ledger in PRADE_LEDGER"
                 ) from None
-
-
-def _recorded_name(records: Records, name: str) -> str | None:
-    """The name under which a data set is recorded, None if it is not."""
-    # Look for the exact name first: version 0.1 accepted some names that are refused now.
-    names = list(records.datasets)
-    return name if name in names else next((known for known in names if known == dataset_name(name)), None)
-
-
-def _payer(records: Records, recorded: Dataset, claim: Claim) -> Entry | None:
-    return next((entry for entry in records.of_dataset(recorded.name) if claim.paid_by(entry)), None)
 
 
 def _spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:

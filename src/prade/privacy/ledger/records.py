@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from prade.privacy.budget import Budget, Unit
+from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
 
 State = Literal["reserved", "committed", "imported"]
@@ -193,9 +194,18 @@ class Records:
         """The head of the chain; None if there is no chain yet."""
         return self.heads[-1] if self.heads else None
 
+    def find(self, name: str) -> Dataset | None:
+        """The data set recorded under this name or its normal form; None if there is none."""
+        # Look for the exact name first: version 0.1 accepted some names that are refused now.
+        return self.datasets.get(name) or self.datasets.get(dataset_name(name))
+
     def of_dataset(self, dataset: str) -> list[Entry]:
         """The entries of a data set, oldest first."""
         return [entry for entry in self.entries if entry.dataset == dataset]
+
+    def payer(self, dataset: str, claim: Claim) -> Entry | None:
+        """The entry of a data set that paid for a release, or that imported it; None if there is none."""
+        return next((entry for entry in self.of_dataset(dataset) if claim.paid_by(entry)), None)
 
     def has(self, head: Head) -> bool:
         """Whether the chain has passed through this head, or is known to have lost it."""
