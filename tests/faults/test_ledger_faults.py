@@ -482,7 +482,7 @@ def test_a_read_only_ledger_can_be_read(ledger: Ledger, open_folder: Path) -> No
             lambda: copy.commit(2, "h2"),
             lambda: copy.open_dataset("e", UNIT, Budget.pure(1)),
         ):
-            with pytest.raises(PradeError, match="You don't have permission to write to .*, so nothing was recorded; get write access"):
+            with pytest.raises(PradeError, match="so nothing was recorded; get write access"):
                 write()
     assert copy.path.read_bytes() == content
     copy.reserve("d", "p3", Budget.pure("0.1"))

@@ -295,7 +295,7 @@ def test_other_parameters_need_another_folder(fitted, change, named):
 
 
 def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
-    with pytest.raises(BudgetError, match="nothing was spent"):
+    with pytest.raises(BudgetError, match="Nothing was spent"):
         synthesizer(tmp_path, cap=4).fit(PRIVATE)
     assert not custodian.exists()
     assert not (tmp_path / "release").exists()

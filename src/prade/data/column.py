@@ -222,10 +222,9 @@ class Column:
         if isinstance(number, datetime.date):
             return days(number)
         if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
+            needed = "numbers or dates" if key == "edges" else "a number or a date"
             example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
-            raise self._error(
-                f"{key} must be numbers or dates, got {number!r}; write e.g. {key} = {example}, without quotes"
-            )
+            raise self._error(f"{key} must be {needed}, got {number!r}; write e.g. {key} = {example}, without quotes")
         if not isinstance(number, int) and not math.isfinite(number):
             raise self._error(f"{key} must be finite; remove {number}: the first and last bins are open-ended anyway")
         if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails for larger whole numbers

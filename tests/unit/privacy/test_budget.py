@@ -317,7 +317,7 @@ def test_nothing_pays_for_nothing():
     ],
 )
 def test_no_delta_reaches_one_however_a_budget_is_made(make):
-    with pytest.raises(PradeError, match=r"delta is (1|1.2|2); a delta of 1 or more promises nothing: give a number far below 1"):
+    with pytest.raises(PradeError, match=r"delta is (1|1.2|2); .*promises nothing: give a number far below 1"):
         make()
 
 

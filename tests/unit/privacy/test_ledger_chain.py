@@ -177,7 +177,7 @@ def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
 def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
     for act in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match=r"has Unit.* use the recorded unit, because costs add up for one unit only"):
+        with pytest.raises(PradeError, match=r"has Unit.* use the recorded unit, .* for one unit only"):
             act("people", "p", Budget.pure(1), unit=unit)
     assert ledger.entries("people") == []
     assert ledger.reserve("people", "p", Budget.pure(1), unit=UNIT).id == 1
@@ -200,7 +200,7 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
         with pytest.raises(PradeError, match="to record a data set, give its Unit, got None"):
             act("other", "r", Budget.pure(1), cap=Budget.pure(9))
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
-    with pytest.raises(DataError, match="the folder of the ledger .* does not exist"):
+    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist"):
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
 
 
@@ -223,7 +223,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert import_release(ledger, tmp_path / "r") == entry
     assert ledger.head() == head
     assert f"imported   entry 2 of ledger {paid.head.ledger}, measurements" in ledger.account("people")
-    with pytest.raises(BudgetError, match=r"has already been paid for .*imported.* were written; using them again costs nothing"):
+    with pytest.raises(BudgetError, match=r"already been paid for .*imported.* using them again costs nothing"):
         ledger.reserve("people", paid.plan_hash, Budget.pure(1))
     assert measure(plan_of(), ROWS, tmp_path / "r", ledger).plan == plan_of()  # the release is read, nothing is spent
     assert ledger.head() == head
@@ -256,7 +256,10 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PradeError, match="has no data set 'people'"):
         import_release(empty, tmp_path / "r")
     small = ledger_at(tmp_path / "small", cap="1/2")
-    with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise_cap to cover what was spent, then import"):
+    with pytest.raises(
+        BudgetError,
+        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise_cap .*, then import",
+    ):
         import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
     assert import_release(small, tmp_path / "r").id == 1

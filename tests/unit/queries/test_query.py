@@ -225,7 +225,7 @@ def test_table_of_a_large_domain_is_refused():
 def test_table_and_check_refuse_another_schema(schema):
     query = parse("AGEP >= 65", schema)
     coarse = Schema([Column("AGEP", "numeric", edges=(65,), integer=True, min=0, max=99)])
-    with pytest.raises(WorkloadError, match="for 3 codes in column .* has 2"):
+    with pytest.raises(WorkloadError, match=r"for 3 codes in column .* has 2"):
         query.table(coarse)
 
 
