@@ -22,9 +22,10 @@ from pathlib import Path
 import pytest
 
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.chain import Chain
+from prade.privacy.unit import Unit
 from worlds.ledger_format_1 import old_dataset, old_entry, write_format_1
 
 UNIT = Unit(max_rows=2)
@@ -34,7 +35,8 @@ import os, random, resource, signal, sys, time
 from pathlib import Path
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.ledger import Ledger
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 
 UNIT = Unit(max_rows=2)
 here = Path(sys.argv[1])

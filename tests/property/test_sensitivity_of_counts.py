@@ -19,7 +19,7 @@ from prade import Schema, Workload
 from prade.data.schema import Column
 from prade.measuring.counts import LONG_LIST, count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 

@@ -18,7 +18,7 @@ from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError
 from prade.core.words import names_of
 from prade.data.comparison import codes_satisfying
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
 from prade.queries.parts import Cells, Marginal, Part, Predicate, RowCells
 from prade.queries.query import Query, backticked, column_of, parse, shorten

@@ -21,7 +21,7 @@ from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse
 

@@ -12,7 +12,8 @@ from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 

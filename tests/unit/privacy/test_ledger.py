@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Dataset, Entry
+from prade.privacy.unit import Unit
 
 UNIT = Unit(max_rows=3, person_id="PERSON")
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from prade.core.errors import DataError, WorkloadError
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 

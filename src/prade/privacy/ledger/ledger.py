@@ -23,12 +23,13 @@ from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.words import closest
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable, dataset_name
 from prade.privacy.ledger.chain import BrokenChain, Chain, Head
 from prade.privacy.ledger.file import LedgerFile, now
 from prade.privacy.ledger.location import custodian_ledger, user_ledger
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement
+from prade.privacy.unit import Unit
 
 
 class Ledger:
@@ -38,7 +39,8 @@ class Ledger:
     drawn. (If the disk fails at the very last moment, the entry may have been recorded nevertheless: then budget is
     lost, but privacy is kept.)
 
-    >>> from prade.privacy.budget import Budget, Unit
+    >>> from prade.privacy.budget import Budget
+    >>> from prade.privacy.unit import Unit
     >>> ledger = Ledger("budget.ledger")
     >>> survey = ledger.open_dataset("survey", Unit(max_rows=1), cap=Budget.pure("1"))
     >>> entry = ledger.reserve("survey", "3f2a", Budget.pure("0.3"), note="age by county, Laplace scale 10/3")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
+from prade.privacy.unit import Unit
 
 State = Literal["reserved", "committed", "imported"]
 
