@@ -139,6 +139,7 @@ def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converte
 import shutil
 from prade import Level, Plan, Schema, Workload
 from prade.measuring.run import measure
+from prade.release.beside import import_release
 
 def killed_at(step, act):
     def listen(event, values):
