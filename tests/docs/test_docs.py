@@ -33,6 +33,12 @@ HELP = re.compile(r"<!-- help: (.+?) -->")
 VERBS = ("plan", "measure", "estimate", "sample", "report")
 STAGES = {verb: (ROOT / "docs" / f"{verb}.md").read_text("utf-8") for verb in VERBS}
 
+# The numbered parts of the paper, and the problem that it merges its two stages into.
+PAPER = [
+    *("Definition 2.1", "Definition 2.2", "Definition 3.1"),
+    *("Theorem 1", "Theorem 2", "Algorithm 1", "Algorithm 2", "merged problem"),
+]
+
 
 def page_id(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -205,8 +211,9 @@ def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
     for part, code, test in rows:
         assert re.search(r"`prade\.[\w.]+`", code), f"{part}: {code} names no function"
         assert re.search(r"`tests/[\w/]+\.py(::\w+)?`", test), f"{part}: {test} names no test"
-    for name in ("Definition 1", "Theorem 1", "Algorithm 1", "Algorithm 2"):
-        assert name in text
+    named = "\n".join(["\n".join(re.findall(r"^#+ .+$", text, re.MULTILINE)), *(part for part, _, _ in rows)])
+    for name in PAPER:
+        assert name in named, f"no heading and no row of a table is about {name}"
 
 
 def found(dotted: str) -> bool:
