@@ -2,7 +2,7 @@
 
     path      after following links and ".."
     inode     on the same device: hard links
-    name      but for compression: "x.csv" and "x.csv.gz" in one folder
+    name      apart from compression: "x.csv" and "x.csv.gz" in one folder
     content   after decompression, if they have at least one row
 
 The first three tests do not read the files. The last one does, so its result can depend on rows; but it compares whole

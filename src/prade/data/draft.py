@@ -28,7 +28,7 @@ def infer_columns(
 ) -> list[Column]:
     """The columns that `Schema.infer` proposes; see there for the arguments."""
     if max_values < 2 or bins < 2:
-        raise SchemaError(f"max_values is {max_values} and bins is {bins}; both must be 2 or more")
+        raise SchemaError(f"max_values is {max_values} and bins is {bins}", remedy="max_values")
     public = read_table(table)
     for name in (*groups, *skip, *([weight] if weight is not None else [])):
         if name not in public.column_names:
@@ -46,8 +46,8 @@ def infer_columns(
             columns.append(proposed)
     if too_many:
         raise SchemaError(
-            f"these columns have more than {max_values} different texts, or no values at all: {', '.join(too_many)}; "
-            "list them in skip=, list places and years in groups=, or increase max_values"
+            f"these columns have more than {max_values} different texts, or no values at all: {', '.join(too_many)}",
+            remedy="draft",
         )
     return columns
 

@@ -73,7 +73,7 @@ class PublicFiles:
     def _existing(self) -> tuple[str, ...]:
         for file in self.files:
             if not Path(file).is_file():
-                raise DataError(f"there is no public file {file}; if it was moved, give its new path with --public")
+                raise DataError(f"there is no public file {file}; it may have been moved", remedy="public")
         return self.files
 
     def source(self) -> Any:

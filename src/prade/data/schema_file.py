@@ -75,7 +75,7 @@ def columns_of_file(path: str | PathLike[str]) -> list[Column]:
     try:
         return columns_of_table(toml_table(text, SchemaError))
     except SchemaError as error:
-        raise SchemaError(f"{path}: {error}") from None
+        raise error.within(str(path)) from None
 
 
 def json_object(path: str | PathLike[str]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _object(path: str | PathLike[str], text: str) -> dict[str, Any]:
     try:
         value = json_value(text, SchemaError)
     except SchemaError as error:
-        raise SchemaError(f"{path}: {error}") from None
+        raise error.within(str(path)) from None
     if not isinstance(value, dict):
         raise SchemaError(f"{path} contains a {type(value).__name__}; a schema must be an object, {{...}}")
     return value

@@ -55,5 +55,6 @@ def refuse_weak(budget: Budget, accepted: bool) -> None:
     if not accepted and (why := weakness(budget)):
         raise PradeError(
             f"{budget} is weak protection: {why}. Nothing was read or spent. Make a plan with an epsilon of at most "
-            f"{MOST_EPSILON} and a delta below {LEAST_WEAK_DELTA}, or accept it with weak_protection=True"
+            f"{MOST_EPSILON} and a delta below {LEAST_WEAK_DELTA}",
+            remedy="weak_protection",
         )

@@ -119,7 +119,7 @@ def test_a_cap_is_raised_with_a_reason(custodian):
     (found,) = json.loads(call("ledger", "show", "--json").stdout)
     assert found["raises"][0]["reason"] == "a second wave"
     assert found["remaining"] == Budget.pure(6).to_dict()
-    assert "raise that on the record with `prade ledger raise-cap`" in enter_fails("--cap", 4)
+    assert "to raise the cap, use `prade ledger raise-cap`" in enter_fails("--cap", 4)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_an_import_beyond_the_cap_names_the_way_out(files, custodian, tmp_path):
     call(*measuring(files, "a"), "--ledger", tmp_path / "theirs")
     enter("--cap", "1/2")
     said = call("ledger", "import", files / "a" / "release", code=cli.TOO_MUCH).stderr
-    assert "raise the cap to what was spent with `prade ledger raise-cap`, then import it" in said
+    assert "then import the release; to raise the cap, use `prade ledger raise-cap`" in said
 
 
 def at_a_terminal(arguments, typed):

@@ -347,7 +347,7 @@ def test_the_ledger_is_words_or_json(release):
     assert listed[0]["remaining"] == Budget.pure(1).to_dict()
     said = complaint("ledger", "show", "privat", "--ledger", file)
     assert f"{file} has no data set 'privat'" in said
-    assert "enter it with `prade ledger open`" in said
+    assert "record the data set with `prade ledger open`" in said
     assert "with `prade ledger open`" in complaint("ledger", "show", "--ledger", release / "none.ledger")
 
 
@@ -431,7 +431,7 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     for command in (measuring, synthesizing):
         said = complaint(*command)
         assert "weak protection" in said
-        assert "accept it with --yes-weak-protection" in said
+        assert "to accept weak protection, add --yes-weak-protection" in said
     assert sorted(tmp_path.iterdir()) == before
     call(*measuring, "--yes-weak-protection")
     call(*synthesizing, "--yes-weak-protection", "--again")
@@ -636,7 +636,7 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
     for file in moved:
         file.unlink()
-    assert "give its new path with --public" in complaint("estimate", tmp_path / "r")
+    assert "give the public files with --public" in complaint("estimate", tmp_path / "r")
     again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept

@@ -84,7 +84,7 @@ def test_a_newer_file_is_refused_with_advice(estimate, tmp_path):
     path = tmp_path / "e.parquet"
     estimate.save(path)
     rewrite(path, lambda header: {**header, "format": 2})
-    with pytest.raises(DataError, match=r"e.parquet has file format 2.*up to 1: update prade"):
+    with pytest.raises(DataError, match=r"e.parquet has file format 2.*up to 1; update prade"):
         Estimate.load(path)
 
 

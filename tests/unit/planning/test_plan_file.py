@@ -223,7 +223,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ("share = ", "shares = ", DataError, "level 1: ask 1: unknown key 'shares'; did you mean 'share'"),
         ('share = "1"\n', "", DataError, "level 1: ask 1: share is not given"),
         ("integer = true", "whole = true", SchemaError, "schema: column 'AGE': unknown key 'whole'"),
-        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is not given"),
+        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is missing"),
         # types
         (
             'dataset = "survey"',
@@ -279,7 +279,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
             DataError,
             "groups: column 'STATE': cells of type time64",
         ),
-        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': values mix int and str"),
+        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': the values mix int and str"),
         # tables
         ("[[level.ask]]", "[level.ask]", DataError, r"level 1: level\.ask is .*write \[\[level\.ask\]\] tables"),
         ("[budget]", "[[budget]]", DataError, r"budget is .*write a \[budget\] table"),
@@ -319,7 +319,7 @@ def test_files_that_are_no_plan(tmp_path):
     path.write_text("")
     with pytest.raises(DataError, match="version is not given"):
         Plan.load(path)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="create it first"):
         Plan.from_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
 
 

@@ -258,7 +258,7 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
     small = ledger_at(tmp_path / "small", cap="1/2")
     with pytest.raises(
         BudgetError,
-        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise_cap .*, then import",
+        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise the cap .*, then import .*raise_cap",
     ):
         import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")

@@ -54,7 +54,7 @@ class LedgerFile:
         try:
             if not create and not self.path.is_file():
                 raise DataError(
-                    f"there is no ledger at {self.path}; check the path, or create it by calling open_dataset"
+                    f"there is no ledger at {self.path}; check the path, or start a new ledger", remedy="open_dataset"
                 )
             connection = sqlite3.connect(address, uri=True, timeout=self.patience, isolation_level=None)
         except (sqlite3.Error, OSError) as failure:
@@ -116,7 +116,7 @@ class LedgerFile:
         if self.path.stat().st_size == 0:
             if not create:
                 raise DataError(
-                    f"{self.path} is empty; restore it from a copy, or start a new ledger by calling open_dataset"
+                    f"{self.path} is empty; restore it from a copy, or start a new ledger", remedy="open_dataset"
                 )
             return 0
         if _pragma(connection, "application_id") != APPLICATION_ID:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.remedies import Remedy
 from prade.core.words import closest
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable, dataset_name
@@ -160,9 +161,10 @@ class Ledger:
                 remaining = records.remaining[recorded.name]
                 raise BudgetError(
                     f"{source} cost {cost}, but data set {recorded.name!r} has only {remaining} left of {recorded.cap} "
-                    f"in {self.path}; raise the cap with raise_cap to cover what was spent, then import the release",
+                    f"in {self.path}; raise the cap to cover what was spent, then import the release",
                     remaining,
                     cost,
+                    remedy="raise_cap",
                 )
             event = {
                 "event": "imported",
@@ -263,8 +265,8 @@ class Ledger:
             return records.datasets[name]
         if recorded.cap != cap:
             raise PradeError(
-                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap, or "
-                "raise it with raise_cap, which records the reason"
+                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
+                remedy="raise_cap",
             )
         self._require_unit(recorded, unit)
         return recorded
@@ -311,9 +313,10 @@ class Ledger:
         )
         return BudgetError(
             f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
-            f"(entry {entry.id}, {entry.state}); {outcome}. To spend {cost} once more, pass again=True",
+            f"(entry {entry.id}, {entry.state}): {outcome}",
             remaining,
             cost,
+            remedy=Remedy("again", cost),
         )
 
     def _require_unit(self, recorded: Dataset, unit: Unit) -> None:
@@ -345,8 +348,8 @@ class Ledger:
     def _find(self, records: Records, name: str) -> Dataset:
         if (recorded := records.find(name)) is None:
             raise PradeError(
-                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}; record it with "
-                "open_dataset"
+                f"{self.path} has no data set {name!r}{closest(str(name), list(records.datasets))}",
+                remedy="open_dataset",
             )
         return recorded
 
