@@ -415,7 +415,7 @@ def test_the_private_table_is_not_the_public_one(tmp_path):
         ({"epsilon": 0}, "the budget is zero"),
         ({"epsilon": -1}, "never negative"),
         ({"epsilon": Budget.pure(1), "delta": 1e-6}, "leave delta out"),
-        ({"public": None}, "there is no public table"),
+        ({"public": None}, "need a public table"),
         ({"public": "nowhere.parquet"}, "there is no public file"),
         ({"schema": {"columns": {}}}, "schema is a dict; give a prade.Schema"),
         ({"levels": ()}, "groups and levels go together"),

@@ -35,7 +35,7 @@ class PublicFiles:
         if not texts or not self.files:
             raise DataError(f"files is {self.files!r}; give the path of at least one public file, as text")
         if self.weight is not None and not (isinstance(self.weight, str) and self.weight):
-            raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or None")
+            raise DataError(f"weight is {self.weight!r}; give the name of the column of weights, or leave it out")
         if self.sha256 and len(self.sha256) != len(self.files):
             raise DataError(
                 f"sha256 has {len(self.sha256)} hashes for {len(self.files)} files; give one for each file, or none"

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError
 from prade.core.numbers import whole
+from prade.core.remedies import Remedy
 
 Neighbours = Literal["add-remove", "replace"]
 
@@ -35,11 +36,14 @@ class Unit:
 
     def __post_init__(self) -> None:
         if not whole(self.max_rows, 1):
-            raise PradeError(f"max_rows is {self.max_rows!r}; give a whole number, 1 or more")
+            raise PradeError(
+                f"max_rows is {self.max_rows!r}, but must be a whole number, 1 or more", remedy=Remedy("max_rows", 1)
+            )
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if self.person_id is not None and not (isinstance(self.person_id, str) and self.person_id):
             raise PradeError(
-                f"person_id is {self.person_id!r}; give the name of the column that identifies the person, or None"
+                f"person_id is {self.person_id!r}; give the name of the column that identifies the person, or leave it "
+                "out"
             )
         if self.neighbours not in get_args(Neighbours):
             raise PradeError(f"neighbours is {self.neighbours!r}; give 'add-remove' or 'replace'")
@@ -47,7 +51,8 @@ class Unit:
             return
         if not whole(self.per_group, 1) or self.per_group > self.max_rows:
             raise PradeError(
-                f"per_group is {self.per_group!r}; give a whole number from 1 to max_rows ({self.max_rows}), or None"
+                f"per_group is {self.per_group!r}; give a whole number from 1 to max_rows ({self.max_rows}), or leave "
+                "it out"
             )
         object.__setattr__(self, "per_group", int(self.per_group))
         if self.person_id is None:

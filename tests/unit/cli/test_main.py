@@ -422,7 +422,8 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     weak = planning(files, epsilon="20.5")
     done = call("plan", *weak, "-o", tmp_path / "p.toml")
     assert (
-        "Weak protection: the odds that a given person is in the table may change by a factor of e^20.5" in done.stderr
+        "Weak protection: the release may change the odds that a given person is in the table by a factor of e^20.5"
+        in done.stderr
     )
     assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
     before = sorted(tmp_path.iterdir())
@@ -464,7 +465,7 @@ def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
     enter(4, "--ledger", tmp_path / "l")
     call(*arguments, tmp_path / "one")
     said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
-    assert "say --again" in said
+    assert "once more, add --again" in said
     call(*arguments, tmp_path / "two", "--again")
     assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
 
@@ -506,7 +507,7 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
         ({"--groups": "none.csv"}, "no file none.csv"),
         ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
-        ({"--max-rows-per-person": "0"}, "--max-rows-per-person is 0"),
+        ({"--max-rows-per-person": "0"}, "write --max-rows-per-person 1"),
         ({"--delta": "1"}, "delta is 1"),
         ({"--output": "no/such/folder/plan.toml"}, "make it first"),
         ({"--output": "."}, ". is a folder; give the name of a file"),
@@ -685,6 +686,9 @@ def test_public_files_need_the_same_columns_and_types(tmp_path):
     (tmp_path / "d.csv").write_text("A,B\nz,x\n")
     both = PublicFiles.at([tmp_path / "a.csv", tmp_path / "b.csv"]).source()
     assert both.to_pydict() == {"A": [1.0, 2.5], "B": ["x", "y"]}
-    for name, expected in (("c.csv", r"different columns \(B, C"), ("d.csv", "A in types that do not go together")):
+    for name, expected in (
+        ("c.csv", r"different columns \(only one of them has B, C"),
+        ("d.csv", "incompatible types .* in A"),
+    ):
         with pytest.raises(ValueError, match=expected):
             PublicFiles.at([tmp_path / "a.csv", tmp_path / name]).source()

@@ -45,7 +45,7 @@ def test_the_bound_is_enforced_exactly_when_the_person_is_known():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"max_rows": 0}, "max_rows is 0; give a whole number, 1 or more"),
+        ({"max_rows": 0}, "max_rows is 0, but must be a whole number, 1 or more"),
         ({"max_rows": -2}, "1 or more"),
         ({"max_rows": 1.0}, "whole number"),
         ({"max_rows": True}, "whole number"),
