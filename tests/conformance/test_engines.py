@@ -24,7 +24,7 @@ from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 
 DAY, MOMENT = datetime.date, datetime.datetime

@@ -57,13 +57,9 @@ IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
 LEFT: dict[str, Sequence[Idiom]] = {
     "baselines": (PER, IS_NO, AS_IT_IS, FOR_NOTHING, WHOEVER),
     "cli": (PER, IS_NO, AS_IT_IS, WHOEVER),
-    "core": (PER, IS_NO, SO_MANY, WHOEVER),
-    "data": (PER, IS_NO, AS_IT_IS, BUT_FOR, SHALL),
     "estimating": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR, WHOEVER),
     "measuring": (PER, IS_NO, SO_MANY, AS_IT_IS, WHOEVER, SHALL, YOURS_TO, ALL_ELSE),
     "planning": (PER, IS_NO, AS_IT_IS, OF_WHICH, ASKED_OF, FOR_NOTHING),
-    "privacy": (IS_NO, AS_IT_IS, WHOEVER, ALL_ELSE),
-    "queries": (IS_NO, OF_WHICH),
     "release": (PER, IS_NO, WHOEVER, YOURS_TO),
     "reporting": (PER, IS_NO, SO_MANY, BUT_FOR),
     "sampling": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR),

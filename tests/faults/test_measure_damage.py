@@ -161,7 +161,7 @@ def test_folders_that_hold_something_else(home: Path) -> None:
         measure(town_plan("a"), IN_TOWNS, home / "release", ledger)
     with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger, again=True)
-    with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
+    with pytest.raises(BudgetError, match="were written; using them again costs nothing"):
         measure(TOWN_PLAN, IN_TOWNS, home / "elsewhere", ledger)
     with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
         measure(town_plan("a"), IN_TOWNS, home / "nowhere" / "release", ledger)
@@ -207,7 +207,7 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     assert entry.state == "reserved"
     assert not (tmp_path / "release").exists()
     shutil.rmtree(sealed)
-    with pytest.raises(BudgetError, match="is paid for already"):
+    with pytest.raises(BudgetError, match="has already been paid for"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
     assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
@@ -379,7 +379,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert not hidden(tmp_path)
-    with pytest.raises(BudgetError, match="is under way, or broke off"):
+    with pytest.raises(BudgetError, match="is in progress or was interrupted"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 
 

@@ -37,7 +37,7 @@ for size in (0, 10, 500, 5000, 100_000):
             continue
         failed += 1
         if step in ("measure.checked", "measure.prepared"):
-            words = "nothing was spent" if "unfinished" in message else "draw no noise"
+            words = "nothing was spent" if "unfinished" in message else "no noise may be drawn"
             nothing_spent(world, message, words)
             assert world.recover() == "free"
         elif step == "measure.sealed" or size == 5000:  # which is enough for all files but the ledger
@@ -90,7 +90,7 @@ world = World("checked")
 nothing_spent(world, full("measure.checked"), "nothing was spent")
 assert world.recover() == "free"
 world = World("prepared")  # there was room for the plan, and there is none for the ledger
-nothing_spent(world, full("measure.prepared"), "draw no noise for this step; make room")
+nothing_spent(world, full("measure.prepared"), "no noise may be drawn for this step; free some disk space")
 assert world.recover() == "free"
 world = World("reserved")
 message = full("measure.reserved")
@@ -146,7 +146,7 @@ try:
     outside.mkdir()
     outside.chmod(0o777)
     refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
-    nothing_spent(world, refused, "may not be written: nothing was recorded; get write access")
+    nothing_spent(world, refused, "so nothing was recorded; get write access")
     assert not list(outside.iterdir())
     measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger)
     world.entries(1)

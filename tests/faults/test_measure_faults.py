@@ -103,7 +103,7 @@ for meet in (None, "measure.checked", "measure.prepared", "ledger.reserve.opened
     world = World(str(meet))
     returned, refused = race(*[world.measure] * 6, meet=meet)
     assert returned and all(each == returned[0] for each in returned), returned
-    assert all("BudgetError: plan" in text and "is paid for already" in text for text in refused), refused
+    assert all("BudgetError: plan" in text and "has already been paid for" in text for text in refused), refused
     world.entries(1)
     world.clean()
     assert numbers(world.measure().noisy) == returned[0]
@@ -180,7 +180,7 @@ def work():
 world = World("w")
 child = forked(work)
 assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
-assert "its run is under way, or broke off" in said(world.measure)
+assert "its run is in progress or was interrupted" in said(world.measure)
 second = numbers(world.measure(again=True).noisy)
 os.kill(child, signal.SIGCONT)
 assert ended(child) == 0

@@ -12,7 +12,7 @@ from prade.core.errors import DataError
 from prade.data.encode import encode
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 

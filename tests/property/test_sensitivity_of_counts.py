@@ -18,7 +18,7 @@ from prade import Schema, Workload
 from prade.data.schema import Column
 from prade.measuring.counts import LONG_LIST, count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table, persons
 

@@ -87,8 +87,8 @@ class World:
             assert numbers(release.noisy) == self.told(), "not the numbers that were drawn"
         else:
             refused = said(self.measure)
-            assert "is paid for already" in refused, refused
-            assert "say again=True" in refused, refused
+            assert "has already been paid for" in refused, refused
+            assert "pass again=True" in refused, refused
             assert self.entries(1) == before
             assert not self.place.exists()
             kind, release, after = "lost", self.measure(again=True), 2

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from prade.data.prior import Prior
     from prade.data.schema import Schema
     from prade.estimating.layout import Layout
-    from prade.privacy.budget import Budget, Unit
+    from prade.privacy.budget import Budget
+    from prade.privacy.unit import Unit
     from prade.release.measurement import Measurement
 
 

@@ -122,8 +122,8 @@ def open_(
 
     Plans for it must have the same unit. Entered again as it is, nothing changes.
     """
-    from prade.privacy.budget import Unit
     from prade.privacy.ledger import Ledger
+    from prade.privacy.unit import Unit
 
     unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
     book = Ledger.of(ledger_file)

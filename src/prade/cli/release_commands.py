@@ -213,7 +213,7 @@ def sample(
     For every group, with values like the public table's. Spends nothing.
     """
     from prade.core.progress import progress_bar
-    from prade.data.tables import need_csv, table_suffix
+    from prade.data.tables import require_csv, table_suffix
     from prade.pipeline import sample as draw_rows
     from prade.release.kept import write_rows
     from prade.release.release import Release
@@ -222,7 +222,7 @@ def sample(
     path = output or str(Path(release_folder) / SYNTHETIC)
     need_file(path)
     _need_place_for_estimates(release)
-    need_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # complain now, not when the work is done
+    require_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # complain now, not when the work is done
     with progress_bar() as progress:
         table = draw_rows(release, _given(public), seed=seed, like="pyarrow", progress=progress)
     write_rows(table, path, release, spreadsheet_safe=spreadsheet_safe)

@@ -27,7 +27,7 @@ from prade.data.groups import Groups, KeyedGroups
 from prade.measuring.codes import code_of, hash_in, joined_place, only_listed, place_of
 from prade.measuring.source import Source, guarded
 from prade.measuring.streams import Coding, Stream, coded
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.expression import Condition, Expression
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 

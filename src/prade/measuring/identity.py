@@ -1,8 +1,8 @@
 """What is private is not public: a private source is refused that is also the public table, or one of its files.
 
-Files are compared as `prade.core.same_file` says, all of them with all of them. Tables in memory are compared by where
-their cells are, never by what is in them: two tables with equal cells in different places pass, because a refusal
-must not depend on a private cell.
+Files are compared as `prade.core.duplicate_files` says, all of them with all of them. Tables in memory are compared by
+where their cells are, never by what is in them: two tables with equal cells in different places pass, because a
+refusal must not depend on a private cell.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prade.core.duplicate_files import content_hash, find_duplicate, has_rows
 from prade.core.errors import DataError
-from prade.core.same_file import content_hash, has_rows, same_file
 from prade.data.public_files import PublicFiles
 from prade.data.tables import column_names
 
@@ -66,7 +66,7 @@ def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
     """Refuse private files that are public ones, or have the recorded contents of public files that were moved."""
     named = [each.files if isinstance(each, PublicFiles) else paths_of(each) or () for each in public]
     files = [file for each in named for file in each if Path(file).is_file()]
-    pair = same_file([found_files(paths), files]) if files else None
+    pair = find_duplicate([found_files(paths), files]) if files else None
     if pair is not None:
         raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link, compression or content)")
     recorded = {each for table in public if isinstance(table, PublicFiles) for each in table.sha256}

@@ -47,7 +47,7 @@ from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sy
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Entry
+from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
 from prade.release.beside import need_on_record
 from prade.release.release import (

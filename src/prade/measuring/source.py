@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from prade.core.duplicate_files import refuse_duplicates
 from prade.core.errors import DataError, PradeError
-from prade.core.same_file import refuse_repeats
 from prade.core.words import closest
 from prade.measuring.held import spill_folder
 from prade.measuring.identity import found_files, paths_of
@@ -198,7 +198,7 @@ def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
     kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
     if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
-    refuse_repeats(found)
+    refuse_duplicates(found)
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     stream = guarded(f"opening {name}", lambda: (parquet_stream if kinds == {".parquet"} else csv_stream)(found))
     return _streamed(stream, name, settings)

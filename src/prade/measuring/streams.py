@@ -79,7 +79,7 @@ class Coding:
         import pyarrow as pa
 
         rows = len(next(iter(cells.values())))
-        place, number = self.listed.places(cells, rows, refuse=False)
+        place, number = self.listed.joint_codes(cells, rows, refuse=False)
         kept = number >= 0
         columns = [number[kept], place[kept]]
         for column in self.codes.values():

@@ -40,8 +40,9 @@ from prade.planning.plan_file import (
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import Settings
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.unit import Unit
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
 

@@ -23,7 +23,8 @@ from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_co
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload

@@ -11,8 +11,9 @@ from prade.core.errors import DataError, PradeError
 from prade.core.words import names_of
 from prade.data.groups import Groups
 from prade.data.schema import Schema
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.unit import Unit
 
 LARGEST_BUDGET = 10**30  # an epsilon or rho far beyond any promise, and still far from where floats end
 WORDS = {"budget": "epsilon or delta"}  # what a reader calls a field, where that is not its name

@@ -18,10 +18,11 @@ from prade.core.errors import DataError
 from prade.core.remedies import Remedy
 from prade.planning.plan import Plan
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim, Entry
-from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.records import Claim, Entry
+from prade.privacy.unit import Unit
 from prade.release.release import MANIFEST, MEASUREMENTS, PLAN, Release, claim_of, head_after, note_of, read_manifest
 
 _OPTIONS = {"epsilon": "--cap", "delta": "--delta", "rho": "--rho"}

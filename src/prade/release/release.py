@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
-from prade.data.own_files import sound, whole_numbers
+from prade.core.files import sha256_of
+from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
-from prade.privacy.ledger_books import Claim
-from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.records import Claim
 from prade.release.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
     from prade.data.tables import read_table
 
-    with sound(path, "noisy counts", "bring the original back"):
+    with damage_reported(path, "noisy counts", "bring the original back"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
         [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions
@@ -209,7 +210,7 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     try:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return sha256_of(file)
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)}, {MANIFEST}") from None
     except OSError as error:

@@ -296,7 +296,7 @@ def test_a_second_run_does_not_spend_unnoticed(truth, prior, terms, ledger, tmp_
     rows, baseline = pa.table(truth), Histogram()
     run(baseline, prior, rows, **terms)
     elsewhere = terms | {"path": tmp_path / "elsewhere.json"}
-    with pytest.raises(BudgetError, match="paid for already"):
+    with pytest.raises(BudgetError, match="already been paid for"):
         run(baseline, prior, rows, **elsewhere)
     with pytest.raises(DataError, match="holds the answers of another run"):
         run(PrivBayes(), prior, rows, **terms)
@@ -319,7 +319,7 @@ def test_answers_that_another_ledger_paid_for_are_refused(truth, prior, terms, t
     ("change", "words"),
     [
         ({"budget": Budget.zcdp(1)}, "pure epsilon"),
-        ({"unit": Unit(2)}, "under one promise"),
+        ({"unit": Unit(2)}, "for one unit only"),
         ({"budget": HUGE * 3}, "left of"),
         ({"dataset": "persons"}, "no data set"),
     ],

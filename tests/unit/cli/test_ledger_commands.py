@@ -50,7 +50,7 @@ def test_one_ledger_whatever_folder_is_written(files, custodian):
     enter("--cap", 1)
     assert f"left for 'people' in {custodian}" in call(*measuring(files, "a")).stdout
     said = call(*measuring(files, "b"), code=cli.TOO_MUCH).stderr
-    assert f"is paid for already on data set 'people' in {custodian}" in said
+    assert f"has already been paid for on data set 'people' in {custodian}" in said
     said = call(*measuring(files, "b"), "--again", code=cli.TOO_MUCH).stderr
     assert (
         f"has epsilon = 0 (pure differential privacy) left of epsilon = 1 (pure differential privacy) in {custodian}"
@@ -99,7 +99,7 @@ def test_a_data_set_is_entered_completely(custodian, given, cap, unit):
 def test_a_cap_must_be_said_in_one_way(custodian):
     for given in ([], ["--delta", "1e-9"], ["--cap", 1, "--rho", 1]):
         assert "give the budget as --cap, as --cap with --delta, or as --rho" in enter_fails(*given, code=2)
-    assert "the name of a data set must be text" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
+    assert "the name of a data set must not be empty" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
     assert not custodian.exists()
 
 
@@ -117,7 +117,7 @@ def test_a_cap_is_raised_with_a_reason(custodian):
     (found,) = json.loads(call("ledger", "show", "--json").stdout)
     assert found["raises"][0]["reason"] == "a second wave"
     assert found["remaining"] == Budget.pure(6).to_dict()
-    assert "raise that on the record with `prade ledger raise-cap`" in enter_fails("--cap", 4)
+    assert "to raise the cap, use `prade ledger raise-cap`" in enter_fails("--cap", 4)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_an_import_beyond_the_cap_names_the_way_out(files, custodian, tmp_path):
     call(*measuring(files, "a"), "--ledger", tmp_path / "theirs")
     enter("--cap", "1/2")
     said = call("ledger", "import", files / "a" / "release", code=cli.TOO_MUCH).stderr
-    assert "raise the cap to what was spent with `prade ledger raise-cap`, then import it" in said
+    assert "then import the release; to raise the cap, use `prade ledger raise-cap`" in said
 
 
 def at_a_terminal(arguments, typed):

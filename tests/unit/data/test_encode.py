@@ -132,9 +132,9 @@ class TestMatching:
                 codes_of(AGES, cells)
         days = [datetime.date(2020, 1, 1)]
         for cells in (pa.array(days), pl.Series(days), np.array(days, dtype="datetime64[D]"), pd.to_datetime(days)):
-            with pytest.raises(DataError, match="schema has numbers, the table's type is "):
+            with pytest.raises(DataError, match="schema has numbers, but the table has the type "):
                 codes_of(AGES, cells)
-        with pytest.raises(DataError, match="schema has dates, the table's type is int64"):
+        with pytest.raises(DataError, match="schema has dates, but the table has the type int64"):
             codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
 
 
@@ -206,11 +206,11 @@ class TestEncode:
         assert part.codes["X"].tolist() == [1, 0]
         assert part.weights.tolist() == [0.5, 0.5]
         assert len(coded.take(np.array([], dtype=np.int64))) == 0
-        with pytest.raises(DataError, match="outside 0 to 1"):
+        with pytest.raises(DataError, match="outside the range from 0 to 1"):
             Coded(self.SCHEMA, {"C": np.array([2])})
         with pytest.raises(DataError, match="lengths"):
             Coded(self.SCHEMA, {"C": np.array([1]), "X": np.array([1, 1])})
-        with pytest.raises(DataError, match="whole numbers"):
+        with pytest.raises(DataError, match="array of integers"):
             Coded(self.SCHEMA, {"C": np.array([0.5])})
 
     def test_nothing_said_depends_on_a_cell(self, capfd: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +308,7 @@ class TestFiles:
     def test_errors_name_the_file_and_never_a_line_of_it(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no file"):
             read_table(tmp_path / "t.csv")
-        with pytest.raises(DataError, match=r"none of \.parquet, \.csv, \.csv\.gz"):
+        with pytest.raises(DataError, match=r"ends in \.parquet, \.csv, \.csv\.gz"):
             read_table(tmp_path / "t.xls")
         (tmp_path / "t.csv").write_text("a,b\n1,2\ns3cret\n")
         with pytest.raises(DataError, match="not a well-formed csv") as caught:
@@ -318,7 +318,7 @@ class TestFiles:
         (tmp_path / "t.parquet").write_text("no parquet")
         with pytest.raises(DataError, match="not a well-formed parquet"):
             read_table(tmp_path / "t.parquet")
-        with pytest.raises(DataError, match="no folder"):
+        with pytest.raises(DataError, match=r"the folder .* does not exist"):
             write_table(self.TABLE, tmp_path / "none" / "t.csv")
         with pytest.raises(DataError, match="is not a table"):
             read_table(5)

@@ -43,7 +43,7 @@ def test_columns_that_the_table_does_not_have_are_passed_over():
 
 
 def test_rows_without_a_group_are_refused():
-    with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove them"):
+    with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove these rows"):
         Public.of(SCHEMA, {**TABLE, "PUMA": ["a", None, "a", None, "c"]}, ["STATE", "PUMA"])
 
 

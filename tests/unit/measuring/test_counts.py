@@ -20,7 +20,7 @@ from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from prade.planning.questions import Level
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse
 from worlds.plans import ledger_for, plan_of
@@ -492,7 +492,7 @@ def test_what_cannot_be_counted_is_refused_by_name():
             count(source, schema, [])
         with pytest.raises(WorkloadError, match="bound to the rows of one support"):
             count(source, schema, [RowCells([0, 1], 2)])
-        with pytest.raises(DataError, match="names a group twice"):
+        with pytest.raises(DataError, match="contains a group twice"):
             count(source, schema, [part], {"STATE": [36, 36]})
         with pytest.raises(DataError, match="empty cell in column 'STATE'"):
             count(source, schema, [part], {"STATE": [36, None]})
@@ -505,7 +505,7 @@ def test_what_cannot_be_counted_is_refused_by_name():
         with pytest.raises(SchemaError, match="not known yet"):
             Marginal.of(schema, ["STATE"]) if schema.size("STATE") else None
         other = Schema([Column("AGE", "numeric", edges=(1,))])
-        with pytest.raises(WorkloadError, match="was made when column 'AGE' had"):
+        with pytest.raises(WorkloadError, match="codes in column 'AGE', but this schema has"):
             count(source, other, [part])
 
 
@@ -606,7 +606,7 @@ def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere(
         assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 1]
     with open_source({"AGE": [1], "STATE": [36]}) as source:
         assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 0]
-        with pytest.raises(DataError, match="no column 'PUMA' or 'NATION', and its 'STATE' do not tell a row's group"):
+        with pytest.raises(DataError, match="'PUMA' or 'NATION', and 'STATE' alone cannot identify a row's group"):
             count(source, schema, [part], groups, by=["STATE", "PUMA"])
 
 

@@ -24,7 +24,7 @@ from prade.measuring.counts import count
 from prade.measuring.held import spill_folder
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 
 SECRET = "hush-4711"

@@ -12,7 +12,8 @@ from prade.data.schema import Column, Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
@@ -429,15 +430,19 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"dataset": ""}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": "  "}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": None}, PradeError, "must be text that is not blank, got None"),
+        ({"dataset": ""}, PradeError, "the name under which the ledger records"),
+        ({"dataset": "  "}, PradeError, "the name under which the ledger records"),
+        ({"dataset": None}, PradeError, "must not be empty, got None"),
         ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
         ({"unit": 1}, PradeError, "needs a Budget and a Unit"),
         ({"budget": Budget.pure(0)}, PradeError, "the budget is zero"),
         ({"budget": Budget.zcdp(0)}, PradeError, "the budget is zero"),
         ({"budget": Budget.approx(1, 0), "levels": [Level((), marginals("age"), 0)]}, PradeError, "delta is 0"),
-        ({"budget": Budget.pure("1e-400"), "levels": [Level((), marginals("age"), 0)]}, PradeError, "give more"),
+        (
+            {"budget": Budget.pure("1e-400"), "levels": [Level((), marginals("age"), 0)]},
+            PradeError,
+            "use a larger budget",
+        ),
         ({"levels": []}, PradeError, "at least one Level"),
         ({"levels": None}, PradeError, "at least one Level"),
         ({"levels": Level((), marginals("age"))}, PradeError, "a list of at least one Level"),

@@ -12,7 +12,8 @@ from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 
@@ -222,18 +223,18 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ("share = ", "shares = ", DataError, "level 1: ask 1: unknown key 'shares'; did you mean 'share'"),
         ('share = "1"\n', "", DataError, "level 1: ask 1: share is not given"),
         ("integer = true", "whole = true", SchemaError, "schema: column 'AGE': unknown key 'whole'"),
-        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is not given"),
+        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is missing"),
         # types
         (
             'dataset = "survey"',
             "dataset = 5",
             PradeError,
-            "the name of a data set must be text that is not blank, got 5",
+            "the name of a data set must not be empty, got 5",
         ),
         ('epsilon = "1"', "epsilon = true", PradeError, "budget: epsilon is 'True'; give a number such as"),
         ('epsilon = "1"', "epsilon = 0", PradeError, "the budget is zero"),
         ('epsilon = "1"', "epsilon = -1", PradeError, "budget: epsilon would be -1"),
-        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is written as kind 'pure' with epsilon"),
+        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is one of: kind 'pure' with epsilon"),
         ('kind = "pure"', 'kind = "exact"', PradeError, "budget: .*'exact'"),
         ("max_rows = 1", 'max_rows = "1"', PradeError, "unit: max_rows is '1'"),
         ('neighbours = "add-remove"', "neighbours = 1", PradeError, "unit: neighbours is 1; give 'add-remove'"),
@@ -278,7 +279,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
             DataError,
             "groups: column 'STATE': cells of type time64",
         ),
-        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': values mix int and str"),
+        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': the values mix int and str"),
         # tables
         ("[[level.ask]]", "[level.ask]", DataError, r"level 1: level\.ask is .*write \[\[level\.ask\]\] tables"),
         ("[budget]", "[[budget]]", DataError, r"budget is .*write a \[budget\] table"),
@@ -307,10 +308,10 @@ def test_files_that_are_no_plan(tmp_path):
         Plan.load(tmp_path)
     path = tmp_path / "plan.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not a text file"):
+    with pytest.raises(DataError, match="not a UTF-8 text file"):
         Plan.load(path)
     path.write_text(TEXT.replace('dataset = "survey"', 'dataset = "survey'))
-    with pytest.raises(DataError, match=r"plan\.toml: not TOML: .*line 9"):
+    with pytest.raises(DataError, match=r"plan\.toml: this is not valid TOML: .*line 9"):
         Plan.load(path)
     path.write_text(TEXT.replace("max_rows = 1", "max_rows = 0"))
     with pytest.raises(PradeError, match=r"plan\.toml: unit: max_rows is 0"):
@@ -318,7 +319,7 @@ def test_files_that_are_no_plan(tmp_path):
     path.write_text("")
     with pytest.raises(DataError, match="version is not given"):
         Plan.load(path)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="create it first"):
         Plan.from_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
 
 

@@ -14,9 +14,9 @@ import pytest
 from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.privacy.ledger_books import Claim, Origin
-from prade.privacy.ledger_chain import Head
-from prade.privacy.ledger_place import custodian_ledger
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.location import custodian_ledger
+from prade.privacy.ledger.records import Claim, Origin
 from prade.release.beside import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
 from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
@@ -100,7 +100,7 @@ def test_an_old_copy_and_a_fork_lack_the_head(ledger: Ledger, tmp_path: Path) ->
                {"ledger": "a", "number": "1", "hash": "h"}, {"ledger": "a", "number": 1, "hash": None}],
 )  # fmt: skip
 def test_what_is_not_a_head_is_refused(values: Any) -> None:
-    with pytest.raises(DataError, match="a ledger's head is made of ledger, number and hash"):
+    with pytest.raises(DataError, match="a ledger's head consists of ledger, number and hash"):
         Head.from_dict(values)
 
 
@@ -138,10 +138,10 @@ def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("cap", "reason", "message"),
     [
-        (Budget.pure(4), "why", "is not above it: a cap is only raised"),
-        (Budget.pure(3), "why", "is not above it: a cap is only raised"),
-        (Budget.zcdp(9), "why", "accounted in pure budget .* but the cap is zcdp"),
-        (Budget.pure(5), " ", "the reason for raising a cap must be text that is not blank"),
+        (Budget.pure(4), "why", "is not above it; give a higher cap"),
+        (Budget.pure(3), "why", "is not above it; give a higher cap"),
+        (Budget.zcdp(9), "why", "budget of kind 'pure' .* but the cap is of kind 'zcdp'"),
+        (Budget.pure(5), " ", "the reason for raising a cap must be text and must not be empty"),
         (Budget.pure(5), None, "the reason for raising a cap must be text"),
         (5, "why", "cap must be a Budget, got 5"),
     ],
@@ -168,7 +168,7 @@ def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
 def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
     for act in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match=r"is protected as .* costs add up under one promise only"):
+        with pytest.raises(PradeError, match=r"has Unit.* use the recorded unit, .* for one unit only"):
             act("people", "p", Budget.pure(1), unit=unit)
     assert ledger.entries("people") == []
     assert ledger.reserve("people", "p", Budget.pure(1), unit=TWO_ROWS).id == 1
@@ -186,12 +186,12 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
     assert ledger.remaining("people") == Budget.pure(3)
     ledger.reserve("people", "q", Budget.pure(1), **terms)
     for act in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match="a cap is set once"):
+        with pytest.raises(PradeError, match="give the recorded cap"):
             act("people", "r", Budget.pure(1), unit=TWO_ROWS, cap=Budget.pure(9))
-        with pytest.raises(PradeError, match="entered with what is protected, got None"):
+        with pytest.raises(PradeError, match="to record a data set, give its Unit, got None"):
             act("other", "r", Budget.pure(1), cap=Budget.pure(9))
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
-    with pytest.raises(DataError, match="there is no folder for the ledger"):
+    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist"):
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
 
 
@@ -214,7 +214,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert import_release(ledger, tmp_path / "r") == entry
     assert ledger.head() == head
     assert f"imported   entry 2 of ledger {paid.head.ledger}, measurements" in ledger.account("people")
-    with pytest.raises(BudgetError, match=r"is paid for already .*imported.* were written: find and use them"):
+    with pytest.raises(BudgetError, match=r"already been paid for .*imported.* using them again costs nothing"):
         ledger.reserve("people", paid.plan_hash, Budget.pure(1))
     assert measure(plan_for(), PERSONS, tmp_path / "r", ledger).plan == plan_for()  # it is read, nothing is spent
     assert ledger.head() == head
@@ -247,17 +247,20 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PradeError, match="has no data set 'people'"):
         import_release(empty, tmp_path / "r")
     small = ledger_at(tmp_path / "small", cap="1/2")
-    with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has epsilon = 0.5 .*raise_cap, then import it"):
+    with pytest.raises(
+        BudgetError,
+        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise the cap .*, then import .*raise_cap",
+    ):
         import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
     assert import_release(small, tmp_path / "r").id == 1
     unit = Ledger(tmp_path / "unit")
     unit.open_dataset("people", Unit(1), Budget.pure(4))
-    with pytest.raises(PradeError, match="costs add up under one promise only"):
+    with pytest.raises(PradeError, match="costs add up for one unit only"):
         import_release(unit, tmp_path / "r")
     kind = Ledger(tmp_path / "kind")
     kind.open_dataset("people", TWO_ROWS, Budget.zcdp(4))
-    with pytest.raises(PradeError, match=r"accounted in zcdp budget .* but the cost is pure"):
+    with pytest.raises(PradeError, match=r"budget of kind 'zcdp' .* but the cost is of kind 'pure'"):
         import_release(kind, tmp_path / "r")
     with (tmp_path / "r" / "measurements.parquet").open("ab") as file:
         file.write(b"x")
@@ -391,7 +394,7 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("PRADE_LEDGER", str(tmp_path / "mine.sqlite"))
     assert custodian_ledger() == tmp_path / "mine.sqlite"
     monkeypatch.setenv("PRADE_LEDGER", "mine.sqlite")
-    with pytest.raises(PradeError, match="would be another ledger in every folder: give the whole path"):
+    with pytest.raises(PradeError, match="would name a different ledger in every folder; give an absolute path"):
         custodian_ledger()
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: tmp_path / "share" / name)
     for unset in ("", None):
@@ -408,5 +411,5 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert (tmp_path / "share" / "prade").stat().st_mode & 0o077 == 0
     assert ledger.remaining("people") == Budget.pure(1)
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: ledger.path / name)
-    with pytest.raises(DataError, match=r"there is no folder for the ledger .*, and it cannot be made"):
+    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist and cannot be created"):
         Ledger(custodian_ledger()).open_dataset("people", TWO_ROWS, Budget.pure(1))

@@ -269,9 +269,9 @@ def test_a_folder_that_nobody_may_enter_is_passed_over(ledger: Ledger, out: Path
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
 def test_a_plan_under_another_promise_is_refused_before_a_row_is_read(ledger: Ledger, out: Path, unit: Unit) -> None:
     said = refused(plan_for(1, unit=unit), out / "r", ledger)
-    assert "costs add up under one promise only; use the recorded unit" in said
+    assert "use the recorded unit, because costs add up for one unit only" in said
     said = refused(plan_for(1, unit=unit), out / "r", ledger, cap=CAP)
-    assert "costs add up under one promise only; use the recorded unit" in said
+    assert "use the recorded unit, because costs add up for one unit only" in said
     assert not (out / "r").exists()
 
 
@@ -281,7 +281,7 @@ def test_the_reservation_itself_is_under_the_plans_promise(
     """What was checked before the rows were counted may have changed by the time that something is spent."""
     monkeypatch.setattr(ledger, "check", lambda *_, **__: None)
     monkeypatch.setattr(run, "_draw", lambda *_: pytest.fail("noise was drawn for another promise"))
-    with pytest.raises(PradeError, match="costs add up under one promise only"):
+    with pytest.raises(PradeError, match="costs add up for one unit only"):
         measure(plan_for(1, unit=Unit(1, "PERSON")), PERSONS, out / "r", ledger)
     assert ledger.entries("people") == []
 

@@ -19,7 +19,8 @@ from prade.data.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements

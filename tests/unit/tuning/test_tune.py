@@ -19,7 +19,8 @@ from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
 from prade.tuning.gain import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts

@@ -35,11 +35,12 @@ from prade.measuring.identity import refuse_public
 from prade.measuring.noise import add_noise
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import reason, write_sealed
-from prade.privacy.budget import Budget, Number, Unit
+from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim, Entry
+from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal, Part
 from prade.release.beside import Terms, need_on_record
 from prade.release.measurement import Measurement

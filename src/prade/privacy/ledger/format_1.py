@@ -1,6 +1,6 @@
-"""The ledger's file of version 0.1, format 1: rows of data sets and entries with a seal each, and no chain.
+"""Ledger files of version 0.1 (format 1): one row for each data set and entry, each with its own hash, and no chain.
 
-It is read as the events that must have led to its rows, and replaced by them when it is first written to.
+Such a file is read as the events that must have led to its rows. When it is first written to, these events replace it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from prade.privacy.ledger_chain import Broken, Event
+from prade.privacy.ledger.chain import BrokenChain, Event
 
 FIELDS = {
     "dataset": ("name", "unit", "cap", "created"),
     "entry": ("id", "dataset", "plan_hash", "cost", "note", "created", "state", "measurements_hash", "committed"),
 }
-DROPPED = ("DROP TABLE entry", "DROP TABLE dataset")  # with their triggers
+DROPPED = ("DROP TABLE entry", "DROP TABLE dataset")  # this drops their triggers too
 
 
 def events(connection: sqlite3.Connection) -> list[Event]:
-    """What happened, as the rows tell it; Broken if one of them is not what was written."""
+    """The events that led to the rows; BrokenChain if a row is not what was written."""
     entries = _rows(connection, "entry")
     if [row["id"] for row in entries] != list(range(1, len(entries) + 1)):
-        raise Broken  # entries are numbered without gaps: one is lost
+        raise BrokenChain  # entries are numbered without gaps, so one is lost
     return [*map(_opened, _rows(connection, "dataset")), *(event for row in entries for event in _spent(row))]
 
 
@@ -42,21 +42,21 @@ def _spent(row: dict[str, Any]) -> Iterator[Event]:
         "plan": row["plan_hash"],
         "cost": json.loads(row["cost"]),
         "note": row["note"],
-        "version": "0.1",  # its release names no head of a chain
+        "version": "0.1",  # marks an entry whose release does not name a head
     }
     if row["state"] == "committed":
-        made = row["measurements_hash"]
-        yield {"event": "committed", "time": row["committed"], "entry": row["id"], "measurements": made}
+        measurements = row["measurements_hash"]
+        yield {"event": "committed", "time": row["committed"], "entry": row["id"], "measurements": measurements}
 
 
 def _rows(connection: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
-    """All rows of a table, in the order of their first field, each with its seal unbroken."""
+    """All rows of a table, ordered by their first field, once their hashes are checked."""
     fields = FIELDS[table]
     rows = []
     for *values, seal in connection.execute(f"SELECT {', '.join(fields)}, seal FROM {table} ORDER BY {fields[0]}"):
         row = dict(zip(fields, values, strict=True))
         if seal != _seal(table, row):
-            raise Broken
+            raise BrokenChain
         rows.append(row)
     return rows
 

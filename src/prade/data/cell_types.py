@@ -1,4 +1,4 @@
-"""Which types of cells a public table may have, and their values."""
+"""Types of cells: which of them a public table may have, and how their values are read."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def need_plain(name: str, kind: pa.DataType) -> None:
-    """Refuse a column of a public table whose cells are not single values: lists, records, spans of time, bytes."""
+def require_plain_type(name: str, kind: pa.DataType) -> None:
+    """Refuse a column of a public table whose cells are not single values: lists, structs, durations, bytes."""
     import pyarrow as pa
 
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    dated = types.is_date(kind) or types.is_timestamp(kind)
-    if not (number or dated or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
+    date = types.is_date(kind) or types.is_timestamp(kind)
+    if not (number or date or is_text(kind) or types.is_boolean(kind) or types.is_null(kind)):
         raise DataError(
-            f"column {name!r}: cells of type {kind} are not read; convert them to numbers, text, true/false or dates"
+            f"column {name!r}: cells of type {kind} are not supported; convert them to numbers, text, true/false or "
+            "dates"
         )
 
 
-def readable_texts(table: pa.Table) -> pa.Table:
-    """The table with bytes that are not UTF-8 replaced, in each text by itself, as in a CSV file."""
+def replace_invalid_utf8(table: pa.Table) -> pa.Table:
+    """Replace bytes that are not valid UTF-8, in each text cell separately, as for CSV files."""
     import pyarrow as pa
 
-    for place, name in enumerate(table.column_names):
-        cells = table.column(place)
+    for index, name in enumerate(table.column_names):
+        cells = table.column(index)
         kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
         if is_text(kind):
             try:
@@ -38,12 +39,12 @@ def readable_texts(table: pa.Table) -> pa.Table:
             except pa.ArrowInvalid:
                 raw = cells.cast(kind).cast(pa.large_binary()).to_pylist()
                 texts = [None if each is None else each.decode(errors="replace") for each in raw]
-                table = table.set_column(place, name, pa.chunked_array([pa.array(texts, kind)]))
+                table = table.set_column(index, name, pa.chunked_array([pa.array(texts, kind)]))
     return table
 
 
 def python_values(cells: Any) -> list[Any]:
-    """The cells as Python's own values; dates and times that Python does not know as text."""
+    """The cells as Python values; dates and times that Python cannot represent become text."""
     try:
         return list(cells.to_pylist())
     except (OverflowError, ValueError):

@@ -1,7 +1,7 @@
-"""The ledger on disk: one SQLite file, opened for one checked transaction at a time.
+"""The ledger on disk: one SQLite file, opened for one transaction at a time.
 
-What is read has been checked, and what was written is durable when the transaction is left: a kill, a full disk or a
-power cut leaves the state before or the state after, and the next one to open the file finds that state.
+Everything read has been checked, and everything written is durable when the transaction ends. A kill, a full disk or a
+power cut leaves the file in the state before the transaction or in the state after it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.privacy import ledger_format1
-from prade.privacy.ledger_chain import FIRST, Broken, Chain
+from prade.privacy.ledger import format_1
+from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain
 
 FILE_FORMAT = 2
-# In the header of the SQLite file: "prad". It tells a ledger from any other SQLite file.
+# Written to the header of the SQLite file ("prad"), to tell a ledger from other SQLite files.
 APPLICATION_ID = 0x70726164
 
-# The triggers hold for every program that opens the file, not only for this one. The last one is also against REPLACE,
-# which removes the row in its way past the trigger for DELETE.
+# The triggers apply to every program that opens the file, not only to this one. The last one also stops REPLACE, which
+# deletes a conflicting row without firing the DELETE trigger.
 TABLES = """
 CREATE TABLE event (number INTEGER PRIMARY KEY, before TEXT NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TRIGGER event_is_kept BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'an event is never removed'); END;
@@ -37,7 +37,7 @@ CREATE TRIGGER event_is_last BEFORE INSERT ON event
 
 
 class LedgerFile:
-    """The file `path`; `patience` is how many seconds to wait while another process writes."""
+    """The ledger file `path`; `patience` is how many seconds to wait while another process writes."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self.path = path
@@ -45,23 +45,23 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[Chain]:
-        """One transaction on the chain of events; `writes` names the operation that writes, None is for reading.
+        """One transaction on the chain of events. `writes` names the operation that writes; None means read only.
 
-        All events are checked every time, because a changed name would hide one from its data set. SQLite does not
-        notice a changed byte inside a value: the hashes do.
+        All events are checked every time, because an event whose data set name was changed would otherwise not be
+        counted. SQLite does not notice a changed byte inside a value; the hashes do.
         """
         address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
         try:
             if not create and not self.path.is_file():
                 raise DataError(
-                    f"there is no ledger at {self.path}: check the path, or enter a data set with open_dataset"
+                    f"there is no ledger at {self.path}; check the path, or start a new ledger", remedy="open_dataset"
                 )
             connection = sqlite3.connect(address, uri=True, timeout=self.patience, isolation_level=None)
         except (sqlite3.Error, OSError) as failure:
             raise self._explained(failure) from failure
         try:
-            # EXTRA is FULL and, besides, a synced folder after the journal is gone: without it a power cut could
-            # bring the journal back, and the journal would undo a reservation whose noise is already drawn.
+            # EXTRA is FULL and also syncs the folder after deleting the journal. Otherwise a power cut could bring the
+            # journal back, and it would undo a reservation whose noise has already been drawn.
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA trusted_schema = OFF")
             _reached(writes, "opened")
@@ -74,19 +74,19 @@ class LedgerFile:
         except (sqlite3.Error, OSError, UnicodeError) as failure:
             raise self._explained(failure) from failure
         finally:
-            # Closing rolls back what was not committed. If even that fails, the next one to open the file does it.
+            # Closing rolls back what was not committed. If even that fails, the next process to open the file does it.
             with suppress(sqlite3.Error):
                 connection.close()
 
     def damaged(self) -> DataError:
         """The error for a file that cannot be trusted."""
         return DataError(
-            f"{self.path} is damaged, or not a ledger: what was spent can no longer be told from it, so nothing more "
-            "may be. Bring it back from a copy that has all entries"
+            f"{self.path} is damaged, or is not a ledger. It no longer shows what was spent, so nothing more may be "
+            "spent; restore it from a copy that has all entries"
         )
 
     def _chain(self, connection: sqlite3.Connection, writes: str | None, create: bool) -> Chain:
-        """The events, checked. A new file gets its first one; one of format 1 is converted when somebody writes."""
+        """The checked events. A new file gets its first event; a file of format 1 is converted on the first write."""
 
         def write(number: int, before: str, content: str, digest: str) -> None:
             connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (number, before, content, digest))
@@ -95,14 +95,14 @@ class LedgerFile:
         try:
             if version == FILE_FORMAT:
                 return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
-            chain, earlier = Chain(write), ledger_format1.events(connection) if version else []
+            chain, earlier = Chain(write), format_1.events(connection) if version else []
             if not writes:
                 chain.events = earlier
                 return chain
-        except (Broken, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
+        except (BrokenChain, ValueError, LookupError, AttributeError, TypeError, RecursionError) as damage:
             raise self.damaged() from damage
-        for statement in (*(ledger_format1.DROPPED if version else ()), *_statements(TABLES)):
-            connection.execute(statement)  # not executescript, which would commit first: all of it is one step
+        for statement in (*(format_1.DROPPED if version else ()), *_statements(TABLES)):
+            connection.execute(statement)  # not executescript, which would commit first: this must be one transaction
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
         chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
@@ -111,49 +111,52 @@ class LedgerFile:
         return chain
 
     def _format(self, connection: sqlite3.Connection, create: bool) -> int:
-        """The file's format, 0 for an empty file. Refuses what is not a ledger, a newer one, and broken pages."""
-        # On disk, because in the transaction an empty file has its first page already.
+        """The file's format, 0 for an empty file. Refuses other files, newer formats and corrupt pages."""
+        # Look at the size on disk, because within the transaction an empty file already has its first page.
         if self.path.stat().st_size == 0:
             if not create:
                 raise DataError(
-                    f"{self.path} is empty: bring it back from a copy, or enter a data set with open_dataset"
+                    f"{self.path} is empty; restore it from a copy, or start a new ledger", remedy="open_dataset"
                 )
             return 0
         if _pragma(connection, "application_id") != APPLICATION_ID:
             raise DataError(
-                f"{self.path} is a SQLite file but not a ledger: give the path of a ledger, or of a new file"
+                f"{self.path} is an SQLite file but not a ledger; give the path of a ledger, or of a new file"
             )
         version = int(_pragma(connection, "user_version"))
         if version > FILE_FORMAT:
             raise DataError(
-                f"{self.path} has ledger format {version}, this version reads up to {FILE_FORMAT}: update prade"
+                f"{self.path} has ledger format {version}, but this version of prade reads formats up to "
+                f"{FILE_FORMAT}; update prade"
             )
         if version < 1 or _pragma(connection, "integrity_check(1)") != "ok":
             raise self.damaged()
         return version
 
     def _explained(self, failure: Exception) -> PradeError:
-        """What an error of SQLite or the system means for the reader, and what to do."""
-        # The lowest eight bits tell the kind. Without any: text that is none, or a system that does not let us look.
+        """An error from SQLite or the operating system, with what it means and what to do."""
+        # The lowest eight bits are SQLite's primary code. Errors without one are invalid text or denied access.
         unknown = sqlite3.SQLITE_CANTOPEN if isinstance(failure, OSError) else sqlite3.SQLITE_CORRUPT
         code = getattr(failure, "sqlite_errorcode", unknown) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return PradeError(
-                f"{self.path} was locked by another process for {self.patience:g} s: nothing was recorded; "
-                "run again when the other one is done, or wait longer with a larger patience"
+                f"{self.path} was locked by another process for {self.patience:g} s, so nothing was recorded; "
+                "run this again when the other process has finished, or increase patience"
             )
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             return PradeError(
-                f"{self.path} may not be written: nothing was recorded; get write access to it and its folder"
+                f"You don't have permission to write to {self.path}, so nothing was recorded; get write access to the "
+                "file and its folder, or choose another ledger"
             )
         if code == sqlite3.SQLITE_CANTOPEN:
             return PradeError(
-                f"{self.path} cannot be opened: check that it is a file, and that you may write to it and its folder"
+                f"{self.path} cannot be opened; check that it is a file and that you have permission to write to it "
+                "and its folder"
             )
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
             return PradeError(
-                f"{self.path} could not be read or written ({failure}): draw no noise for this step; make room or mend "
-                "the disk, then run again"
+                f"{self.path} could not be read or written ({failure}), so no noise may be drawn for this step; free "
+                "some disk space or repair the disk, then run this again"
             )
         return self.damaged()
 
@@ -164,8 +167,8 @@ def now() -> str:
 
 
 def _reached(operation: str | None, step: str) -> None:
-    # An audit event is how Python lets an observer follow a program without a second path through it: without a
-    # listener it does nothing. The fault tests listen, and kill the process at the step that they name.
+    # An audit event does nothing unless a listener is installed, so the tests run the same code as everybody else.
+    # The fault tests listen, and kill the process at the step they name.
     if operation is not None:
         sys.audit("prade.step", f"ledger.{operation}.{step}")
 
