@@ -35,9 +35,9 @@ from prade.privacy.budget import Budget, Number, Unit
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_place import custodian_ledger
 from prade.privacy.protection import refuse_weak
-from prade.release.beside import need_on_record, not_entered
+from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.release.file_names import SYNTHETIC
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
 from prade.release.release import MANIFEST, Release
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table, kind_of
@@ -235,7 +235,7 @@ class Synthesizer:
         that it did not. Other rows need another folder, and budget. A fit that fails leaves the object as it was.
         `again` pays once more for a plan whose release was lost.
         """
-        from prade.measuring.identity import refuse_public
+        from prade.measuring.public_overlap import refuse_public
         from prade.measuring.run import measure
 
         for name in refused:

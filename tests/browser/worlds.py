@@ -9,7 +9,7 @@ from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Worklo
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring.run import measure
-from prade.release.kept import write_rows
+from prade.release.derived_files import write_rows
 from prade.sampling.table import synthesize
 
 NASTY = "</script><img src=x onerror=alert(1)>"

@@ -16,11 +16,12 @@ import pytest
 
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.measuring.run import measure, run
+from prade.measuring import run
+from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.beside import import_release
+from prade.release.unrecorded_releases import import_release
 from prade.release.release import Release
 
 ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})

@@ -21,7 +21,7 @@ from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.release.beside import import_release
+from prade.release.unrecorded_releases import import_release
 from prade.release.release import Release, read_manifest, read_sealed, sealed_text
 
 UNIT = Unit(2, person_id="PERSON")

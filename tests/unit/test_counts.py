@@ -333,7 +333,7 @@ def test_all_kinds_of_parts_by_group(way):
 def test_parts_in_several_statements_give_the_same(way, monkeypatch):
     schema, table = people()
     parts = all_kinds(schema)
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 2)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 2)
     with way(table) as source:
         found = count(source, schema, parts, GROUP_TABLE)
     for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
@@ -436,7 +436,7 @@ def test_per_group_means_the_groups_of_the_whole_list_at_every_level(by):
 @pytest.mark.parametrize("chunk", [500, 1])
 def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
     """With one row a person, two queries that no row satisfies together may not both count the same person."""
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", chunk)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", chunk)
     schema, _ = people()
     persons = 300
     table = {"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}
@@ -450,7 +450,7 @@ def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
 def test_rows_that_change_between_statements_are_counted_as_they_were(monkeypatch):
     """Others write to the database meanwhile: the rows chosen of a person are still the same in all parts."""
     ibis = pytest.importorskip("ibis")
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 1)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 1)
     schema, _ = people()
     connection = ibis.duckdb.connect()
     connection.con.execute("CREATE TABLE people AS SELECT range AS ID, 3 AS AGE FROM range(20)")

@@ -13,7 +13,7 @@ from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit,
 from prade.cli.main import every_command
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import file_hash, measurement_table, sealed_text
 from prade.reporting.report import write_report
 from prade.sampling.table import synthesize

@@ -20,7 +20,7 @@ from prade.planning.questions import Level
 from prade.privacy.ledger_books import Claim, Origin
 from prade.privacy.ledger_chain import Head
 from prade.privacy.ledger_place import custodian_ledger
-from prade.release.beside import import_release
+from prade.release.unrecorded_releases import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
 
 UNIT = Unit(2, person_id="PERSON")

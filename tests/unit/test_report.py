@@ -35,7 +35,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.queries.parts import Marginal
-from prade.release.kept import write_rows
+from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
 from prade.reporting.map import outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded

@@ -17,7 +17,7 @@ from prade.baselines import Histogram, run
 from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
-from prade.measuring.identity import refuse_public
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 

@@ -20,7 +20,7 @@ import pytest
 from prade import Column, Schema, encode
 from prade.core.errors import DataError
 from prade.measuring.counts import count
-from prade.measuring.held import spill_folder
+from prade.measuring.locked_folders import spill_folder
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
 from prade.privacy.budget import Unit
@@ -236,7 +236,7 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
         assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
-    monkeypatch.setattr("prade.measuring.counts.PARTS_A_STATEMENT", 1)
+    monkeypatch.setattr("prade.measuring.counts.PARTS_PER_STATEMENT", 1)
     with open_source("duckdb://rows.db/people") as source:
         (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
     assert young.sum() == 3

@@ -294,7 +294,7 @@ class Wanted:
 
     def refuse(self, private: str, weak_protection: bool) -> None:
         """What `measure` would refuse, now: before rehearsals, which may read a private file as a public one."""
-        from prade.measuring.identity import refuse_public
+        from prade.measuring.public_overlap import refuse_public
         from prade.privacy.protection import refuse_weak
 
         refuse_weak(self.budget, weak_protection)

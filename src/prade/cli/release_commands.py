@@ -135,7 +135,7 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
 
 def _damaged(release: Release) -> bool:
     """Whether there are estimates that no longer are what was written; says so, for they are made again."""
-    from prade.release.kept import KEPT_ESTIMATES, check_kept, is_kept
+    from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept
 
     if is_kept(release, KEPT_ESTIMATES):
         try:
@@ -169,7 +169,7 @@ def _estimates(
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
     from prade.release.file_names import ESTIMATES
-    from prade.release.kept import KEPT_ESTIMATES, is_kept
+    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -226,7 +226,7 @@ def _sampled(
     """Draw rows; the outcome for a script and for a person."""
     from prade.core.progress import progress_bar
     from prade.data.tables import need_csv, table_suffix
-    from prade.release.kept import write_rows
+    from prade.release.derived_files import write_rows
     from prade.sampling.table import synthesize as drawn
 
     need_file(output)
@@ -252,7 +252,7 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
     How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
     """
     from prade.estimating.levels.kept_estimates import kept_estimates
-    from prade.release.kept import KEPT_ESTIMATES, is_kept
+    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
     from prade.release.release import Release
 
     release = Release.load(release_folder)

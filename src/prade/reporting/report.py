@@ -23,7 +23,7 @@ from prade.core.threads import cores
 from prade.estimating.estimate import Status
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.file_names import SYNTHETIC
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.map import outlines

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -24,11 +24,7 @@ from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.data.tables import write_table
 from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC
-from prade.release.release import file_hash, read_sealed, sealed_text
-
-if TYPE_CHECKING:
-    from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC
-from prade.release.release import Release
+from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 FORMAT = 1
 
