@@ -34,7 +34,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2
 
 fuzz: $(READY)
-	$(BIN)/python tests/fuzz/fuzz_readers.py $(FUZZ)
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(FUZZ)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

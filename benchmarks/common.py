@@ -12,8 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from prade import Coded, Layout, Measurement, Prior, Schema, Workload, encode
+from prade import Schema, Workload
+from prade.data.encode import Coded, encode
+from prade.data.prior import Prior
 from prade.data.tables import read_table
+from prade.estimating.layout import Layout
+from prade.release.measurement import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

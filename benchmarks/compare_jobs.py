@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from common import OUT
 from jobs import THREADS, Job, acs, nist
-from prade import Budget, Schema, Unit
+from prade import Schema, Unit
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.tuning.tune import Tuned, tune
@@ -30,10 +30,7 @@ class QuickJob(Job):
     tuning: float = 20.0
 
     def tuned(self, epsilon: str) -> Tuned:
-        return tune(
-            self.name, self.schema, Budget.pure(epsilon), self.unit, self.levels, self.listed, self.rows,
-            seconds=self.tuning, threads=THREADS,
-        )  # fmt: skip
+        return tune(self.task(epsilon), self.rows, seconds=self.tuning, threads=THREADS)
 
 
 def adult() -> Job:

@@ -14,7 +14,8 @@ import numpy as np
 
 from common import ROOT
 from compare_systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
-from prade import Coded, Part, encode
+from prade import Part
+from prade.data.encode import Coded, encode
 from prade.data.prior import Prior
 from prade.queries.parts import Marginal
 from prade.release.measurement import Measurement

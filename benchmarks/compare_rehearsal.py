@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from jobs import Job, kept
-from prade import Budget, Coded, Ledger, Prior, Schema, Workload
+from prade import Budget, Ledger, Schema, Workload
 from prade.baselines import MWEM, Baseline, run
+from prade.data.encode import Coded
 from prade.data.joint import Joint
+from prade.data.prior import Prior
 from prade.data.recurring_groups import SameGroups
 from prade.data.tables import read_table
 from prade.scoring.score import joint_errors

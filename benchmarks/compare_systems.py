@@ -22,15 +22,18 @@ from accuracy import plan_for
 from compare_box import peak_gib
 from compare_rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
-from prade import Budget, Coded, Column, Plan, Prior, Release, Schema, encode
+from prade import Budget, Column, Plan, Release, Schema
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.errors import PradeError
+from prade.data.encode import Coded, encode
 from prade.data.joint import Joint
+from prade.data.prior import Prior
 from prade.data.recurring_groups import SameGroups
 from prade.data.tables import read_table, write_table
-from prade.sampling.draw import ordering, sample
-from prade.sampling.table import synthesize
+from prade.pipeline import sample
+from prade.sampling.draw import ordering
+from prade.sampling.draw import sample as drawn_rows
 from prade.scoring.score import public_errors
 
 DELTA = "1e-9"
@@ -103,7 +106,7 @@ class Task:
         first = joint.codes[self.job.schema.coded[0]]
         if self._ordered[0] is not first:  # one order for all distributions on the same rows
             self._ordered = first, ordering(joint.codes, self.job.schema)
-        return sample(joint, max(round(total), 0), self.seed, order=self._ordered[1])
+        return drawn_rows(joint, max(round(total), 0), self.seed, order=self._ordered[1])
 
 
 def joined(parts: dict[int, Coded]) -> tuple[Coded, np.ndarray]:
@@ -132,7 +135,7 @@ def prade(task: Task) -> Drawn:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         release = job.release(plan, Path(folder))
-        table = synthesize(release, job.public, settings=plan.settings, seed=task.seed, threads=THREADS)
+        table = sample(release, job.public, seed=task.seed, threads=THREADS)
         write_table(table, Path(folder) / "synthetic.parquet")
         drawn = Drawn(None, time.perf_counter() - began)
     number = np.zeros(table.num_rows, np.int64)
@@ -145,7 +148,7 @@ def published(task: Task) -> Drawn:
     """Algorithm 2, workloads chosen from the public table as published."""
     job = task.job
     began = time.perf_counter()
-    plan = published_plan(job.name, job.schema, task.budget, job.unit, job.levels, job.listed, job.rows)
+    plan = published_plan(job.task(task.budget), job.rows)
     with tempfile.TemporaryDirectory() as folder:
         rows = published_rows(job.release(plan, Path(folder)), job.rows, task.seed, threads=THREADS)
     return Drawn(rows, time.perf_counter() - began)

@@ -13,9 +13,11 @@ import time
 import numpy as np
 
 from common import acs_groups, acs_prior, layout_of, need_data, noisy, one_way, report, table
-from prade import MAP, Prior, Workload
+from prade import Workload
+from prade.data.prior import Prior
 from prade.estimating.base import check, fit_many
 from prade.estimating.dual import Dual
+from prade.estimating.map import MAP
 from prade.estimating.prior_worth import prior_worth
 
 

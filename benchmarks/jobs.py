@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 
 from common import DATA, OUT, ROOT
-from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
+from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.threads import cores
+from prade.data.encode import Coded, encode
 from prade.data.public import Public, group_columns
 from prade.data.recurring_groups import SameGroups
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
-from prade.sampling.table import sample_groups, synthesize
+from prade.pipeline import sample
+from prade.sampling.table import sample_groups
 from prade.scoring.distances import pair_errors
 from prade.scoring.score import Score, chosen_pairs, public_errors, score
 from prade.tuning.tune import Tuned, tune
@@ -104,17 +106,19 @@ class Job:
 
     def tuned(self, epsilon: str) -> Tuned:
         """The plan for a budget, from public data alone."""
-        return tune(
-            self.name, self.schema, Budget.pure(epsilon), self.unit, self.levels, self.listed, self.rows,
-            seconds=TUNING, threads=THREADS,
-        )  # fmt: skip
+        return tune(self.task(epsilon), self.rows, seconds=TUNING, threads=THREADS)
+
+    def task(self, budget: str | Budget) -> Task:
+        """What a release for a budget is for."""
+        groups = self.listed if self.levels else None
+        return Task(self.name, self.schema, budget, self.unit, self.levels, groups)
 
     def ours(self, plan: Plan, seed: int) -> dict[str, Any]:
         """One run of the default, from file to file."""
         with tempfile.TemporaryDirectory() as folder:
             place, began = Path(folder), time.perf_counter()
             release = self.release(plan, place)
-            table = synthesize(release, self.public, settings=plan.settings, seed=seed, threads=THREADS)
+            table = sample(release, self.public, seed=seed, threads=THREADS)
             write_table(table, place / "synthetic.parquet")
             seconds = time.perf_counter() - began
             keyed = self.listed.keyed(self.listed.names, self.listed.level(self.listed.names).number)
@@ -138,9 +142,7 @@ class Job:
 
     def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
         """One run of Algorithm 2 as published."""
-        plan = published_plan(
-            self.name, self.schema, Budget.pure(epsilon), self.unit, self.levels, self.listed, self.rows
-        )
+        plan = published_plan(self.task(epsilon), self.rows)
         with tempfile.TemporaryDirectory() as folder:
             release = self.release(plan, Path(folder))
             return self.score(*published_rows(release, self.rows, seed, projection=projection, threads=THREADS))

@@ -7,8 +7,10 @@ import argparse
 import numpy as np
 
 from common import OUT, ROOT, layout_of, random_rows, report, seconds, table
-from prade import MAP, Measurement, Workload
+from prade import Workload
 from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
+from prade.release.measurement import Measurement
 
 
 def costs(rows: int, parts: int) -> tuple[float, float, float]:

@@ -6,8 +6,10 @@ import numpy as np
 
 import prade.estimating.layout
 from common import copy_bandwidth, layout_of, random_rows, report, seconds, table
-from prade import IDE, Measurement, Workload
+from prade import Workload
+from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
+from prade.release.measurement import Measurement
 
 ROWS, PARTS = 1_000_000, 40
 

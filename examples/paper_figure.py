@@ -22,8 +22,9 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from prade import Budget, Coded, Groups, Ledger, Plan, Release, Schema, Unit, encode
+from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
+from prade.data.encode import Coded, encode
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.tables import read_table, write_table
@@ -160,9 +161,9 @@ def synthetic_tables(published: Release, ours: Release, public: Public, seed: in
     ]
 
 
-def tuned_plan(*question: Any, seconds: float) -> Plan:
+def tuned_plan(task: Task, public: Public, seconds: float) -> Plan:
     """The plan that a rehearsal on the public table finds best."""
-    return tune(*question, seconds=seconds).plan
+    return tune(task, public, seconds=seconds).plan
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -180,13 +181,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     job = invented(given.persons, given.seed) if given.acs is None else census(given.acs)
     budget = Budget.pure(given.epsilon)
     public = Public.of(job.schema, job.public, job.by)
-    question = (job.name, job.schema, budget, job.unit, job.levels, job.groups, public)
+    task = Task(job.name, job.schema, budget, job.unit, job.levels, job.groups)
     ledger = Ledger(given.output / "ledger")
     ledger.open_dataset(job.name, job.unit, cap=2 * budget)
     releases = []
     for name, make in (("published", published_plan), ("prade", partial(tuned_plan, seconds=given.seconds))):
         kept = given.output / name
-        plan = Release.load(kept).plan if kept.exists() else make(*question)
+        plan = Release.load(kept).plan if kept.exists() else make(task, public)
         print(plan.describe())
         releases.append(measure(plan, job.private, kept, ledger))
     found = scores(job, synthetic_tables(*releases, public, given.seed))

@@ -1,15 +1,12 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
 import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one
 
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
@@ -19,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-pytest_plugins = ["postgres_server"]  # the fixture postgres_url: a server of our own, started when a test asks for it
+pytest_plugins = ["worlds.postgres_server"]  # postgres_url: a server of our own, started when a test asks for it
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@
 
 `mutants.toml` names the mutants, by area: a file of the package, text that stands in it exactly once, what to put there
 instead, and the tests that must fail then. `--check` only looks whether all of them can be made and have their tests;
-`tests/unit/test_mutants.py` does that too, so that the list keeps up with the code.
+`tests/tools/test_mutants.py` does that too, so that the list keeps up with the code.
 
 Each runs in a copy of the project in a temporary folder, the project itself is never touched. First the named tests run
 on an unchanged copy and must pass. A mutant is

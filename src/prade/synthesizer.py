@@ -1,8 +1,7 @@
-"""`fit` and `sample`: the whole way as one object, for people who come from SDV, smartnoise-synth or scikit-learn.
+"""`fit` and `sample`: all five stages as one object, for people who come from SDV, smartnoise-synth or scikit-learn.
 
-It holds what was given and what came of it, and calls the functions that everybody else calls (`prade.tuning.tune`,
-`prade.measuring`, `prade.sampling.table`): a release made here and one made by the command `prade synthesize` are the
-same.
+It holds what was given and what came of it, and calls `prade.pipeline`: a release made here and one made by the command
+`prade synthesize` are the same.
 """
 
 from __future__ import annotations
@@ -19,29 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.core.numbers import exact
 from prade.core.progress import Progress
-from prade.core.threads import cores
 from prade.data.decode import Decoder, Like
 from prade.data.groups import Groups
-from prade.data.public import Public, group_columns
-from prade.data.public_files import PublicFiles
+from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
-from prade.data.tables import read_table
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.pipeline import NOT_REHEARSED, Terms, estimate, fit, keep_rows, kept_or_new_plan, report, sample
 from prade.planning.plan import Plan
+from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number, Unit
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_place import custodian_ledger
-from prade.privacy.protection import refuse_weak
-from prade.release.unrecorded_releases import need_on_record, not_entered
-from prade.release.file_names import SYNTHETIC
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, is_kept, write_rows
-from prade.release.release import MANIFEST, Release
-from prade.sampling.sizes import resized
-from prade.sampling.table import drawn_table, kind_of
-from prade.tuning.choice import NOT_REHEARSED, kept_plan, plan_beside, simplest_plan, tuned_plan
+from prade.release.derived_files import KEPT_ROWS, is_kept
+from prade.release.release import Release
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
 _NO_SEED = "the noise takes no seed, for whoever knew it could take the noise away; `sample` takes one"
@@ -63,23 +52,24 @@ class NotFittedError(PradeError, AttributeError):
 class Synthesizer:
     """Synthetic rows like those of a private table, from a public table and a privacy budget.
 
-    ``fit(data)`` spends epsilon, once; everything after it is free and may be repeated. What is given here is kept as
-    it is and looked at by `plan` and `fit`; what they find has names that end in an underscore.
+    ``fit(private, public)`` spends epsilon, once; everything after it is free and may be repeated. The constructor
+    keeps what it is given; `plan` and `fit` read it. Results have names that end in an underscore.
 
-    schema: a `Schema`, the path of its file, or None to propose one from the public table. epsilon: a number (with
-    `delta`, Gaussian noise), or a `Budget`. public: the public table or file (or several files) that the estimates
-    start from, `weight` a column of its weights. folder: the release to make; it is also the saved form. groups: the
-    public list of groups (None: everybody is one), `levels` its columns from coarse to fine. unit: how many rows a
-    person may have. ledger: file of the account, the custodian's one when not given (`prade.privacy.ledger_place`);
-    `dataset` is the private table's name in it. cap: for a data set that the ledger does not know yet, the most that
-    may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too. weak_protection: whether to
-    spend a budget that hardly protects, such as an epsilon above 20. tune: whether to choose the plan by rehearsal on
-    the public table, for about `seconds`. progress(what, done, all) is told how far it is.
+    epsilon: a number (with `delta`, Gaussian noise), or a `Budget`. public: the public table, file or files that the
+    estimates start from, here or in `fit`; `weight` is a column of its weights. schema: a `Schema` or the path of its
+    file; without one, a first draft is made from the public table, with a warning, and kept as FOLDER.schema.toml.
+    folder: the release to make; it is also the saved form. groups: the public list of groups (None: everybody is one),
+    `levels` its columns from coarse to fine. unit: how many rows a person may have. ledger: the file of the account,
+    the custodian's own when not given; `dataset` is the private table's name in it. cap: for a data set that the ledger
+    does not know yet, the most that may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too.
+    weak_protection: whether to spend a budget that hardly protects, such as an epsilon above 20. tune: whether to
+    choose the plan by rehearsal on the public table, in about `seconds`. against_advice: whether to measure although
+    the rehearsal expects the public table alone to be better. progress(what, done, all) is told how far it is.
 
     What is different from other tools, because it would break the promise:
 
-    * `public` must be given, and it must not be the private table: values, types and combinations are taken from it.
-    * No column type, range or list of values is inferred from private rows; the schema says them before.
+    * A public table must be given, and must not be the private one: values, types and combinations come from it.
+    * No column type, range or list of values is inferred from private rows; the schema declares them before.
     * The noise has no seed. `sample` has one.
     * There is no fit without a ledger, and no second price for the same plan: `fit` again finds the release.
     * `fit_sample` returns as many rows as were estimated, not as many as the private table has: that is private.
@@ -88,10 +78,9 @@ class Synthesizer:
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
-    >>> synthesizer = Synthesizer(data.schema, 4, public=data.public.to_pandas(), folder="release",
-    ...     groups=data.groups, levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False,
-    ...     cap=8)
-    >>> rows = synthesizer.fit(data.private).sample(100, seed=1)
+    >>> synthesizer = Synthesizer(epsilon=4, schema=data.schema, folder="release", groups=data.groups,
+    ...     levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False, cap=8)
+    >>> rows = synthesizer.fit(data.private, public=data.public.to_pandas()).sample(100, seed=1)
     >>> type(rows).__name__, len(rows), str(synthesizer.spent_)
     ('DataFrame', 100, 'epsilon = 4 (pure differential privacy)')
     >>> Synthesizer.load("release", public=data.public.to_pandas()).sample(100, seed=1).equals(rows)
@@ -102,15 +91,16 @@ class Synthesizer:
     plan_: Plan
     release_: Release
     estimates_: Estimates
+    public_: PublicTable  # as the latest plan or fit read it
     spent_: Budget | None  # by the latest fit; None: the release was there already
 
     def __init__(
         self,
-        schema: Schema | str | PathLike[str] | None,
         epsilon: Number | Budget,
         *,
-        public: Any,
-        folder: str | PathLike[str],
+        public: Any = None,
+        schema: Schema | str | PathLike[str] | None = None,
+        folder: str | PathLike[str] = "release",
         groups: Any = None,
         levels: Sequence[str | Sequence[str]] = (),
         delta: Number | None = None,
@@ -123,10 +113,11 @@ class Synthesizer:
         seconds: float = 120,
         progress: Progress | None = None,
         weak_protection: bool = False,
+        against_advice: bool = False,
     ) -> None:
-        self.schema = schema
         self.epsilon = epsilon
         self.public = public
+        self.schema = schema
         self.folder = folder
         self.groups = groups
         self.levels = levels
@@ -140,6 +131,7 @@ class Synthesizer:
         self.seconds = seconds
         self.progress = progress
         self.weak_protection = weak_protection
+        self.against_advice = against_advice
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What was given, by name; ``Synthesizer(**params)`` is the same one, not fitted."""
@@ -154,50 +146,52 @@ class Synthesizer:
 
     # ---------------------------------------------------------------- before anything is spent
 
-    def plan(self) -> Plan:
+    def plan(self, public: Any = None) -> Plan:
         """What `fit` will ask, at which noise: from public data only, spends nothing.
 
         The plan is kept beside the folder, as FOLDER.plan.toml, and `fit` goes on with it. `advice_` says what a
         rehearsal on the public table expects of it: whether measuring is worth its price.
         """
-        self.plan_, self.advice_ = self._planned()
-        return self.plan_
+        table = self._table(public)
+        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), self.progress)
+        self.plan_, self.advice_, self.public_ = made, _advice(made), table
+        return made
 
-    def _planned(self) -> tuple[Plan, str]:
-        """The plan, the one that is kept or a new one, and the advice."""
-        if self.public is None:
-            raise DataError("there is no public table: give public=, from which the estimates start")
-        if bool(self.levels) != (self.groups is not None):
-            raise PradeError("groups and levels go together: give both, or neither and everybody is one group")
+    def _table(self, public: Any = None) -> PublicTable:
+        """The public table, which is read once for all that follows."""
+        given = self.public if public is None else public
+        known: PublicTable | None = getattr(self, "public_", None)
+        if known is not None and (given is None or known.given is given) and known.weight == self.weight:
+            return known
+        return PublicTable(given, self.weight)
+
+    def _task(self, table: PublicTable) -> Task:
         listed, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
-        levels = [self.levels] if isinstance(self.levels, str) else self.levels
-        schema = self._schema(listed, unit)
-        simple = simplest_plan(self.dataset, schema, self._budget(), unit, levels, listed)
-        made = kept_plan(self.folder, simple)
-        if made is None:
-            rows = self._rows(simple)
-            made, advice = tuned_plan(simple, rows, self.seconds, self.progress) if self.tune else (simple, "")
-            made.save(plan_beside(self.folder))
-        else:
-            advice = str(made.expected or "")
-        files = self._files()
-        return made.with_public(files and files.hashed()), advice or NOT_REHEARSED
-
-    def _schema(self, groups: Groups, unit: Unit) -> Schema:
-        if isinstance(self.schema, Schema):
-            return self.schema
-        if isinstance(self.schema, (str, PathLike)):
-            return Schema.load(self.schema)
-        if self.schema is not None:
+        what = self._budget(), unit, self.levels, listed
+        if self.schema is None:
+            return Task(self.dataset, self._drafted(table, listed, unit), *what)
+        if not isinstance(self.schema, (Schema, str, PathLike)):
             raise PradeError(
                 f"schema is a {type(self.schema).__name__}; give a prade.Schema, the path of its file, or None to "
-                "propose one from the public table"
+                "draft one from the public table"
             )
-        table = self._table()
-        names = read_table(table).column_names
-        places = [name for name in groups.names if name in names]
+        return Task(self.dataset, self.schema, *what)
+
+    def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
+        """A schema from the public table, kept beside the folder; the one that is kept there already is used again."""
+        path = Path(f"{Path(self.folder).absolute()}.schema.toml")
+        if path.exists():
+            return Schema.load(path)
+        names = table.typed.column_names
         identifiers = [name for name in names if name == unit.person_id]
-        return Schema.infer(table, groups=places, weight=self.weight, skip=identifiers)
+        drafted = table.draft([name for name in groups.names if name in names], identifiers)
+        drafted.save(path)
+        warnings.warn(
+            f"no schema was given: {path} is a first draft from the public table, with {len(drafted.coded)} columns. "
+            "Read it, add values that the public table happens not to have, and give it as schema=",
+            stacklevel=4,
+        )
+        return drafted
 
     def _budget(self) -> Budget:
         if isinstance(self.epsilon, Budget):
@@ -206,58 +200,30 @@ class Synthesizer:
             return self.epsilon
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
-    # ---------------------------------------------------------------- the public table
-
-    def _files(self) -> PublicFiles | None:
-        """The public files, None for a table in memory."""
-        paths = [self.public] if isinstance(self.public, (str, PathLike)) else self.public
-        if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, PathLike)) for path in paths):
-            return PublicFiles.at(paths, self.weight)
-        return None
-
-    def _table(self) -> Any:
-        """The public table as `read_table` takes it."""
-        if self.public is None:
-            raise DataError("the release does not say where its public table is: load it with public=")
-        files = self._files()
-        return self.public if files is None else files.source()
-
-    def _rows(self, plan: Plan) -> Public:
-        return Public.of(plan.schema, self._table(), group_columns(plan.groups, plan.schema), weight=self.weight)
+    def _terms(self, again: bool = False) -> Terms:
+        return Terms(self.ledger, self.cap, self.tune, self.seconds, again, self.weak_protection, self.against_advice)
 
     # ---------------------------------------------------------------- fit
 
-    def fit(self, data: Any, *, again: bool = False, **refused: Any) -> Synthesizer:
+    def fit(self, data: Any, public: Any = None, *, again: bool = False, **refused: Any) -> Synthesizer:
         """Measure the private table, which spends the budget, and estimate every group.
 
-        `data` is a pandas, polars or pyarrow table, a file, a database address; it is not kept. With the same
-        parameters a second fit finds the release in the folder: it spends nothing, does not look at `data`, and warns
-        that it did not. Other rows need another folder, and budget. A fit that fails leaves the object as it was.
-        `again` pays once more for a plan whose release was lost.
+        `data` is a pandas, polars or pyarrow table, a file, or a database address; it is not kept. `public` is the
+        public table, unless the constructor has it. With the same parameters a second fit finds the release in the
+        folder: it spends nothing, does not look at `data`, and warns that it did not. Other rows need another folder,
+        and budget. A fit that fails leaves the object as it was. `again` pays once more for a plan whose release was
+        lost.
         """
-        from prade.measuring.public_overlap import refuse_public
-        from prade.measuring.run import measure
-
         for name in refused:
             if name not in _REFUSED:
-                raise TypeError(f"fit() takes the private table and again=, not {name!r}")
+                raise TypeError(f"fit() takes the private table, the public one and again=, not {name!r}")
             raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
-        if not (Path(self.folder) / MANIFEST).exists():  # what `measure` would refuse, before rehearsals read a file
-            refuse_weak(self._budget(), self.weak_protection)
-            refuse_public(data, self.public)
-        plan, advice = self._planned()
-        ledger, cap = self._ledger(), self._cap(plan)
-        if cap is None and not ledger.knows(plan.dataset):
-            need_on_record(plan, Path(self.folder).resolve(), ledger)
-            raise not_entered(plan, ledger, "cap=, or ")
-        before = ledger.times_paid(plan.dataset, plan.hash)
-        terms = {"again": again, "public": self.public, "weak_protection": self.weak_protection}
-        release = measure(plan, data, self.folder, ledger, cap=cap, **terms)
-        spent = plan.budget if ledger.times_paid(plan.dataset, plan.hash) > before else None
-        estimates = estimates_of(release, self._rows(plan), threads=cores(), progress=self.progress)
-        self.plan_, self.advice_ = plan, advice
-        self.release_, self.estimates_, self.spent_ = release, estimates, spent
-        if spent is None:
+        table = self._table(public)
+        fitted = fit(self._task(table), data, table, self.folder, self._terms(again), progress=self.progress)
+        self.plan_, self.advice_, self.public_ = fitted.plan, _advice(fitted.plan), table
+        self.release_, self.estimates_ = fitted.release, fitted.estimates
+        self.spent_ = fitted.plan.budget if fitted.spent else None
+        if not fitted.spent:
             warnings.warn(
                 f"{self.folder} has this plan's release already: nothing was spent, and the table given now was not "
                 "looked at. Other rows need another folder",
@@ -265,25 +231,9 @@ class Synthesizer:
             )
         return self
 
-    def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **refused: Any) -> Any:
+    def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **options: Any) -> Any:
         """`fit`, then `sample`; without `num_rows` as many rows as were estimated, for the true number is private."""
-        return self.fit(data, **refused).sample(num_rows, seed)
-
-    def _ledger(self) -> Ledger:
-        if isinstance(self.ledger, Ledger):
-            return self.ledger
-        if self.ledger is not None and not isinstance(self.ledger, (str, PathLike)):
-            raise PradeError(f"ledger is {self.ledger!r}; give a Ledger or the path of its file: none is no choice")
-        return Ledger(custodian_ledger() if self.ledger is None else self.ledger)
-
-    def _cap(self, plan: Plan) -> Budget | None:
-        if self.cap is None or isinstance(self.cap, Budget):
-            return self.cap
-        if plan.budget.kind == "approx":
-            raise PradeError(
-                f"cap is {self.cap!r}, but the plan has a delta too: give cap=Budget.approx(epsilon, delta)"
-            )
-        return Budget(plan.budget.kind, (exact(self.cap, "the cap"),))
+        return self.fit(data, **options).sample(num_rows, seed)
 
     # ---------------------------------------------------------------- what comes of it: free, as often as wanted
 
@@ -303,14 +253,9 @@ class Synthesizer:
         "pyarrow") asks for another.
         """
         estimates = self._fitted().estimates_
-        table = self._table()
-        if num_rows is not None or groups is not None:
-            estimates = resized(estimates, num_rows, groups)
         seed = secrets.randbits(63) if seed is None else seed
-        threads = cores()
-        return drawn_table(
-            estimates, table, seed, weight=self.weight, threads=threads, like=like, progress=self.progress
-        )
+        table, progress = self._drawn_from(), self.progress
+        return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, progress=progress)
 
     def answer(self, query: str, by: str | Sequence[str] = ()) -> Any:
         """How many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group: see `Estimates.answer`."""
@@ -325,16 +270,14 @@ class Synthesizer:
         return self._fitted().release_.account()
 
     def report(self, path: str | PathLike[str] | None = None, **options: Any) -> Path:
-        """Write an HTML page about the release, and say where it is: see `prade.reporting.report.write_report`.
+        """Write an HTML page about the release, and say where it is: see `prade.report`.
 
         The page shows rows too: they are drawn into the folder, as `prade sample` does, unless they are there already.
         """
-        from prade.reporting.report import write_report
-
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
-            write_rows(self.sample(seed=0, like="pyarrow"), release.path / SYNTHETIC, release)
-        return write_report(release, path, progress=self.progress, **options)
+            keep_rows(self.sample(seed=0, like="pyarrow"), release)
+        return report(release, path, progress=self.progress, **options)
 
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):
@@ -344,20 +287,26 @@ class Synthesizer:
             )
         return self
 
+    def _drawn_from(self) -> PublicTable:
+        if self.public is None and not hasattr(self, "public_"):
+            raise DataError("the release does not say where its public table is", remedy="public")
+        return self._table()
+
     def _framed(self, table: Any) -> Any:
-        return Decoder(self.estimates_.plan.schema, [], {}).framed(table, kind_of(self.public))
+        like = self._table().like if self.public is not None or hasattr(self, "public_") else "pyarrow"
+        return Decoder(self.estimates_.plan.schema, [], {}).framed(table, like)
 
     # ---------------------------------------------------------------- the folder
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Copy the release, whole or not at all, to another folder; the one that `fit` made needs no saving."""
-        source, place = self._fitted().release_.path, Path(folder).absolute()
-        if place.exists():
-            raise DataError(f"{place} exists already, and what is there is kept: give the name of a new folder")
-        if not place.parent.is_dir():
-            raise DataError(f"there is no folder {place.parent} to save in; make it first")
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as beside:
-            os.replace(shutil.copytree(source, Path(beside) / place.name), place)
+        source, target = self._fitted().release_.path, Path(folder).absolute()
+        if target.exists():
+            raise DataError(f"{target} exists already, and what is there is kept: give the name of a new folder")
+        if not target.parent.is_dir():
+            raise DataError(f"there is no folder {target.parent} to save in; make it first")
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
+            os.replace(shutil.copytree(source, Path(beside) / target.name), target)
 
     @classmethod
     def load(
@@ -375,29 +324,30 @@ class Synthesizer:
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
-        given = there = public is not None
+        given = public is not None
         if public is None and files is not None:
-            public, weight = files.files, files.weight
-            there = all(Path(file).is_file() for file in files.files)
-        listed = plan.groups if plan.groups.names else None
+            public, weight = files, files.weight
+        there = given or (files is not None and all(Path(file).is_file() for file in files.files))
         found = cls(
-            plan.schema,
             plan.budget,
             public=public,
+            schema=plan.schema,
             folder=folder,
-            groups=listed,
+            groups=plan.groups if plan.groups.names else None,
             levels=[level.by for level in plan.levels if level.by],
             unit=plan.unit,
             dataset=plan.dataset,
             weight=weight,
             ledger=ledger,
         )
-        if given and files is not None and (now := found._files()) is not None:
-            files.moved_to(now)
-        if there or not is_kept(release, KEPT_ESTIMATES):
-            estimates = estimates_of(release, found._rows(plan), threads=cores())
-        else:
-            estimates = kept_estimates(release)
-        found.plan_, found.release_, found.estimates_, found.spent_ = plan, release, estimates, None
-        found.advice_ = str(plan.expected or NOT_REHEARSED)
+        if there:
+            found.public_ = found._table()
+        found.plan_, found.release_, found.spent_, found.advice_ = plan, release, None, _advice(plan)
+        found.estimates_ = estimate(release, found.public_ if there else None)
         return found
+
+
+def _advice(plan: Plan) -> str:
+    if plan.expected is None:
+        return NOT_REHEARSED
+    return plan.expected.advice or str(plan.expected)

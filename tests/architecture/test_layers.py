@@ -16,9 +16,9 @@ MOST_AT_THE_TOP = 6
 
 
 def written_order(page: str) -> list[str]:
-    """The rooms from the ground up, as the table under "The rooms" has them."""
+    """The rooms, and the modules between them, from the ground up: the table under "The rooms"."""
     section = page.split("## The rooms", 1)[1].split("\n## ", 1)[0]
-    return re.findall(r"^\| `(\w+)/?` \|", section, flags=re.MULTILINE)
+    return re.findall(r"^\| `(\w+)(?:\.py)?` \|", section, flags=re.MULTILINE)
 
 
 ORDER = written_order((ROOT / "docs" / "architecture.md").read_text())
@@ -70,7 +70,7 @@ GRAPH = graph_of(TEXTS)
 
 def test_every_room_is_in_the_list_and_every_listed_room_is_there():
     rooms = {path.name for path in (SOURCE / "prade").iterdir() if (path / "__init__.py").exists()}
-    assert set(ORDER) == rooms
+    assert set(ORDER) == rooms | {"pipeline", "synthesizer"}
     assert len(ORDER) == len(set(ORDER))
 
 
@@ -87,7 +87,7 @@ def test_no_imports_go_in_circles():
     assert [sorted(circle) for circle in nx.strongly_connected_components(modules) if len(circle) > 1] == []
 
 
-@pytest.mark.parametrize("room", ORDER)
+@pytest.mark.parametrize("room", [room for room in ORDER if FILES[f"prade.{room}"].name == "__init__.py"])
 def test_a_room_is_introduced_in_one_sentence(room):
     text = ast.get_docstring(ast.parse((SOURCE / "prade" / room / "__init__.py").read_text()))
     assert text is not None
@@ -115,6 +115,7 @@ def test_modules_and_functions_stay_small(name):
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from prade.synthesizer import Synthesizer",
         "from ..cli import console",
         "from prade import synthesizer",
+        "import prade",
     ],
 )
 def test_an_import_that_is_turned_round_would_be_seen(line):

@@ -1,18 +1,13 @@
-"""A real browser, and releases to open in it; puts this folder on the path, so that the tests can import both."""
-
-import sys
-from pathlib import Path
+"""A real browser, and a release to open in it."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """One headless Chromium for all tests of a worker."""
     pytest.importorskip("websockets", reason="websockets is absent: the tests in a browser need it")
-    from chromium import Chromium, program
+    from worlds.chromium import Chromium, program
 
     command = program()
     if command is None:
@@ -25,7 +20,7 @@ def chromium():
 @pytest.fixture(scope="session")
 def census(tmp_path_factory):
     """A release of two levels: (its folder, the private table)."""
-    import worlds
+    from worlds import whole_releases
 
     folder = tmp_path_factory.mktemp("census")
-    return worlds.census(folder), folder / "private.parquet"
+    return whole_releases.census(folder), folder / "private.parquet"

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-import worlds
 
 from prade.reporting.report import write_report
+from worlds import whole_releases
 
 BANNER = "This page is NOT private and must not be published."
 MINUS = "\u2212"
@@ -26,7 +26,7 @@ def with_truth(census, tmp_path_factory):
 def contest_map(tmp_path_factory, shared_data):
     """The 181 PUMAs of the contest, and their outlines."""
     folder = tmp_path_factory.mktemp("contest")
-    release = worlds.contest(folder, shared_data / "contest_sprint2_parameters.json")
+    release = whole_releases.contest(folder, shared_data / "contest_sprint2_parameters.json")
     return write_report(release, geojson=shared_data / "puma2010_il_oh.geojson")
 
 
@@ -93,14 +93,14 @@ def test_the_banner_is_there_exactly_with_the_truth(chromium, plain, with_truth)
 
 
 def test_names_from_data_are_texts(chromium, tmp_path):
-    page = chromium.page(write_report(worlds.nasty(tmp_path), truth=tmp_path / "private.parquet"))
+    page = chromium.page(write_report(whole_releases.nasty(tmp_path), truth=tmp_path / "private.parquet"))
     assert page.run("document.querySelectorAll('img').length") == 0
-    assert page.texts("h1") == [worlds.NASTY]
-    assert page.texts("#column option")[0] == worlds.NASTY
+    assert page.texts("h1") == [whole_releases.NASTY]
+    assert page.texts("#column option")[0] == whole_releases.NASTY
     page.choose("#group", "1,0")
     page.choose("#second", "1")
-    assert worlds.NASTY in "".join(page.texts("#paper-chart title"))
-    assert worlds.NASTY in page.texts("#live")[0]
+    assert whole_releases.NASTY in "".join(page.texts("#paper-chart title"))
+    assert whole_releases.NASTY in page.texts("#live")[0]
     silent(page)
 
 
@@ -392,7 +392,7 @@ def test_no_text_of_a_chart_is_cut_off(chromium, with_truth, tmp_path, width):
         " [...s.querySelectorAll('text')].filter(t => { const [a, b] = [t, s].map(e => e.getBoundingClientRect());"
         " return a.left < b.left - 1 || a.right > b.right + 1 || a.bottom > b.bottom + 1; }).map(t => t.textContent))"
     )
-    for path in (with_truth, write_report(worlds.nasty(tmp_path))):
+    for path in (with_truth, write_report(whole_releases.nasty(tmp_path))):
         page = chromium.page(path, width, 844)
         page.settle()
         assert page.run(cut) == []

@@ -7,11 +7,14 @@ are.
 import numpy as np
 import pytest
 
-from prade import DataError, Estimate, EstimationError, Layout, Measurement, Prior, Schema, Workload
+from prade import DataError, EstimationError, Schema, Workload
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
+from prade.data.prior import Prior
 from prade.estimating.base import fit_many
-from prade.estimating.estimate import Status
+from prade.estimating.estimate import Estimate, Status
+from prade.estimating.layout import Layout
 from prade.queries.parts import Cells, Marginal
+from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
 TOTAL = 600.0

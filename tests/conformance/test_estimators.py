@@ -6,25 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from prade import (
-    IDE,
-    MAP,
-    DataError,
-    Estimate,
-    EstimationError,
-    Layout,
-    Measurement,
-    Prior,
-    Schema,
-    TwoStage,
-    Workload,
-    WorkloadError,
-)
+from prade import DataError, EstimationError, Schema, Workload, WorkloadError
 from prade.baselines import MWEM, PMWPub
+from prade.data.prior import Prior
 from prade.estimating.base import fit_many
-from prade.estimating.estimate import Report, Status
+from prade.estimating.estimate import Estimate, Report, Status
+from prade.estimating.ide import IDE
+from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
+from prade.estimating.two_stage import TwoStage
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells
+from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})
 TOTAL = 500.0

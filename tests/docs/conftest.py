@@ -1,14 +1,10 @@
-"""Puts this folder on the path for `blocks`, and says whether there is a PostgreSQL."""
+"""Says whether there is a PostgreSQL."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from postgres_server import programs
-
-sys.path.insert(0, str(Path(__file__).parent))
+from worlds.postgres_server import programs
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import click
 import pytest
-from blocks import FLAGS, Block, blocks, run_page
 
 import prade
 from prade.cli import main as cli
 from prade.cli.main import every_command
+from worlds.page_blocks import FLAGS, Block, blocks, run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

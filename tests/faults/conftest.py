@@ -12,17 +12,17 @@ import pytest
 
 PRELUDE = """
 import os, random, resource, shutil, signal, sys, tempfile, time
-from measure_world import *
+from worlds.drivers import *
 """
 
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Callable[..., list[int]]:
-    """Run a driver, with everything of `measure_world.py` and perhaps within another command; the numbers it prints."""
+    """Run a driver, with all of `worlds/drivers.py` and perhaps within another command; the numbers it prints."""
 
     def run(code: str, *wrapper: str) -> list[int]:
         command = [*wrapper, sys.executable, "-c", PRELUDE + code, str(tmp_path)]
-        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path.strip(os.pathsep)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment)
         assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 """What a run of a baseline does when its process is killed: nothing is told before it is paid, nothing is paid twice.
 
-A driver (see `measure_world.py`) runs in an interpreter of its own, forks processes that die while they run a baseline,
-and looks at the ledger, at the file of answers, and at what was drawn.
+A driver (see `worlds/drivers.py`) runs in an interpreter of its own, forks processes that die while they run a
+baseline, and looks at the ledger, at the file of answers, and at what was drawn.
 """
 
 from __future__ import annotations

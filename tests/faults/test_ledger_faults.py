@@ -21,11 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from format_1 import old_dataset, old_entry, write_format_1
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_chain import Chain
+from worlds.ledger_format_1 import old_dataset, old_entry, write_format_1
 
 UNIT = Unit(max_rows=2)
 

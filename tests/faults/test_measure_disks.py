@@ -1,6 +1,6 @@
 """What `measure` does when the disk is full or may not be written: free before the reservation, kept after the seal.
 
-A driver (see `measure_world.py`) runs in an interpreter of its own; its assertions are the test.
+A driver (see `worlds/drivers.py`) runs in an interpreter of its own; its assertions are the test.
 """
 
 from __future__ import annotations

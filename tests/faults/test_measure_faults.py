@@ -1,6 +1,6 @@
 """What `measure` does when its process is killed, at every step and moment, and when several run at once.
 
-Nothing overspent, nothing half-written, a clear message, and a rerun that finishes. A driver (see `measure_world.py`)
+Nothing overspent, nothing half-written, a clear message, and a rerun that finishes. A driver (see `worlds/drivers.py`)
 runs in an interpreter of its own, forks processes that die, and looks at what they left; its assertions are the test.
 """
 

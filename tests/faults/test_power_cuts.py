@@ -1,7 +1,7 @@
 """A power cut at every moment: what was not synced may be lost, in any mixture, and the promises hold nevertheless.
 
-A driver runs in an interpreter of its own, where a run is recorded (see `power_cuts.py`); then every state that a cut
-could have left is made, and looked at.
+A driver runs in an interpreter of its own, where a run is recorded (see `worlds/power_cuts.py`); then every
+state that a cut could have left is made, and looked at.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import prade
 Drive = Callable[..., list[int]]
 
 LEFT = """
-from power_cuts import Recorder, materialise
+from worlds.power_cuts import Recorder, materialise
 
 def recorded(home, act):
     "All cuts of what is done in a folder."

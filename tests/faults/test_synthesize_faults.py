@@ -17,9 +17,9 @@ from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-from prade.core.names import ESTIMATES
+from prade.release.file_names import ESTIMATES
 from prade.data.public import Public
-from prade.sampling.table import synthesize
+from prade.pipeline import sample
 
 generator = np.random.default_rng(0)
 
@@ -54,7 +54,7 @@ def fresh(name):
     return Release.load(HERE / name)
 
 def make(where):
-    return synthesize(where, public, seed=7, threads=1)
+    return sample(where, public, seed=7, threads=1)
 
 whole = make(fresh("whole"))
 
@@ -65,7 +65,7 @@ def recovered(where):
     if kept:
         Estimates.load(where.path / ESTIMATES, again, Public.of(schema, public, ["STATE", "PLACE"]))
         kept_estimates(again).answer("AGE >= 65", by="STATE")
-    assert synthesize(again, public, seed=7, threads=2).equals(whole), "another table"
+    assert sample(again, public, seed=7, threads=2).equals(whole), "another table"
     assert make(again).equals(whole)
     shutil.rmtree(where.path)
     return kept
@@ -133,7 +133,7 @@ def work(where, number):
         told += 1
         if told == number:
             die()
-    synthesize(where, public, seed=7, threads=2, progress=progress)
+    sample(where, public, seed=7, threads=2, progress=progress)
 
 kills = kept = 0
 for number in range(1, 15):

@@ -10,14 +10,15 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-import mutators
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
 
-from prade import Schema, Workload, encode, outside
+from fuzz import mutators
+from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
+from prade import Schema, Workload
 from prade.data.decode import Decoder
+from prade.data.encode import encode, outside
 from prade.data.groups import Groups
 from prade.data.prior import Prior
 from prade.data.public import Public

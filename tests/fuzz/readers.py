@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from file_readers import (
+from fuzz.file_readers import (
     estimate,
     estimates,
     geojson,
@@ -17,8 +17,8 @@ from file_readers import (
     schema_toml,
     several_public,
 )
-from text_readers import command_line, numbers, query
-from world import Reader, World
+from fuzz.text_readers import command_line, numbers, query
+from fuzz.world import Reader, World
 
 __all__ = ["ALL", "Reader", "World"]
 

@@ -7,10 +7,10 @@ import random
 from typing import Any
 
 import msgspec
-import mutators
 import numpy as np
-from world import BORN, SCHEMA, Reader, World
 
+from fuzz import mutators
+from fuzz.world import BORN, SCHEMA, Reader, World
 from prade import Budget, Schema, Unit
 from prade.cli.main import UNFORESEEN, every_command
 from prade.core.numbers import exact

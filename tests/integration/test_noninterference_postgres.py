@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from observation import differences
-from private_tables import NAMES, TABLES
-from small_plan import EMPTY, Runs, succeeded
+
+from worlds.observation import differences
+from worlds.private_tables import NAMES, TABLES
+from worlds.small_plan import EMPTY, Runs, succeeded
 
 
 @pytest.mark.parametrize("kinds", ["bigint text float8 text bigint", "numeric varchar numeric text numeric"])

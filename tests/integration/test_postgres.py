@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, Schema, encode
+from prade import Column, Schema
 from prade.core.errors import DataError
+from prade.data.encode import encode
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.budget import Unit

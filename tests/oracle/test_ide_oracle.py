@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 from scipy.optimize import linprog
 
 import prade.estimating.layout
-from prade import IDE, Layout, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
+from prade.estimating.ide import IDE
+from prade.estimating.layout import Layout
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate
+from prade.release.measurement import Measurement
+from worlds.reference import PROJECTIONS, add_noise, algorithm_1, definition_1, grid, kl, random_case
 
 SEEDS = range(60)
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
-from prade import MAP, TwoStage
 from prade.estimating.estimate import Status
+from prade.estimating.map import MAP
+from prade.estimating.two_stage import TwoStage
+from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 
 # a seed does not get simpler by being smaller: no shrinking
 law = settings(derandomize=True, deadline=None, database=None, max_examples=40, phases=[Phase.explicit, Phase.generate])
@@ -114,7 +115,7 @@ def test_a_part_twice_with_doubled_scale_is_the_part_once(seed, n0, shift):
 @law
 @given(seed=seeds, n0=st.floats(0.5, 100.0))
 def test_the_order_of_rows_does_not_matter(seed, n0):
-    from prade import Prior
+    from prade.data.prior import Prior
 
     case = with_scale(noisy_case(seed, ("laplace", "gaussian")), 25.0)
     once = estimate(case, n0)

@@ -4,13 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference import add_noise, costs, map_objective, oracle_map, random_case
 from scipy.optimize import minimize
 
 import prade.estimating.layout
-from prade import MAP, Measurement, Prior, Schema, Workload
+from prade import Schema, Workload
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
+from prade.estimating.map import MAP
 from prade.queries.workload import Marginal
+from prade.release.measurement import Measurement
+from worlds.reference import add_noise, costs, map_objective, oracle_map, random_case
 
 KINDS = ("laplace", "gaussian", "mixed", "exact", "squared")
 

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
-from reference import kl, oracle_map, random_case
 
-from prade import MAP, Measurement, Prior, Schema
+from prade import Schema
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
+from prade.estimating.map import MAP
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate
+from prade.release.measurement import Measurement
+from worlds.reference import kl, oracle_map, random_case
 
 SOLVERS = ["newton", "block", "lbfgs"]
 MOST_STEPS = 60  # looks at the problem: a handful settles each of these, hundreds would be looping

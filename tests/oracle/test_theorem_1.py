@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from reference import kl, oracle_map, random_case
 
-from prade import IDE
+from prade.estimating.ide import IDE
+from worlds.reference import kl, oracle_map, random_case
 
 
 def one_consistent_part(seed):

@@ -4,13 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reference import add_noise, kl, oracle_two_stage, random_case
 
 import prade.estimating.layout
 import prade.estimating.radius as radius_module
-from prade import Measurement, Prior, Schema, TwoStage
+from prade import Schema
+from prade.data.prior import Prior
 from prade.estimating.estimate import Status
+from prade.estimating.two_stage import TwoStage
 from prade.queries.workload import Marginal
+from prade.release.measurement import Measurement
+from worlds.reference import add_noise, kl, oracle_two_stage, random_case
 
 
 @cache

@@ -6,9 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prade.estimating.layout
-from prade import IDE, MAP, Layout, Measurement, Prior, Schema, TwoStage, Workload
+from prade import Schema, Workload
 from prade.baselines import MWEM, PMWPub
+from prade.data.prior import Prior
+from prade.estimating.ide import IDE
+from prade.estimating.layout import Layout
+from prade.estimating.map import MAP
+from prade.estimating.two_stage import TwoStage
 from prade.queries.workload import Cells, Marginal
+from prade.release.measurement import Measurement
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 SCHEMA = Schema.from_mbi(SIZES)

@@ -19,8 +19,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from observation import Observed, differences, observing, run_command
-from private_tables import (
+
+from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
+from prade.baselines import MWEM, Histogram, PrivBayes
+from prade.baselines import run as run_baseline
+from prade.data.prior import Prior
+from prade.data.tables import write_table
+from worlds.observation import Observed, differences, observing, run_command
+from worlds.private_tables import (
     ALL,
     NAMES,
     OTHER_TYPES,
@@ -35,13 +41,7 @@ from private_tables import (
     pyarrow_table,
     typed,
 )
-from small_plan import EMPTY, GROUPS, PERSONS, PLAN, SCHEMA, Runs, ledger_for, plan_for, succeeded
-
-from prade import Budget, Column, Schema, Synthesizer, Unit, Workload
-from prade.baselines import MWEM, Histogram, PrivBayes
-from prade.baselines import run as run_baseline
-from prade.data.prior import Prior
-from prade.data.tables import write_table
+from worlds.small_plan import EMPTY, GROUPS, PERSONS, PLAN, SCHEMA, Runs, ledger_for, plan_for, succeeded
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from scipy import stats
 from test_audit import bound
 from test_noise import p_value as p_value_of_noise
 
-from prade import Budget, Ledger, Prior, Schema, Unit, Workload
+from prade import Budget, Ledger, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
+from prade.data.prior import Prior
 from prade.measuring.adaptive.selection import select, selection_scale
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 from prade.measuring.noise import add_noise

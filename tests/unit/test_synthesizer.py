@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit
 from prade.cli import main as cli
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.pipeline import sample
 from prade.release.release import PLAN
 from prade.sampling.sizes import shared_out
-from prade.sampling.table import synthesize
 from prade.synthesizer import NotFittedError
 
 SCHEMA = Schema(
@@ -88,7 +88,7 @@ def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
 
 
 def test_rows_are_those_of_the_function(fitted):
-    expected = synthesize(fitted.release_, PUBLIC, seed=7)
+    expected = sample(fitted.release_, PUBLIC, seed=7)
     assert fitted.sample(seed=7).equals(expected)
     assert len(expected) == np.round(fitted.estimates_.totals).sum()
 

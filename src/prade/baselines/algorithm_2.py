@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,13 +26,12 @@ from prade.core.errors import EstimationError, PradeError
 from prade.data.encode import Coded
 from prade.data.prior import Prior
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
 from prade.estimating.levels.descent import GroupEstimate
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.release import Release
 from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
@@ -62,30 +61,21 @@ def published_workloads(
     return Workload.marginals(schema, together), Workload.marginals(schema, independent_columns(known, one_way))
 
 
-def published_plan(
-    dataset: str,
-    schema: Schema,
-    budget: Budget,
-    unit: Unit,
-    levels: Sequence[str | Sequence[str]],
-    groups: Any,
-    public: Public,
-    *,
-    workloads: tuple[Workload, Workload] | None = None,
-) -> Plan:
+def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Workload] | None = None) -> Plan:
     """The plan of Algorithm 2: epsilon / 4 for the number of rows and for the parts, at each of two levels.
 
         b(total) = 4 rows / epsilon        b(parts) = 4 rows * number of parts / epsilon
 
-    `levels` are the group columns of the first level and those that the second adds, as in ["STATE", ("PUMA",
+    The task's levels are the group columns of the first level and those that the second adds, as in ["STATE", ("PUMA",
     "YEAR")]. `workloads` are W_S and W_G; `published_workloads` chooses them when None.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
     >>> public = Public.of(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]})
     >>> workloads = published_workloads(public, pairs=1, one_way=1)
-    >>> print(published_plan("survey", schema, Budget.pure(4), Unit(1), ["STATE", "PUMA"],
-    ...     {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}, public, workloads=workloads).describe())
+    >>> groups = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
+    >>> task = Task("survey", schema, 4, levels=["STATE", "PUMA"], groups=groups)
+    >>> print(published_plan(task, public, workloads=workloads).describe())
     3 groups, 2 levels, epsilon = 4 (pure differential privacy)
     STATE (2 groups)
       number of rows: epsilon = 1, Laplace scale 1
@@ -94,15 +84,17 @@ def published_plan(
       number of rows: epsilon = 1, Laplace scale 1
       1 part, 2 counts a group: epsilon = 1, Laplace scale 1
     """
-    if not isinstance(budget, Budget) or budget.kind != "pure":
+    if task.budget.kind != "pure":
         raise PradeError(
-            f"the paper's system adds Laplace noise for a pure budget, got {budget}: give Budget.pure(...)"
+            f"the paper's system adds Laplace noise for a pure budget, got {task.budget}: give Budget.pure(...)"
         )
-    if isinstance(levels, str) or len(levels) != 2:
-        raise PradeError(f'the paper\'s system has two levels, got {levels!r}: give two, as in ["STATE", "PUMA"]')
+    if len(task.levels) != 2:
+        raise PradeError(
+            f'the paper\'s system has two levels, got {len(task.levels)}: give two, as in ["STATE", "PUMA"]'
+        )
     chosen = published_workloads(public) if workloads is None else workloads
-    asked = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(levels, chosen, strict=True)]
-    return Plan(dataset, schema, budget, unit, asked, groups)
+    levels = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(task.levels, chosen, strict=True)]
+    return Plan.of(task, levels)
 
 
 def published_estimates(

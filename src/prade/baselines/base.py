@@ -69,7 +69,8 @@ def run(
     ``estimate.report.total`` is the noisy number of rows.
 
     >>> import pyarrow
-    >>> from prade import Budget, Ledger, Prior, Schema, Unit
+    >>> from prade import Budget, Ledger, Schema, Unit
+    >>> from prade.data.prior import Prior
     >>> from prade.baselines import Histogram
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> ledger = Ledger("people.ledger")
@@ -120,7 +121,8 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
     The mean of all that says it, the total that was asked and the sum of every other part that all rows are in,
     weighted by inverse variances.
 
-    >>> from prade import Measurement, Schema
+    >>> from prade import Schema
+    >>> from prade.release.measurement import Measurement
     >>> part = whole_table(Schema.from_mbi({"sex": 2}), ["sex"])
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0

@@ -31,7 +31,8 @@ class Histogram:
 
     Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis (2006).
 
-    >>> from prade import Measurement, Schema
+    >>> from prade import Schema
+    >>> from prade.release.measurement import Measurement
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> answer = Measurement(Marginal.of(schema, ["a", "b"]), [60, -4, 20, 20], 5.0)
     >>> Histogram().fit(Prior.uniform(schema), [answer], total=100).weights

@@ -45,7 +45,9 @@ class MWEM:
     Hardt, Ligett, McSherry: A Simple and Practical Algorithm for Differentially Private Data Release (2012); the score
     of a marginal as a whole: McKenna, Sheldon, Miklau: Graphical-model based estimation and inference (2019).
 
-    >>> from prade import Measurement, Prior, Schema
+    >>> from prade import Schema
+    >>> from prade.release.measurement import Measurement
+    >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> workload = Workload.all_marginals(schema, 1)
     >>> mwem = MWEM(workload, rounds=2, passes=100, iterate="last")

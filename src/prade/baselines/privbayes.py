@@ -49,7 +49,8 @@ class PrivBayes:
     Zhang, Cormode, Procopiuc, Srivastava, Xiao: PrivBayes: Private Data Release via Bayesian Networks (2017). There
     tables differ by an exchanged row and n is known; here rows are added or removed, and n is measured.
 
-    >>> from prade import Measurement, Schema
+    >>> from prade import Schema
+    >>> from prade.release.measurement import Measurement
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> a, chain = Marginal.of(schema, ["a"]), Marginal.of(schema, ["a", "b"])
     >>> answers = [Measurement(a, [300, 100], 1.0), Measurement(chain, [300, -2, 0, 100], 1.0)]

@@ -24,7 +24,7 @@ from prade.release.file_names import SYNTHETIC
 EPSILON, MOST_EVER = "4", "8"  # for the release, and as much again for the one to compare with
 TUNING = 40  # seconds
 BY = ("STATE", "PLACE")
-LEDGER = "prade.privacy.ledger"  # of its own: invented people are nobody's account
+LEDGER = "prade.ledger"  # of its own: invented people are nobody's account
 DATABASE = "private.duckdb"
 
 
@@ -113,14 +113,14 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
     """Three lines: the mean error of two-way tables of the public table as it is, as published, and of the release."""
     from prade.baselines.algorithm_2 import published_plan, published_rows
     from prade.data.public import Public
-    from prade.measuring.run import measure
+    from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows
     from prade.scoring.score import public_errors, score
 
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
-    theirs = published_plan(plan.dataset, plan.schema, plan.budget, plan.unit, BY, plan.groups, public)
+    theirs = published_plan(plan.task, public)
     published = measure(theirs, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
     true_rows = coded_rows(plan, truth)
     prior = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())

@@ -15,6 +15,7 @@ from prade.cli.planning_commands import as_json, budget_of, ledger_option
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
+    from prade.planning.task import Task
     from prade.privacy.budget import Budget
     from prade.privacy.ledger import Ledger
 
@@ -32,20 +33,26 @@ class Paying:
 
 def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Paying:
     """The ledger for a plan's run; the cap of a data set that it does not know is asked for, or refused elsewhere."""
+    from prade.privacy.ledger import Ledger
     from prade.release.unrecorded_releases import need_on_record, not_entered
 
     if not Path(output).exists():
         need_folder(output)
-    ledger = _ledger(ledger_file)
+    ledger = Ledger.of(ledger_file)
     if ledger.knows(plan.dataset):
         return Paying(ledger, None)
     need_on_record(plan, Path(output).resolve(), ledger)
-    if not as_json and sys.stdin.isatty() and sys.stderr.isatty():
-        return Paying(ledger, _asked_cap(plan, ledger))
+    if not as_json and at_a_terminal():
+        return Paying(ledger, asked_cap(plan, ledger))
     raise not_entered(plan, ledger)
 
 
-def _asked_cap(plan: Plan, ledger: Ledger) -> Budget:
+def at_a_terminal() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def asked_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
     """Ask the person at the terminal for the cap."""
     from prade.privacy.budget import Budget
 
@@ -56,13 +63,6 @@ def _asked_cap(plan: Plan, ledger: Ledger) -> Budget:
     amounts = {name: amount for name, amount in plan.budget.to_dict().items() if name != "kind"}
     typed = {name: click.prompt(f"most {name} ever", err=True) for name in amounts}
     return Budget.from_dict({"kind": plan.budget.kind, **typed})
-
-
-def _ledger(file: str | None) -> Ledger:
-    from prade.privacy.ledger import Ledger
-    from prade.privacy.ledger_place import custodian_ledger
-
-    return Ledger(file or custodian_ledger())
 
 
 # ---------------------------------------------------------------------- commands
@@ -123,9 +123,10 @@ def open_(
     Plans for it must have the same unit. Entered again as it is, nothing changes.
     """
     from prade.privacy.budget import Unit
+    from prade.privacy.ledger import Ledger
 
     unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
-    book = _ledger(ledger_file)
+    book = Ledger.of(ledger_file)
     home = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
     _remark_weak(home.cap)
     words = f"{book.path}: data set {home.name!r} with the cap {home.cap}\n{home.unit.promise()}"
@@ -152,7 +153,9 @@ def raise_cap(
 
     A cap is never lowered, and stays of its kind.
     """
-    book = _ledger(ledger_file)
+    from prade.privacy.ledger import Ledger
+
+    book = Ledger.of(ledger_file)
     home = book.raise_cap(dataset, budget_of(cap, delta, rho, epsilon_option="--cap"), reason)
     _remark_weak(home.cap)
     left = book.remaining(dataset)
@@ -170,9 +173,10 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 
     Their costs count from then on. A release that is on record already changes nothing.
     """
+    from prade.privacy.ledger import Ledger
     from prade.release.unrecorded_releases import import_release
 
-    book = _ledger(ledger_file)
+    book = Ledger.of(ledger_file)
     found, lines = [], []
     for release in releases:
         entry = import_release(book, release)
@@ -187,7 +191,9 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 @examples("  prade ledger list --json")
 def list_(ledger_file: str | None, as_json: bool) -> None:
     """The data sets: cap, spent, left."""
-    book = _ledger(ledger_file)
+    from prade.privacy.ledger import Ledger
+
+    book = Ledger.of(ledger_file)
     rows = [_facts(book, dataset.name) for dataset in book.datasets()]
     for row in rows:
         row["entries"] = len(row["entries"])
@@ -207,7 +213,9 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
 @examples("  prade ledger show census")
 def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
     """The account of a DATASET, or of all: under which promise, what was asked, what it cost, what remains."""
-    book = _ledger(ledger_file)
+    from prade.privacy.ledger import Ledger
+
+    book = Ledger.of(ledger_file)
     names = [dataset] if dataset else [each.name for each in book.datasets()]
     words = "\n\n".join(book.account(name) for name in names)
     result([_facts(book, name) for name in names], words, as_json)

@@ -33,18 +33,6 @@ PUBLIC_ONLY = ("schema", "check", "plan", "estimate", "sample", "answer", "ledge
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# What messages call the arguments of functions, and what the same is called here.
-OPTIONS = {
-    "again=True": "--again",
-    "weak_protection=True": "--yes-weak-protection",
-    "skip=": "--skip",
-    "groups=": "--groups",
-    "max_values": "--max-values",
-    "max_rows is": "--max-rows-per-person is",
-    "with open_dataset": "with `prade ledger open`",
-    "with raise_cap": "with `prade ledger raise-cap`",
-}
-
 
 class Stages(click.Group):
     """A group that ends on prade's own errors with one screen of text and a documented exit code."""
@@ -58,8 +46,8 @@ class Stages(click.Group):
             _end(ctx, str(interrupt) or INTERRUPTION, INTERRUPTED)
         except PradeError as error:
             if interrupted():  # a library has made an error of its own of it
-                _end(ctx, f"interrupted: {error}", INTERRUPTED)
-            _end(ctx, str(error), TOO_MUCH if isinstance(error, BudgetError) else WRONG)
+                _end(ctx, f"interrupted: {error.told('shell')}", INTERRUPTED)
+            _end(ctx, error.told("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG)
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read the output has seen enough
                 raise
@@ -78,8 +66,6 @@ class Stages(click.Group):
 
 
 def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
-    for said, here in OPTIONS.items():
-        message = message.replace(said, here)
     click.echo(f"prade: {message}", err=True)
     ctx.exit(code)
 

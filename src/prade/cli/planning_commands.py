@@ -6,7 +6,7 @@ Whatever is heavy is imported by the command that needs it, so that `prade --hel
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,11 @@ from prade.cli.main import Command, examples, prade, remark, result
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
-    from prade.data.groups import Groups
     from prade.data.public_files import PublicFiles
-    from prade.data.schema import Schema
+    from prade.data.public_table import PublicTable
     from prade.planning.plan import Plan
-    from prade.privacy.budget import Budget, Unit
+    from prade.planning.task import Task
+    from prade.privacy.budget import Budget
 
 SHOWN = 5  # values that are named of those that do not fit
 
@@ -132,8 +132,8 @@ def check(
     from prade.data.public import Public, group_columns
     from prade.data.schema import Schema
     from prade.data.tables import read_table
+    from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget, Unit
-    from prade.tuning.choice import recurring
 
     declared, source = Schema.load(schema_file), public_files(public).source()
     listed = Groups.of(groups_file)
@@ -150,13 +150,13 @@ def check(
         "outside": {name: {str(value): number for value, number in cells.items()} for name, cells in unfit.items()},
         "groups": len(listed),
         "public_groups": len(rows.groups),
-        "recurring": recurring(listed, listed.names),
+        "recurring": recurring_names(listed, [[name] for name in listed.names]),
         "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
     }
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
         f"groups: {len(listed):,} to estimate, {len(rows.groups):,} among the public rows",
-        *recurring(listed, listed.names),
+        *recurring_names(listed, [[name] for name in listed.names]),
         *([f"not in the schema, and left out: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
         "everything fits the schema" if not unfit else "what does not fit follows the column's policy",
@@ -246,77 +246,37 @@ def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilo
     return Budget.pure(epsilon) if delta is None else Budget.approx(epsilon, delta)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a plan shall be for: the options, read and checked."""
+def task_of(
+    schema_file: str,
+    public: tuple[str, ...],
+    weight: str | None,
+    groups_file: str | None,
+    levels: str,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    max_rows_per_person: int,
+    person_id: str | None,
+    dataset: str,
+) -> tuple[Task, PublicTable]:
+    """The task and the public table that the options name."""
+    from prade.data.public_table import PublicTable
+    from prade.planning.task import Task
+    from prade.privacy.budget import Unit
 
-    dataset: str
-    schema: Schema
-    budget: Budget
-    unit: Unit
-    levels: list[list[str]]
-    groups: Groups
-    public: PublicFiles
+    budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
+    if bool(nest) != bool(groups_file):
+        raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
+    unit = Unit(max_rows_per_person, person_id=person_id)
+    task = Task(dataset, schema_file, budget, unit, nest, groups_file)
+    return task, PublicTable(public_files(public, weight))
 
-    @classmethod
-    def of(
-        cls,
-        schema_file: str,
-        public: tuple[str, ...],
-        weight: str | None,
-        groups_file: str | None,
-        levels: str,
-        epsilon: str | None,
-        delta: str | None,
-        rho: str | None,
-        max_rows_per_person: int,
-        person_id: str | None,
-        dataset: str,
-    ) -> Wanted:
-        """From the options as they were typed."""
-        from prade.data.groups import Groups
-        from prade.data.schema import Schema
-        from prade.privacy.budget import Unit
 
-        budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
-        if bool(nest) != bool(groups_file):
-            raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
-        declared, unit = Schema.load(schema_file), Unit(max_rows_per_person, person_id=person_id)
-        return cls(dataset, declared, budget, unit, nest, Groups.of(groups_file), public_files(public, weight).hashed())
+def advice_of(plan: Plan) -> str:
+    """What the rehearsals advise."""
+    from prade.pipeline import NOT_REHEARSED
 
-    @property
-    def simplest(self) -> Plan:
-        """The simplest plan: it finds in no time what is wrong with the options."""
-        from prade.tuning.choice import simplest_plan
-
-        what = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        return simplest_plan(*what).with_public(self.public)
-
-    def refuse(self, private: str, weak_protection: bool) -> None:
-        """What `measure` would refuse, now: before rehearsals, which may read a private file as a public one."""
-        from prade.measuring.public_overlap import refuse_public
-        from prade.privacy.protection import refuse_weak
-
-        refuse_weak(self.budget, weak_protection)
-        refuse_public(private, self.public)
-
-    def plan(self, tune: bool, seconds: float) -> tuple[Plan, str]:
-        """The plan, tuned or the simplest (all one-way tables of the last level), and what the rehearsals advise."""
-        from prade.core.progress import progress_bar
-        from prade.data.public import Public, group_columns
-        from prade.tuning.choice import NOT_REHEARSED, recurring, tuned_plan
-
-        simple = self.simplest
-        for words in recurring(self.groups, self.levels):
-            remark(words)
-        columns = group_columns(self.groups, self.schema)
-        rows = Public.of(self.schema, self.public.source(), columns, weight=self.public.weight)
-        if not tune:
-            return simple, NOT_REHEARSED
-        with progress_bar() as progress:
-            plan, advice = tuned_plan(simple, rows, seconds, progress)
-        remark(advice)
-        return plan.with_public(self.public), advice
+    return NOT_REHEARSED if plan.expected is None else plan.expected.advice
 
 
 @prade.command()
@@ -332,16 +292,23 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
 
     Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
     """
+    from prade.core.progress import progress_bar
+    from prade.pipeline import plan as make_plan
     from prade.privacy.protection import weakness
 
     need_file(output)
-    wanted = Wanted.of(**options)
-    if why := weakness(wanted.budget):
+    task, table = task_of(**options)
+    if why := weakness(task.budget):
         remark(f"Weak protection: {why}. To measure this plan takes --yes-weak-protection.")
-    made, advice = wanted.plan(tune, seconds)
+    for words in task.recurring_names():
+        remark(words)
+    with progress_bar() as progress:
+        made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
     made.save(output)
+    if tune:
+        remark(advice_of(made))
     words = f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}"
-    result({"file": output, "advice": advice, **facts_of(made)}, words, as_json)
+    result({"file": output, "advice": advice_of(made), **facts_of(made)}, words, as_json)
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli.console import FILE, need_file, need_folder, text_table
-from prade.cli.ledger_commands import Paying, paying_for
+from prade.cli.ledger_commands import Paying, asked_cap, at_a_terminal, paying_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
-    Wanted,
+    advice_of,
     as_json,
     columns_of,
     facts_of,
@@ -20,9 +20,9 @@ from prade.cli.planning_commands import (
     public_again,
     public_files,
     spending,
+    task_of,
 )
 from prade.core.errors import DataError
-from prade.core.threads import cores
 from prade.release.file_names import SYNTHETIC
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
     from prade.planning.settings import Kind
+    from prade.privacy.ledger import Ledger
     from prade.release.release import Release
 
 EMPTY = 4  # standard deviations of its noise that a number of people must exceed to be one
@@ -64,17 +65,22 @@ def measure(plan_file: str, private: str, output: str, ledger_file: str | None, 
 def _measured(plan: Plan, private: str, output: str, paying: Paying, **terms: bool) -> tuple[dict[str, Any], str]:
     """Measure; the outcome for a script and for a person."""
     from prade.core.progress import progress_bar
-    from prade.measuring.run import measure as ask
+    from prade.pipeline import measure as run_measure
 
     ledger = paying.ledger
     before = ledger.times_paid(plan.dataset, plan.hash)
     with progress_bar() as progress:
-        release = ask(plan, private, output, ledger, cap=paying.cap, progress=progress, **terms)
+        release = run_measure(plan, private, output, ledger, cap=paying.cap, progress=progress, **terms)
     if paying.cap is not None:
         remark(f"Data set {plan.dataset!r} is new in {ledger.path}: entered with the cap {paying.cap}")
+    return measured(release, output, ledger, ledger.times_paid(plan.dataset, plan.hash) > before)
+
+
+def measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tuple[dict[str, Any], str]:
+    """A release and what it cost, for a script and for a person."""
+    plan, statement = release.plan, ledger.statement(release.plan.dataset)
     if _looks_empty(release):
         remark("All groups look empty: their numbers of people are within the noise of 0. Was this the right table?")
-    spent, statement = ledger.times_paid(plan.dataset, plan.hash) > before, ledger.statement(plan.dataset)
     left = statement.remaining
     found = {
         "release": output,
@@ -152,18 +158,15 @@ def _estimates(
     from dataclasses import replace
 
     from prade.core.progress import progress_bar
-    from prade.data.public import Public, group_columns
-    from prade.estimating.levels.kept_estimates import estimates_of
+    from prade.pipeline import estimate as make_estimates
     from prade.planning.settings import Settings
 
     _need_place_for_estimates(release, anew or estimator is not None)
-    files, plan = _public(release.plan, given), release.plan
-    rows = Public.of(plan.schema, files.source(), group_columns(plan.groups, plan.schema), weight=files.weight)
-    wanted = plan.settings or Settings()
+    wanted = release.plan.settings or Settings()
     if estimator is not None:
         wanted = replace(wanted, estimator=estimator)
     with progress_bar() as progress:
-        return estimates_of(release, rows, wanted, threads=cores(), anew=anew, progress=progress)
+        return make_estimates(release, _given(given), settings=wanted, anew=anew, progress=progress)
 
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
@@ -175,13 +178,9 @@ def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
         need_file(release.path / ESTIMATES)
 
 
-def _public(plan: Plan, given: tuple[str, ...]) -> PublicFiles:
-    """The public files: those given now, or those that the plan remembers."""
-    if given:
-        return plan.public.moved_to(public_files(given)) if plan.public else public_files(given)
-    if plan.public is None:
-        raise DataError("the release's plan does not say where the public table is: give it with --public")
-    return plan.public
+def _given(public: tuple[str, ...]) -> PublicFiles | None:
+    """The public files that are given now; None: those that the plan names."""
+    return public_files(public) if public else None
 
 
 @prade.command()
@@ -213,30 +212,27 @@ def sample(
 
     For every group, with values like the public table's. Spends nothing.
     """
+    from prade.core.progress import progress_bar
+    from prade.data.tables import need_csv, table_suffix
+    from prade.pipeline import sample as draw_rows
+    from prade.release.derived_files import write_rows
     from prade.release.release import Release
 
     release = Release.load(release_folder)
-    place = output or str(Path(release_folder) / SYNTHETIC)
-    result(*_sampled(release, _public(release.plan, public), seed, place, spreadsheet_safe), as_json)
-
-
-def _sampled(
-    release: Release, files: PublicFiles, seed: int, output: str, spreadsheet_safe: bool = False
-) -> tuple[dict[str, Any], str]:
-    """Draw rows; the outcome for a script and for a person."""
-    from prade.core.progress import progress_bar
-    from prade.data.tables import need_csv, table_suffix
-    from prade.release.derived_files import write_rows
-    from prade.sampling.table import synthesize as drawn
-
-    need_file(output)
+    path = output or str(Path(release_folder) / SYNTHETIC)
+    need_file(path)
     _need_place_for_estimates(release)
-    need_csv(output) if spreadsheet_safe else table_suffix(Path(output))  # complain now, not when the work is done
+    need_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # complain now, not when the work is done
     with progress_bar() as progress:
-        table = drawn(release, files.source(), seed=seed, weight=files.weight, progress=progress)
-    write_rows(table, output, release, spreadsheet_safe=spreadsheet_safe)
-    found = {"file": output, "rows": table.num_rows, "columns": table.column_names}
-    return found, f"{output}: {table.num_rows:,} rows, {table.num_columns} columns"
+        table = draw_rows(release, _given(public), seed=seed, like="pyarrow", progress=progress)
+    write_rows(table, path, release, spreadsheet_safe=spreadsheet_safe)
+    result(*_sampled(table, path), as_json)
+
+
+def _sampled(table: Any, path: str) -> tuple[dict[str, Any], str]:
+    """Synthetic rows, for a script and for a person."""
+    facts = {"file": path, "rows": table.num_rows, "columns": table.column_names}
+    return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns"
 
 
 @prade.command()
@@ -251,13 +247,13 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
 
     How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
     """
-    from prade.estimating.levels.kept_estimates import kept_estimates
+    from prade.pipeline import estimate as make_estimates
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
     from prade.release.release import Release
 
     release = Release.load(release_folder)
     kept = is_kept(release, KEPT_ESTIMATES) and not public
-    found = (kept_estimates(release) if kept else _estimates(release, public)).answer(query, columns_of(by))
+    found = (make_estimates(release) if kept else _estimates(release, public)).answer(query, columns_of(by))
     rows = found.to_pylist()
     if not as_json:
         remark("95 %: the count from low to high; sd is of the share")
@@ -296,31 +292,35 @@ def synthesize(
 
     The plan is kept beside the folder, as RELEASE.plan.toml: a run that broke off goes on with it, and pays once.
     """
-    from prade.release.release import Release
-    from prade.reporting.report import write_report
-    from prade.tuning.choice import kept_plan, plan_beside
+    from prade.core.progress import progress_bar
+    from prade.pipeline import Terms
+    from prade.pipeline import synthesize as run_all
+    from prade.privacy.ledger import Ledger
 
     need_folder(output)
     say = remark if as_json else click.echo
-    wanted = Wanted.of(**options)
-    simplest = wanted.simplest
-    made = kept_plan(output, simplest)
-    if made is None:
-        wanted.refuse(private, weak_protection)
-    paying = paying_for(simplest, output, ledger_file, as_json)
-    if made is None:
-        made, _ = wanted.plan(tune, seconds)
-        made.save(plan_beside(output))
-    say(made.describe())
-    if made.expected is not None and made.expected.harmful and not against_advice:
-        raise DataError(
-            f"nothing was measured: the rehearsal expects an error of {made.expected.error:.3f}, and the public table "
-            f"as it is has {made.expected.prior:.3f}; give a larger --epsilon or coarser --levels with another folder "
-            "for -o, or --against-advice"
-        )
-    measured, words = _measured(made, private, output, paying, again=again, weak_protection=weak_protection)
-    say(words)
-    drawn, words = _sampled(Release.load(output), wanted.public, seed, str(Path(output) / SYNTHETIC))
-    say(words)
-    page = str(write_report(output))
-    result({**facts_of(made), **measured, "synthetic": drawn, "report": page}, page, as_json)
+    task, table = task_of(**options)
+    for words in task.recurring_names():
+        remark(words)
+    ledger = Ledger.of(ledger_file)
+    facts: dict[str, Any] = {}
+
+    def told(stage: str, outcome: Any) -> None:
+        if stage == "plan":
+            facts.update(facts_of(outcome))
+            if tune:
+                remark(advice_of(outcome))
+            say(outcome.describe())
+        elif stage == "measure":
+            found, words = measured(outcome[0], output, ledger, outcome[1])
+            facts.update(found)
+            say(words)
+        elif stage == "sample":
+            facts["synthetic"], words = _sampled(outcome, str(Path(output) / SYNTHETIC))
+            say(words)
+
+    ask = asked_cap if not as_json and at_a_terminal() else None
+    terms = Terms(ledger, None, tune, seconds, again, weak_protection, against_advice, ask)
+    with progress_bar() as progress:
+        page = str(run_all(task, private, table, output, terms, seed=seed, told=told, progress=progress))
+    result({**facts, "report": page}, page, as_json)

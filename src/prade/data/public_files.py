@@ -61,12 +61,12 @@ class PublicFiles:
 
     def moved_to(self, now: PublicFiles) -> PublicFiles:
         """The files where they are now; others are refused: of those nobody knows that they were not measured."""
-        found = now.hashed()
+        found = now if now.sha256 else now.hashed()
         for file, seen in zip(found.files, found.sha256, strict=True):
             if self.sha256 and seen not in self.sha256:
                 raise DataError(
                     f"{file} is not one of the public files that the plan was made with, and could be the private one: "
-                    "say where those are now. To start from another public table, use prade.sampling.table in Python"
+                    "say where those are now. To start from another public table in Python, give the table itself"
                 )
         return replace(found, weight=now.weight or self.weight)
 

@@ -199,6 +199,16 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
     return pa.table([read(one_piece(table[name])) for name in chosen], names=chosen)
 
 
+def with_types(table: pa.Table) -> pa.Table:
+    """A table that was read without guessing, with the types that reading it with ``guess=True`` would give."""
+    import pyarrow as pa
+
+    def typed(cells: pa.ChunkedArray) -> Any:
+        return _guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
+
+    return pa.table([typed(cells) for cells in table.columns], names=table.column_names)
+
+
 def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
     import pyarrow as pa
 

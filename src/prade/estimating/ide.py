@@ -39,7 +39,10 @@ class IDE:
     in practice (every part once a sweep, parts of a bundle together), or the parts' numbers. `projection` is
     "least-kl" or "euclidean". Answers that contradict each other make the iteration go in circles (`Status.CYCLING`).
 
-    >>> from prade import IDE, Measurement, Prior, Schema, Workload
+    >>> from prade import Schema, Workload
+    >>> from prade.estimating.ide import IDE
+    >>> from prade.release.measurement import Measurement
+    >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]

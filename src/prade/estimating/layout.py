@@ -58,7 +58,8 @@ class Tilted:
 class Layout:
     """A support's rows seen through a workload.
 
-    >>> from prade import Prior, Schema, Workload
+    >>> from prade import Schema, Workload
+    >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
     >>> layout = Layout(Prior.uniform(schema), Workload.marginals(schema, [("a",)]))
     >>> layout.rows, layout.n_cells          # six rows, alike but for a

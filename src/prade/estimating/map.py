@@ -36,7 +36,10 @@ class MAP:
     climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
     met to `misfit` (L1, as a share of the total).
 
-    >>> from prade import MAP, Measurement, Prior, Schema, Workload
+    >>> from prade import Schema, Workload
+    >>> from prade.estimating.map import MAP
+    >>> from prade.release.measurement import Measurement
+    >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]

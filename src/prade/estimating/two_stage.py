@@ -32,7 +32,10 @@ class TwoStage:
 
     so stage 2 is the dual of `dual.py` with half-open boxes, and ends with a duality gap.
 
-    >>> from prade import Measurement, Prior, Schema, TwoStage, Workload
+    >>> from prade import Schema, Workload
+    >>> from prade.release.measurement import Measurement
+    >>> from prade.data.prior import Prior
+    >>> from prade.estimating.two_stage import TwoStage
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})
     >>> prior = Prior.from_table(schema, {"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]})
     >>> part = Workload.marginals(schema, ["a"])[0]

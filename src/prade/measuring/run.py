@@ -307,14 +307,17 @@ def _broken_off(
 ) -> DataError | KeyboardInterrupt:
     """The error for a run that fails after the reservation; an interrupt remains an interrupt."""
     cause = error if isinstance(error, Exception) else DataError("interrupted")
-    words = (
-        str(_stuck(staging, target, plan, cause))
+    failure = (
+        _stuck(staging, target, plan, cause)
         if is_sealed(staging)
-        else f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
-        f"{plan.dataset!r} is spent in {ledger.path}. Fix this, then measure with again=True, which spends "
-        f"{plan.budget} a second time"
+        else DataError(
+            f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
+            f"{plan.dataset!r} is spent in {ledger.path}, and measuring again spends {plan.budget} a second time. Fix "
+            "the cause first",
+            remedy="again",
+        )
     )
-    return DataError(words) if isinstance(error, Exception) else KeyboardInterrupt(words)
+    return failure if isinstance(error, Exception) else KeyboardInterrupt(failure.args[0])
 
 
 # ---------------------------------------------------------------------- commit, rename
@@ -349,8 +352,9 @@ def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataErr
         )
     return DataError(
         f"the noisy counts in {staging} are paid for, but could not be moved to {target} ({reason(error)}). Fix this "
-        "and measure again, which spends nothing. Or give them up: remove that folder and measure with again=True, "
-        f"which spends {plan.budget} a second time"
+        "and measure again, which spends nothing. Or give them up: remove that folder and measure again, which spends "
+        f"{plan.budget} a second time",
+        remedy="again",
     )
 
 

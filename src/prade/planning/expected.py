@@ -14,12 +14,13 @@ CLEARLY = 2  # standard errors
 class Expected:
     """What a rehearsal on public data promises: the mean distance of 2-way marginals (0 to 2), and the prior's own.
 
-    `spread` is the standard error of the difference between the two.
+    `spread` is the standard error of the difference between the two. `advice` says in plain words what to do.
     """
 
     error: float
     spread: float
     prior: float
+    advice: str = ""
 
     def __post_init__(self) -> None:
         for name in ("error", "spread", "prior"):

@@ -11,7 +11,6 @@ of a level cost nothing extra (a row is in one of them). An (epsilon, delta) bud
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -40,9 +39,11 @@ from prade.planning.plan_file import (
 )
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import Settings
+from prade.planning.task import Task
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.dataset_names import dataset_name
 from prade.queries.parts import Part
+from prade.queries.workload import Workload
 
 LARGEST_SCALE = 10**150  # of noise whose variance floats still hold
 MOST_COUNTS = 2**32  # of all groups, parts and cells together: 32 GiB of noisy counts
@@ -133,6 +134,39 @@ class Plan:
 
     # ---------------------------------------------------------------- what it says
 
+    @classmethod
+    def simplest(cls, task: Task) -> Plan:
+        """All one-way tables at the last level: made at once, without a look at any table."""
+        *above, last = task.levels
+        levels = [*(Level(by) for by in above), Level(last, Workload.all_marginals(task.schema, 1))]
+        return cls.of(task, levels)
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        levels: Sequence[Level],
+        *,
+        settings: Settings | None = None,
+        expected: Expected | None = None,
+        public: PublicFiles | None = None,
+    ) -> Plan:
+        """A plan for a task: at each of its levels, the questions of `levels`."""
+        what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
+        plan = cls(*what, settings=settings, expected=expected, public=public)
+        if plan.task != task:
+            raise PradeError(
+                f"the plan has the levels {', '.join(level.name for level in plan.levels)}, and the task has "
+                f"{', '.join('+'.join(by) or 'all' for by in task.levels)}: give one Level for each level of the task"
+            )
+        return plan
+
+    @property
+    def task(self) -> Task:
+        """What the plan is for."""
+        levels = [level.by for level in self.levels]
+        return Task(self.dataset, self.schema, self.budget, self.unit, levels, self.groups)
+
     @property
     def noise_budget(self) -> Budget:
         """The budget as it is split: an (epsilon, delta) one as the zCDP within it, which adds up better."""
@@ -192,9 +226,11 @@ class Plan:
 
     def with_public(self, public: PublicFiles | None) -> Plan:
         """This plan, remembering where its public table is."""
-        found = copy.copy(self)
-        found.public = public
-        return found
+        return Plan(**{**vars(self.content), "public": public})
+
+    def with_expected(self, expected: Expected) -> Plan:
+        """This plan with what a rehearsal expects of it."""
+        return Plan(**{**vars(self.content), "expected": expected})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the file has them."""

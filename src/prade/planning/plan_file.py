@@ -135,6 +135,7 @@ def content_of_toml(text: str) -> Content:
 _WRITTEN: dict[Any, tuple[tuple[type, ...], str]] = {
     "bool": ((bool,), "true or false"),
     "float": ((int, float), "a number"),
+    "str": ((str,), "a text"),
     "Kind": ((str,), "a name"),
 }
 
@@ -217,7 +218,7 @@ def within(place: str) -> Iterator[None]:
     try:
         yield
     except PradeError as error:
-        raise type(error)(f"{place}: {error}") from None
+        raise error.within(place) from None
 
 
 def _only(found: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:

@@ -28,7 +28,7 @@ from prade.privacy.dataset_names import dataset_name, same_to_a_reader
 from prade.privacy.ledger_books import Books, Claim, Dataset, Entry, Statement
 from prade.privacy.ledger_chain import Broken, Chain, Head
 from prade.privacy.ledger_file import LedgerFile, now
-from prade.privacy.ledger_place import users_own
+from prade.privacy.ledger_place import custodian_ledger, users_own
 
 
 class Ledger:
@@ -51,6 +51,15 @@ class Ledger:
     def __init__(self, path: str | PathLike[str], *, patience: float = 30.0) -> None:
         self.path = Path(path)
         self._file = LedgerFile(self.path, patience)
+
+    @classmethod
+    def of(cls, ledger: Ledger | str | PathLike[str] | None) -> Ledger:
+        """A ledger, the one in a file, or the custodian's own (`prade.privacy.ledger_place`) where None is given."""
+        if isinstance(ledger, Ledger):
+            return ledger
+        if ledger is not None and not isinstance(ledger, (str, PathLike)):
+            raise PradeError(f"ledger is {ledger!r}; give a Ledger or the path of its file")
+        return cls(custodian_ledger() if ledger is None else ledger)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prade.core.errors import DataError
+from prade.core.remedies import Remedy
 from prade.planning.plan import Plan
+from prade.planning.task import Task
 from prade.privacy.budget import Budget, Unit
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_books import Claim, Entry
@@ -34,7 +36,7 @@ class Terms(NamedTuple):
     unit: Unit
 
 
-def need_on_record(plan: Plan | Terms, target: Path, ledger: Ledger) -> None:
+def need_on_record(plan: Plan | Task | Terms, target: Path, ledger: Ledger) -> None:
     """Refuse to spend if the ledger lacks a release of the data set that lies at `target` or next to it."""
     dataset = plan.dataset
     known, own = ledger.knows(dataset), ledger.head()
@@ -66,17 +68,15 @@ def import_release(ledger: Ledger, folder: str | PathLike[str]) -> Entry:
     return ledger.record_import(plan.dataset, plan.unit, plan.budget, claim, after, note_of(plan), str(folder))
 
 
-def not_entered(plan: Plan, ledger: Ledger, other: str = "") -> DataError:
-    """The error for a data set that the ledger does not know; `other` is a way to register it besides the command."""
-    return DataError(
-        f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured. Register it with the most "
-        f"that may ever be spent on these people: {other}{open_command(plan, ledger.path)} (the number in the command "
-        "is what this plan costs; the cap is for you to decide)"
-    )
+def not_entered(plan: Plan | Task, ledger: Ledger) -> DataError:
+    """The error for a data set that the ledger does not know."""
+    command = f"{open_command(plan, ledger.path)} (its cap is what this plan costs; you decide how much it should be)"
+    message = f"{ledger.path} does not know data set {plan.dataset!r}, so nothing was measured"
+    return DataError(message, remedy=Remedy("cap", command))
 
 
-def open_command(plan: Plan | Terms, ledger: Path) -> str:
-    """The command that registers a run's data set in a ledger, with the run's cost as its cap."""
+def open_command(plan: Plan | Task | Terms, ledger: Path) -> str:
+    """The command that enters a run's data set in a ledger, with the run's cost as its cap."""
     unit, words = plan.unit, ["prade", "ledger", "open", plan.dataset]
     for name, amount in plan.budget.to_dict().items():
         if name != "kind":

@@ -41,7 +41,8 @@ def sample(
 ) -> Coded:
     """n rows of a distribution: `draw`, then `improve`; with no passes `draw` alone.
 
-    >>> from prade import Prior, Schema
+    >>> from prade import Schema
+    >>> from prade.data.prior import Prior
     >>> sample(Prior.uniform(Schema.from_mbi({"a": 2, "b": 3})), 12, seed=1).project(["a", "b"]) * 12
     array([[2., 2., 2.],
            [2., 2., 2.]])
@@ -137,7 +138,8 @@ def improve(
     The price is a small bias: a cell that expects less than half a row is nearest to its expectation when empty, so
     rare combinations become somewhat rarer. Who needs every row to get its share on average keeps what `draw` gave.
 
-    >>> from prade import Prior, Schema
+    >>> from prade import Schema
+    >>> from prade.data.prior import Prior
     >>> prior = Prior.uniform(Schema.from_mbi({"a": 2, "b": 2}))
     >>> rows = improve(prior.codes, prior.schema, prior.weights, np.array([0, 0, 0, 1]), seed=1)
     >>> sorted(rows.tolist())
@@ -240,7 +242,9 @@ class _Tables:
                 code, full, size = self.codes[name][block], int(self.full[a]), int(self.sizes[a])
                 # the compiled loops do not look: a code outside its column would write outside the tables
                 if code.min(initial=0) < 0 or code.max(initial=0) >= full:
-                    raise EstimationError(f"column {name!r} has codes outside 0 to {full - 1}: see prade.encode")
+                    raise EstimationError(
+                        f"column {name!r} has codes outside 0 to {full - 1}: see prade.data.encode.encode"
+                    )
                 kept = code if size == full else code.astype(np.int64) * size // full
                 np.add(kept, self.start[a], out=columns[a], casting="unsafe")
             into[:] = columns.T

@@ -1,4 +1,4 @@
-"""From a release to a table: estimate every group, draw its rows, write values like the public table's.
+"""From estimates to a table: draw every group's rows, and write values like the public table's.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
 the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
@@ -16,83 +16,44 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
 from prade.core.progress import Progress
-from prade.core.threads import cores
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.decode import Decoder, Like
+from prade.data.decode import Like
 from prade.data.encode import Coded
 from prade.data.matching import code_cells
 from prade.data.plain_types import python_values
-from prade.data.public import Public, group_columns
-from prade.data.tables import plain_cells, read_table
+from prade.data.public_table import PublicTable
+from prade.data.tables import plain_cells
 from prade.estimating.levels.estimates import Estimates, follows
-from prade.estimating.levels.kept_estimates import estimates_of
-from prade.planning.settings import Settings
 from prade.sampling.draw import PASSES, draw, improve, ordering
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.release.release import Release
-
 
 MOST_ROWS = 2**31  # far beyond any memory: noise of a tiny budget may say anything
 
 
-def synthesize(
-    release: Release,
-    public: Any,
-    *,
-    settings: Settings | None = None,
-    seed: int = 0,
-    weight: str | None = None,
-    passes: int = PASSES,
-    threads: int | None = None,
-    like: Like | None = None,
-    progress: Progress | None = None,
-) -> Any:
-    """Synthetic rows for every group of the release's last level: an Arrow table, or a frame like the public one.
-
-    `public` is the public table or file that the estimates start from, `weight` a column of its weights; without
-    `settings` the estimates in the release's folder are used, or made with the plan's. The columns are those of the
-    list of groups, then the schema's. `passes` of improvement bring the rows' one- and two-way tables nearer to the
-    estimates' (see `prade.sampling.draw.improve`). `like` is "pyarrow", "pandas" or "polars"; None: as `public` is.
-    `progress(what, done, all)` is told how far it is. Estimates do not depend on `seed`: those in the release's folder
-    serve every seed.
-    """
-    threads = cores() if threads is None else threads
-    if isinstance(public, Public):
-        raise DataError("give the public table itself, not coded rows: values are drawn from it")
-    columns = group_columns(release.plan.groups, release.plan.schema)
-    rows = Public.of(release.plan.schema, public, columns, weight=weight)
-    estimates = estimates_of(release, rows, settings, threads=threads, progress=progress)
-    return drawn_table(
-        estimates, public, seed, weight=weight, passes=passes, threads=threads, like=like, progress=progress
-    )
-
-
 def drawn_table(
     estimates: Estimates,
-    public: Any,
+    public: PublicTable,
     seed: int,
     *,
-    weight: str | None = None,
     passes: int = PASSES,
     threads: int = 1,
     like: Like | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Rows drawn from estimates, with values like the public table's: as `synthesize` gives them."""
+    """Rows drawn from estimates, with values like the public table's: an Arrow table, or a frame like the public one.
+
+    The columns are those of the list of groups, then the schema's. `passes` of improvement bring the rows' one- and
+    two-way tables nearer to the estimates' (see `prade.sampling.draw.improve`). `like` is "pyarrow", "pandas" or
+    "polars"; None: as `public` is. `progress(what, done, all)` is told how far it is.
+    """
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
-    decoder = Decoder.fit(estimates.plan.schema, public, weight=weight)
-    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, read_table(public))
-    return decoder.framed(table, like or kind_of(public))
-
-
-def kind_of(table: Any) -> Like:
-    """What kind of table it is; files and plain columns are answered by Arrow tables."""
-    home = type(table).__module__.partition(".")[0]
-    return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
+    decoder = public.decoder(estimates.plan.schema)
+    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, public.typed)
+    return decoder.framed(table, like or public.like)
 
 
 def sample_groups(

@@ -213,7 +213,8 @@ def score(
 def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:
     """Distance of each pair's 2-way marginals between two distributions on coded rows: tables, priors or estimates.
 
-    >>> from prade import Coded, Schema
+    >>> from prade import Schema
+    >>> from prade.data.encode import Coded
     >>> schema = Schema.from_mbi({"x": 2, "y": 2})
     >>> p = Coded(schema, {"x": np.array([0, 1]), "y": np.array([0, 1])}, np.array([3.0, 1.0]))
     >>> joint_errors(p, Coded(schema, {"x": np.array([0]), "y": np.array([0])}))

@@ -34,7 +34,8 @@ MOST_TOLD = 0.1
 class Information:
     """What columns tell about each other: nats[a, b] = I(a; b), and on the diagonal H(a).
 
-    >>> from prade import Schema, encode
+    >>> from prade import Schema
+    >>> from prade.data.encode import encode
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
     >>> found = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
     >>> found.nats.round(3)

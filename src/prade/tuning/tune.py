@@ -25,17 +25,13 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.errors import PradeError
 from prade.core.progress import Progress
-from prade.core.words import names_of
-from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
-from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.planning.task import Task
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Choice
-from prade.tuning.gain import Columns
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.stand_ins import WORDS
 
@@ -66,7 +62,6 @@ class Tuned:
     """The outcome: a plan with its settings and expected error, advice in plain words, and all that was tried."""
 
     plan: Plan
-    advice: str
     trials: tuple[Trial, ...]
     finished: bool  # False: the time was up before all candidates had their turn
 
@@ -83,6 +78,11 @@ class Tuned:
         return self.plan.expected
 
     @property
+    def advice(self) -> str:
+        """What to do, in plain words."""
+        return self.expected.advice
+
+    @property
     def prior_error(self) -> float:
         """The error of the public rows as they are."""
         return self.expected.prior
@@ -95,12 +95,7 @@ class Tuned:
 
 
 def tune(
-    dataset: str,
-    schema: Schema,
-    budget: Budget,
-    unit: Unit,
-    levels: Sequence[str | Sequence[str]],
-    groups: Any,
+    task: Task,
     public: Any,
     *,
     seconds: float = 120,
@@ -110,43 +105,41 @@ def tune(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """A plan for this budget, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
+    """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
-    `levels` are the columns of each level, as in ``["STATE", "PUMA"]``, `groups` is the public list of groups, `weight`
-    a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in the contest;
-    with None only marginals count. It takes about `seconds`, and at least two rehearsals; what it finds is the same for
-    the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
+    `weight` is a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in
+    the contest; with None only marginals count. It takes about `seconds`, and at least two rehearsals; what it finds is
+    the same for the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
 
+    >>> from prade import Unit
     >>> from prade.data.invented import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
-    >>> tuned = tune("people", data.schema, Budget.pure("1/1000"), Unit(4), ["PLACE"], groups, data.public, seconds=0)
+    >>> tuned = tune(Task("people", data.schema, "1/1000", Unit(4), ["PLACE"], groups), data.public, seconds=0)
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
         raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
     clock = _Clock(time.monotonic(), seconds, progress)
-    listed = Groups.of(groups)
-    nest: list[Columns] = [names_of(level) for level in levels] or [()]
     if not isinstance(public, Public):
-        public = Public.of(schema, public, group_columns(listed, schema), weight=weight)
+        public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
     rows: Public = public
-    rehearsal = Rehearsal.of(rows, listed, nest, bias=bias, seed=seed, threads=threads)
+    rehearsal = Rehearsal.of(rows, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
 
-    def plan_of(choice: Choice, expected: Expected | None = None) -> Plan:
-        asked = choice.levels(schema, nest)
-        return Plan(dataset, schema, budget, unit, asked, listed, settings=choice.settings, expected=expected)
+    def plan_of(choice: Choice) -> Plan:
+        return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
 
-    candidates = Candidates(rehearsal, rows, nest, plan_of)
+    candidates = Candidates(rehearsal, rows, task.levels, plan_of)
     search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
     finished = search.climb(candidates)
     expected = search.expected()
     if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(nest) - 1))
+        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(task.levels) - 1))
         expected = search.expected()
-    plan = plan_of(search.best, expected)
-    return Tuned(plan, _advice(rehearsal, plan, finished), tuple(search.trials), finished)
+    plan = plan_of(search.best)
+    advice = _advice(rehearsal, plan, expected, finished)
+    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), finished)
 
 
 @dataclass(frozen=True)
@@ -264,10 +257,8 @@ def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[flo
     return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))
 
 
-def _advice(rehearsal: Rehearsal, plan: Plan, finished: bool) -> str:
+def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, finished: bool) -> str:
     """What to do, in plain words."""
-    expected = plan.expected
-    assert expected is not None
     if expected.worthwhile:
         said = [f"Measure: {expected}."]
     elif rehearsal.kind == "no groups":

@@ -295,8 +295,9 @@ def _keep(door: Door, target: Path, ledger: Ledger, entry: Entry) -> None:
     except OSError as error:
         raise DataError(
             f"the noisy answers could not be written to {target} ({reason(error)}): entry {entry.id} of data set "
-            f"{entry.dataset!r} is spent in {ledger.path}. Fix this, then run with again=True, which spends "
-            f"{entry.cost} a second time"
+            f"{entry.dataset!r} is spent in {ledger.path}, and another run spends {entry.cost} a second time. Fix the "
+            "cause first",
+            remedy="again",
         ) from None
     _step("written")
     ledger.commit(entry.id, file_hash(target))

@@ -1,0 +1,65 @@
+"""Remedies: what to change when an error is raised, in the words of Python and in those of the shell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Language = Literal["python", "shell"]
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """An argument that the caller can change, by the name that Python gives it, and the value that would do."""
+
+    name: str
+    value: Any = None
+
+
+# How each language says it. `{value}` is the remedy's value.
+_WORDS: dict[str, dict[Language, str]] = {
+    "again": {"python": "to pay once more, pass again=True", "shell": "to pay once more, add --again"},
+    "against_advice": {
+        "python": "give a larger epsilon or coarser levels and another folder, or pass against_advice=True",
+        "shell": "give a larger --epsilon or coarser --levels and another folder with -o, or add --against-advice",
+    },
+    "cap": {
+        "python": "give cap=, the most that may ever be spent on these people, or run: {value}",
+        "shell": "enter it with the most that may ever be spent on these people: {value}",
+    },
+    "draft": {
+        "python": "name such columns in skip=, name places and years in groups=, or raise max_values",
+        "shell": "name such columns in --skip, name places and years in --groups, or raise --max-values",
+    },
+    "geojson_key": {
+        "python": "give the property that names the groups as geojson_key=, or outlines of these groups",
+        "shell": "give the property that names the groups with --geojson-key, or outlines of these groups",
+    },
+    "max_rows": {"python": "write Unit(max_rows={value})", "shell": "write --max-rows-per-person {value}"},
+    "max_values": {
+        "python": "give max_values and bins of 2 or more",
+        "shell": "give --max-values and --bins of 2 or more",
+    },
+    "open_dataset": {
+        "python": "enter it with Ledger.open_dataset",
+        "shell": "enter it with `prade ledger open`",
+    },
+    "public": {"python": "give the public table as public=", "shell": "give the public files with --public"},
+    "raise_cap": {
+        "python": "raise the cap with Ledger.raise_cap",
+        "shell": "raise the cap with `prade ledger raise-cap`",
+    },
+    "weak_protection": {
+        "python": "to accept weak protection, pass weak_protection=True",
+        "shell": "to accept weak protection, add --yes-weak-protection",
+    },
+}
+
+
+def in_words(remedy: Remedy, language: Language) -> str:
+    """What to do, as part of a sentence.
+
+    >>> in_words(Remedy("max_rows", 4), "python"), in_words(Remedy("max_rows", 4), "shell")
+    ('write Unit(max_rows=4)', 'write --max-rows-per-person 4')
+    """
+    return _WORDS[remedy.name][language].replace("{value}", str(remedy.value))

@@ -1,0 +1,97 @@
+"""The public table, read once: its cells, their types, its coded rows and its values, whichever stage asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prade.core.errors import DataError
+from prade.data.decode import Decoder, Like
+from prade.data.groups import Groups
+from prade.data.public import Public, group_columns
+from prade.data.public_files import PublicFiles
+from prade.data.schema import Schema
+from prade.data.tables import read_table, table_suffix, with_types
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PublicTable:
+    """A public table in memory, or the files that hold it, with the column of its weights.
+
+    Files are read when their rows are first needed, and once.
+
+    >>> from prade import Column
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> table = PublicTable({"AGE": [3, 40, 70, 71]})
+    >>> table.rows(schema).prior.project("AGE")
+    array([0.25, 0.25, 0.5 ])
+    """
+
+    def __init__(self, given: Any, weight: str | None = None) -> None:
+        source = given
+        if source is None:
+            raise DataError("there is no public table, and estimates start from one", remedy="public")
+        if isinstance(source, Public):
+            raise DataError("give the public table itself, not coded rows: values are drawn from it")
+        paths = [source] if isinstance(source, (str, PathLike)) else source
+        if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, PathLike)) for path in paths):
+            source = PublicFiles.at(paths, weight)
+        self.given = given
+        self.files: PublicFiles | None = source if isinstance(source, PublicFiles) else None
+        self.source = source
+        self.weight = self.files.weight if self.files is not None and weight is None else weight
+        self._rows: dict[tuple[Schema, tuple[str, ...]], Public] = {}
+        self._decoders: dict[Schema, Decoder] = {}
+
+    @classmethod
+    def of(cls, source: Any, weight: str | None = None) -> PublicTable:
+        """A public table however it is given; one that is a PublicTable already stays the same."""
+        return source if isinstance(source, PublicTable) else cls(source, weight)
+
+    @cached_property
+    def hashed_files(self) -> PublicFiles | None:
+        """The files with the hashes of their contents; None for a table in memory."""
+        return self.files and self.files.hashed()
+
+    @cached_property
+    def cells(self) -> pa.Table:
+        """The table without guessed types: no cell has a say in how another is read."""
+        return read_table(self.source if self.files is None else self.files.source(), guess=False)
+
+    @cached_property
+    def typed(self) -> pa.Table:
+        """The table with the types that its cells have."""
+        if self.files is None:
+            return read_table(self.source)
+        text = len(self.files.files) == 1 and table_suffix(Path(self.files.files[0])) != ".parquet"
+        return with_types(self.cells) if text else self.cells  # several files are given common types when they are read
+
+    def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
+        """Its coded rows, and the public group of each: by the columns of a list of groups, and the schema's own."""
+        by = group_columns(Groups.of(groups), schema)
+        if (schema, by) not in self._rows:
+            table = self.source if self.files is None else self.cells
+            self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
+        return self._rows[schema, by]
+
+    def decoder(self, schema: Schema) -> Decoder:
+        """What turns codes into values like the table's."""
+        if schema not in self._decoders:
+            frame = self.source if self.files is None else self.typed
+            self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
+        return self._decoders[schema]
+
+    def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
+        """A first schema, drafted from the table."""
+        return Schema.infer(self.typed, groups=groups, weight=self.weight, skip=skip)
+
+    @property
+    def like(self) -> Like:
+        """What kind of table it is; files and plain columns are answered by Arrow tables."""
+        home = type(self.source).__module__.partition(".")[0]
+        return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"

@@ -1,0 +1,120 @@
+"""A task: which private data set a release is for, what its columns are, what protects it, and which groups it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from os import PathLike
+from typing import Any
+
+from prade.core.errors import DataError, PradeError
+from prade.core.words import names_of
+from prade.data.groups import Groups
+from prade.data.schema import Schema
+from prade.privacy.budget import Budget, Unit
+from prade.privacy.dataset_names import dataset_name
+
+LARGEST_BUDGET = 10**30  # an epsilon or rho far beyond any promise, and still far from where floats end
+WORDS = {"budget": "epsilon or delta"}  # what a reader calls a field, where that is not its name
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a release is for; everything that must be decided before a plan is made.
+
+    dataset: the name by which the ledger knows the private table. schema: its columns, a `Schema` or the path of its
+    file. budget: what may be spent, a `Budget` or an epsilon. unit: what one person can change. levels: the columns of
+    each level of groups, from coarse to fine; each level adds its columns to those of the level before, so that
+    ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups, with
+    one row per group; without levels and groups everybody is one group.
+
+    >>> from prade import Column
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    >>> task = Task("survey", schema, 1, levels=["STATE", "PUMA"], groups={"STATE": [17, 17, 39], "PUMA": [1, 2, 1]})
+    >>> task.levels, str(task.budget)
+    ((('STATE',), ('STATE', 'PUMA')), 'epsilon = 1 (pure differential privacy)')
+    """
+
+    dataset: str
+    schema: Schema
+    budget: Budget
+    unit: Unit
+    levels: tuple[tuple[str, ...], ...]
+    groups: Groups
+
+    def __init__(
+        self,
+        dataset: str,
+        schema: Schema | str | PathLike[str],
+        budget: Any,
+        unit: Unit | None = None,
+        levels: Sequence[str | Sequence[str]] = (),
+        groups: Any = None,
+    ) -> None:
+        schema = Schema.load(schema) if isinstance(schema, (str, PathLike)) else schema
+        budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
+        unit = Unit() if unit is None else unit
+        if not isinstance(schema, Schema) or not schema.coded:
+            raise PradeError(f"a task needs a Schema with a column that is not a group column, got {schema!r}")
+        if not isinstance(unit, Unit):
+            raise PradeError(f"unit is {unit!r}; give a Unit")
+        if max(budget.amounts) > LARGEST_BUDGET:
+            raise PradeError(f"{budget} promises nothing; give a budget of at most a few dozen")
+        listed = Groups.of(groups)
+        named = [names_of(level) for level in ([levels] if isinstance(levels, str) else levels)]
+        if (any(named) and not listed.names) or (listed.names and not named):
+            raise PradeError("groups and levels go together: give both, or neither and everybody is one group")
+        values = dataset_name(dataset), schema, budget, unit, _nested(named or [()], listed), listed
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
+
+    def differs_from(self, other: Task) -> str | None:
+        """What is not the same in another task, in a reader's words; None where everything is."""
+        names = (field.name for field in fields(self))
+        different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
+        return None if different is None else WORDS.get(different, different)
+
+    def recurring_names(self) -> list[str]:
+        """A sentence for each level whose names recur in several groups of the level above it.
+
+        >>> from prade import Column
+        >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+        >>> groups = {"STATE": [13, 14, 13], "PLACE": ["a", "a", "b"]}
+        >>> Task("survey", schema, 1, levels=["STATE", "PLACE"], groups=groups).recurring_names()
+        ['PLACE names recur in several STATE: a group is STATE and PLACE together']
+        """
+        return recurring_names(self.groups, self.levels)
+
+
+def recurring_names(groups: Groups, levels: Sequence[Sequence[str]]) -> list[str]:
+    """A sentence for each of some nested levels whose names recur in several groups of the level above it."""
+    sentences: list[str] = []
+    above: tuple[str, ...] = ()
+    for level in levels:
+        names = tuple(name for name in level if name not in above)
+        nested = (*above, *names)
+        if above and len(groups.level(names)) < len(groups.level(nested)):
+            within, together = "+".join(above), f"{', '.join(nested[:-1])} and {nested[-1]}"
+            sentences.append(f"{'+'.join(names)} names recur in several {within}: a group is {together} together")
+        above = nested
+    return sentences
+
+
+def _nested(levels: Sequence[tuple[str, ...]], groups: Groups) -> tuple[tuple[str, ...], ...]:
+    """The levels with the columns of those before them; refused where one adds nothing."""
+    nested: list[tuple[str, ...]] = []
+    for names in levels:
+        above = nested[-1] if nested else ()
+        if len(set(names)) < len(names) or (nested and set(names) <= set(above)):
+            raise DataError(
+                f"level {'+'.join(names) or 'all'} adds no new column, or names one twice: name each column of a level "
+                "once"
+            )
+        both = tuple(dict.fromkeys([*above, *names]))
+        if nested and len(groups.level(both)) == len(groups.level(above)) > len(groups.level(names)):
+            raise DataError(
+                f"level {'+'.join(names)} does not divide any group of the level before it: name levels from coarse to "
+                "fine"
+            )
+        nested.append(both)
+    return tuple(nested)

@@ -1,0 +1,489 @@
+"""Hostile and damaged files: every reader ends in a PradeError, soon and in little memory.
+
+Most of these were found by `make fuzz` (tests/fuzz) or by a review; each is here in its smallest form.
+"""
+
+import gzip
+import hashlib
+import json
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, Schema, Unit, Workload
+from prade.cli.main import UNFORESEEN, every_command
+from prade.core.errors import SchemaError
+from prade.core.numbers import exact
+from prade.data.encode import outside as outside_of
+from prade.data.groups import Groups
+from prade.data.public import Public
+from prade.estimating.estimate import Estimate
+from prade.planning.settings import Settings
+from prade.queries.parts import Marginal
+from prade.release.release import measurement_table, read_measurements, sealed_text
+from prade.reporting.map import outlines
+from prade.reporting.promise import meaning
+
+SCHEMA = Schema.from_mbi({"a": 2, "b": 3})
+ONE = Workload.marginals(SCHEMA, ["a"])
+SEX = 'version = 1\n[[column]]\nname = "SEX"\nkind = "categorical"\nvalues = [1, 2]\n'
+DEEP = 100_000
+
+
+def case(value):
+    """A name for a test; the values are too long for one, or cannot be written."""
+    return "case"
+
+
+def plan_with(budget=None, unit=None, levels=None, schema=SCHEMA, groups=None):
+    given = levels or [Level((), Workload.marginals(schema, ["a"]))]
+    return Plan("survey", schema, budget or Budget.pure(1), unit or Unit(1), given, groups)
+
+
+# ---------------------------------------------------------------- schemas
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x = {'[' * DEEP}{']' * DEEP}",
+        f"x = {'{a = ' * DEEP}1{'}' * DEEP}",
+        f"{'a.' * 30_000}a = 1",  # the parser's time grows with the square of that
+        f"[{'a.' * 30_000}a]",
+        "'a'. " * 30_000 + "b = 1",
+        SEX.replace("2]", "1" * 5000 + "]"),
+        SEX.replace("2]", f"0x{'f' * 5000}]"),
+        SEX.replace("[1, 2]", f"[0.5, 0x{'f' * 900}]"),
+        SEX.replace("1", f"0x{'f' * 5000}", 1),
+        SEX.replace("[1, 2]", "[9999-99-99]"),
+        SEX.replace("[1, 2]", "[2020-01-01T00:00:00+99:99]"),
+        SEX.replace("categorical", "numeric").replace("values", "edges").replace("2]", f"0x{'f' * 900}]"),
+        SEX + f"other = {'[' * 60}{']' * 60}",
+        "column = 3\nversion = 1",
+        "version = 1\ncolumn = [[1]]",
+        "version = 1\n[column]\nname = 3",
+    ],
+    ids=case,
+)
+def test_a_schema_in_hostile_toml(tmp_path, text):
+    (tmp_path / "a.toml").write_text(text)
+    start = time.monotonic()
+    with pytest.raises(SchemaError):
+        Schema.load(tmp_path / "a.toml")
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * DEEP + "1" + "}" * DEEP,
+        "{" + "[" * DEEP,
+        '{"a": ' + "1" * 5000 + "}",
+        '{"a": 1000000000000}',  # values that would fill the memory
+        '{"a\\ud800": 2}',
+        '{"a": 2, "a": 3}',
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"schema": {"A": {"values": ["\\udfff"]}}}',
+        '{"schema": {"A": {"values": [NaN, 1.5]}}}',
+        '{"schema": {"AGE": {"dtype": "uint8", "min": "x"}}}',
+        '{"schema": {"AGE": {"dtype": [], "max": {}}}}',
+        '{"schema": {"AGE": {"dtype": "uint8", "max": ' + "9" * 400 + "}}}",
+        '{"schema": {"AGE": [1]}}',
+        '{"schema": {"A": {"values": {"1": 2}}}}',
+        '{"schema": {"A": {"values": [[1], [2]]}}}',
+        "{}",
+        "{\0}",
+    ],
+    ids=case,
+)
+def test_a_schema_in_hostile_json(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(SchemaError):
+        Schema.load(tmp_path / "a.json").fingerprint()
+
+
+def test_a_mark_of_the_byte_order_is_passed_over(tmp_path):
+    (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbf" + SEX.encode())
+    assert Schema.load(tmp_path / "a.toml") == Schema.from_toml(SEX)
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf{"a": 2}')
+    assert Schema.load(tmp_path / "a.json") == Schema.from_mbi({"a": 2})
+
+
+@pytest.mark.parametrize("read", [Schema.load, Schema.from_mbi, Schema.from_contest, Plan.load])
+@pytest.mark.parametrize("name", ["a\0b", "", "no/folder", "a.toml/b"])
+def test_paths_that_are_none(tmp_path, monkeypatch, read, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_text(SEX)
+    with pytest.raises(PradeError):
+        read(name)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "numeric", "edges": [1, 10**400]},
+        {"kind": "numeric", "edges": [1], "max": 10**5000},
+        {"kind": "numeric", "edges": [1e9], "dates": True},
+        {"kind": "numeric", "edges": [1], "min": -(10**10), "dates": True},
+        {"kind": "categorical", "values": [0.5, 10**400]},
+        {"kind": "categorical", "values": [1, 10**5000]},
+        {"kind": "categorical", "values": ["a", "\ud800"]},
+        {"kind": "categorical", "values": ["a"], "name": "\udc80"},
+    ],
+    ids=case,
+)
+def test_a_column_of_numbers_and_names_that_no_file_holds(given):
+    with pytest.raises(SchemaError):
+        Schema([Column(**{"name": "A", **given})]).fingerprint()
+
+
+# ---------------------------------------------------------------- plans and numbers
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"budget": Budget.pure("1e-200")},
+        {"budget": Budget.pure("1e-300")},
+        {"budget": Budget.zcdp("1e-320")},
+        {"unit": Unit(10**300)},
+        {"unit": Unit(10**5000)},
+        {"levels": [Level((), ONE, total="1e-400")]},
+    ],
+    ids=["little", "less", "rho", "rows", "more rows", "total"],
+)
+def test_noise_beyond_all_numbers(given):
+    with pytest.raises(PradeError, match=r"so little that its noise would drown|so small that no float|digits"):
+        plan_with(**given).describe()
+
+
+def test_more_counts_than_memory():
+    wide = Schema.from_mbi(dict.fromkeys("abcd", 100))
+    levels = [Level("g", Workload.all_marginals(wide, 4))]
+    with pytest.raises(PradeError, match="asks for 100,000,001,000 counts, more than memory holds"):
+        plan_with(schema=wide, levels=levels, groups={"g": list(range(1000))})
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ('epsilon = "1"', f'epsilon = "1/{"7" * 4000}"'),
+        ('epsilon = "1"', f'epsilon = "{"1" * 4000}.5"'),
+        ('epsilon = "1"', 'epsilon = "1e-290"'),
+        ("max_rows = 1", f"max_rows = 0x{'f' * 240}"),
+        ("max_rows = 1", f"max_rows = 0x{'f' * 4000}"),
+        ('total = "0"', f'total = "1/{"7" * 4000}"'),
+        ('parts = ["a"]', f"parts = {'[' * 2000}{']' * 2000}"),
+        ('parts = ["a"]', 'parts = [{columns = ["a"], cells = [0, 99999999999999999999], labels = ["x", "y"]}]'),
+        ("[budget]", f"{'a.' * 30_000}a = 1\n[budget]"),
+        ("by = []", "by = [[]]"),
+    ],
+    ids=case,
+)
+def test_a_hostile_plan(edit):
+    text = plan_with(levels=[Level((), ONE, total=0)]).to_toml()
+    assert edit[0] in text
+    start = time.monotonic()
+    with pytest.raises(PradeError):
+        Plan.from_toml(text.replace(*edit)).describe()
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    "value", ["9" * 4250, "1/" + "9" * 4250, 10**5000, "1." + "1" * 4250, "9" * 5000, "1/0", "²"], ids=case
+)
+def test_numbers_that_cannot_be_written_out(value):
+    with pytest.raises(PradeError):
+        exact(value, "epsilon")
+
+
+@pytest.mark.parametrize("values", ["pure", None, [1], 3])
+def test_budgets_and_units_that_are_no_tables(values):
+    with pytest.raises(PradeError):
+        Budget.from_dict(values)
+    with pytest.raises(PradeError):
+        Unit.from_dict(values)
+
+
+def test_a_weight_without_end():
+    with pytest.raises(PradeError, match="positive number"):
+        Settings(n0=float("inf"))
+
+
+def test_an_epsilon_beyond_all_numbers_has_a_meaning():
+    assert "at most 10^435 times as likely" in meaning(Budget.pure(1000))
+
+
+@pytest.mark.parametrize("pairs", ["²", "٣", "9" * 5000, "", "1.5"])
+def test_options_that_only_look_like_numbers(tmp_path, monkeypatch, pairs):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(every_command(), ["score", "a", "b", "--schema", "c", "--by", "d", "--pairs", pairs])
+    assert UNFORESEEN not in done.output
+    assert done.exit_code == 2
+
+
+# ---------------------------------------------------------------- outlines
+
+SQUARE = [[0, 0], [0, 1], [1, 1], [0, 0]]
+
+
+def collection(*features):
+    return json.dumps({"features": list(features)})
+
+
+def feature(coordinates, kind="Polygon", **properties):
+    return {"properties": properties or {"g": 0}, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"features": ' + "[" * DEEP,
+        collection({"properties": {"g": 0}, "geometry": {"coordinates": [SQUARE]}}),
+        collection({"properties": {"g": 0}, "geometry": {"type": "Polygon"}}),
+        collection({"properties": {"g": 0}, "geometry": [1]}),
+        collection({"properties": [0], "geometry": {"type": "Polygon", "coordinates": [SQUARE]}}),
+        collection({"properties": {"g": 0}, "geometry": {"type": ["Polygon"], "coordinates": [SQUARE]}}),
+        collection(feature([[[1]]])),
+        collection(feature([["01"]])),
+        collection(feature([[{"0": 1}]])),
+        collection(feature(SQUARE)),
+        collection(feature([[[1e308, 1], [-1e308, 1], [0, 1e308]]])),
+        collection(feature([[[10**400, 1]]])),
+        collection(feature([[[True, False]]])),
+        collection(feature([SQUARE], g="\ud800")),
+        '{"features": [{"geometry": {"type": "Polygon", "coordinates": [[[NaN, 1]]]}, "properties": {"g": 0}}]}',
+        '{"features": {"0": 1}}',
+        '{"features": null}',
+    ],
+    ids=case,
+)
+def test_hostile_outlines(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(DataError):
+        outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1]}).level(["g"])])
+
+
+def test_a_group_without_points_has_no_outline(tmp_path):
+    (tmp_path / "a.json").write_text(collection(feature([SQUARE], g=0), feature([], g=1), feature([[], SQUARE], g=2)))
+    found = outlines(tmp_path / "a.json", [Groups.of({"g": [0, 1, 2]}).level(["g"])])
+    assert sorted(found.paths) == [0, 2]
+
+
+# ---------------------------------------------------------------- releases
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A release with invented counts, as `measure` leaves it."""
+    plan = plan_with()
+    plan.save(tmp_path / "plan.toml")
+    noisy = [[np.zeros((1, part.n_cells), np.int64) for part in question.parts] for question in plan.questions]
+    pq.write_table(measurement_table(plan, noisy), tmp_path / "measurements.parquet")
+    hashes = {
+        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        for name in ("plan.toml", "measurements.parquet")
+    }
+    content = {"format": 1, "plan": plan.hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": hashes}
+    (tmp_path / "release.json").write_text(sealed_text(content))
+    (tmp_path / "ledger.json").write_text(sealed_text({"account": ["all is well"]}))
+    return tmp_path
+
+
+def test_the_release_is_sound(folder):
+    assert Release.load(folder).account() == "all is well"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{}, {"format": "1"}, {"format": None}, {"format": 1}, {"format": 1, "files": []}, {"format": 1, "files": {}}],
+    ids=case,
+)
+def test_a_manifest_with_a_seal_but_without_sense(folder, content):
+    (folder / "release.json").write_text(sealed_text(content))
+    with pytest.raises(DataError, match=r"release\.json is damaged"):
+        Release.load(folder)
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP, '{"seal": ' + "1" * 5000 + "}", '{"seal": {"a": []}}', "\ud83d"])
+def test_a_manifest_that_is_hardly_json(folder, text):
+    (folder / "release.json").write_text(text, errors="surrogatepass")
+    with pytest.raises(DataError, match=r"release\.json is damaged"):
+        Release.load(folder)
+
+
+@pytest.mark.parametrize("content", [{}, {"account": 3}, {"account": [1, 2]}, {"account": {"a": 1}}], ids=case)
+def test_an_account_with_a_seal_but_without_words(folder, content):
+    (folder / "ledger.json").write_text(sealed_text(content))
+    with pytest.raises(DataError, match=r"ledger\.json is damaged"):
+        Release.load(folder).account()
+
+
+# ---------------------------------------------------------------- what estimates are kept in
+
+
+def rewritten(path, header=None, **columns):
+    """The same file with other columns, or with its header changed."""
+    table = pq.read_table(path)
+    for name, cells in columns.items():
+        table = table.set_column(table.column_names.index(name), name, cells)
+    known = json.loads(pq.read_schema(path).metadata[b"prade"])
+    pq.write_table(table.replace_schema_metadata({"prade": json.dumps({**known, **(header or {})})}), path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prade:group": pa.array([0, 1, 9])},
+        {"prade:group": pa.array([0, -1, 1])},
+        {"prade:group": pa.array([0, None, 1])},
+        {"prade:group": pa.array([0.0, 0.5, 1.0])},
+        {"prade:weight": pa.array([0.5, 0.5, 0.5])},
+        {"prade:weight": pa.array([[1.0], [0.0], [0.0]])},
+        {"a": pa.array([0, None, 1])},
+        {"a": pa.array([{"x": 1}] * 3)},
+        {"a": pa.array([1, 2, 3], pa.duration("s"))},
+        {"header": {"groups": []}},
+        {"header": {"groups": [["x"], ["y", "z"]]}},
+        {"header": {"groups": 3}},
+        {"header": {"by": 3}},
+        {"header": {"schema": 3}},
+        {"header": {"schema": "version = 2"}},
+        {"header": {"schema": "x = " + "[" * 900 + "]" * 900}},
+        {"header": {"format": None}},
+    ],
+    ids=case,
+)
+def test_damaged_public_rows(tmp_path, change):
+    path, table = tmp_path / "support.parquet", {"g": ["x", "y", "y"], "a": [0, 1, 1], "b": [0, 1, 2]}
+    Public.of(SCHEMA, table, ["g"]).save(path)
+    assert len(Public.load(path)) == 3
+    rewritten(path, **change)
+    with pytest.raises(DataError, match=r"support\.parquet"):
+        Public.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a": pa.array([[0]] * 6)},
+        {"a": pa.array([None] * 6)},
+        {"prade:weight": pa.array(["x"] * 6)},
+        {"prade:weight": pa.array([2**62] * 6, pa.timestamp("us"))},
+        {"header": {"report": {"estimator": "MAP", "trace": 3}}},
+        {"header": {"report": 3}},
+        {"header": {"schema": None}},
+        {"header": {"format": [1]}},
+    ],
+    ids=case,
+)
+def test_a_damaged_estimate(tmp_path, change):
+    from prade.data.prior import Prior
+    from prade.estimating.map import MAP
+    from prade.release.measurement import Measurement
+
+    path = tmp_path / "estimate.parquet"
+    answer = Measurement(Marginal.of(SCHEMA, ["a"]), counts=[30, 70], scale=1.0)
+    MAP(n0=10).fit(Prior.uniform(SCHEMA), [answer], total=100).save(path)
+    Estimate.load(path)
+    rewritten(path, **change)
+    with pytest.raises(DataError, match=r"estimate\.parquet"):
+        Estimate.load(path)
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("text", ['"a","p","p"\n1,2,3\n', "a,a\n", "a,a\n1,2\n"])
+def test_a_csv_file_that_names_a_column_twice(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match="two columns named"):
+        Groups.of(tmp_path / "a.csv")
+
+
+def test_a_parquet_file_that_names_a_column_twice(tmp_path):
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "a.parquet")
+    for read in (Groups.of, Schema.infer, lambda path: outside_of(SCHEMA, path)):
+        with pytest.raises(DataError, match="two columns named 'a'"):
+            read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1]]),
+        pa.array([{"a": 1}]),
+        pa.array([b"x"]),
+        pa.array([1], pa.duration("s")),
+        pa.array([1], pa.time64("us")),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_cells_that_are_no_single_values(cells):
+    table = pa.table({"g": cells, "a": [1], "b": [1]})
+    for read in (Groups.of, Schema.infer, lambda table: Public.of(SCHEMA, table, ["g"])):
+        with pytest.raises(DataError, match="'g': cells of type"):
+            read(table)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda cells: cells, lambda cells: cells.dictionary_encode()], ids=["plain", "coded"]
+)
+def test_text_that_is_not_unicode_is_replaced_cell_by_cell(tmp_path, change):
+    """As in a CSV file: it is a value like any other that is not listed."""
+    texts = change(pa.array([b"\xff7", b"p", b"7"]).cast(pa.string(), safe=False))
+    pq.write_table(pa.table({"g": texts, "a": [1, 1, 0], "b": [1, 1, 2]}), tmp_path / "a.parquet")
+    for source in (tmp_path / "a.parquet", pa.table({"g": texts, "a": [1, 1, 0], "b": [1, 1, 2]})):
+        assert Groups.of(pa.table({"g": texts})).columns[0].values == ("\ufffd7", "p", "7")
+        assert Schema.infer(source)["g"].values == ("7", "p", "\ufffd7")
+        assert len(Public.of(SCHEMA, source, ["g"]).groups) == 3
+        listed = Schema([Column("g", "categorical", values=["p"])])
+        assert outside_of(listed, source) == {"g": {"\ufffd7": 1, "7": 1}}
+        number = Schema([Column("g", "numeric", edges=[5])])
+        assert outside_of(number, source) == {"g": {"\ufffd7": 1, "p": 1}}
+
+
+def test_noisy_counts_of_another_type(folder):
+    path = folder / "measurements.parquet"
+    table = pq.read_table(path)
+    for odd in (pa.array([None] * table.num_rows), pa.array([[1]] * table.num_rows), pa.array([0.5] * table.num_rows)):
+        pq.write_table(table.set_column(table.column_names.index("noisy"), "noisy", odd), path)
+        with pytest.raises(DataError, match=r"measurements\.parquet"):
+            read_measurements(path, plan_with())
+
+
+def test_dates_that_python_does_not_know_are_told_as_text():
+    far = pa.array([2**30], pa.int32()).cast(pa.date32())
+    schema = Schema([Column("D", "numeric", edges=(0.0, 1.0), max=2.0, dates=True)])
+    assert list(outside_of(schema, pa.table({"D": far}))["D"].values()) == [1]
+    assert len(Groups.of(pa.table({"D": far}))) == 1
+
+
+def test_a_file_that_unpacks_to_more_than_a_table_does(tmp_path, monkeypatch):
+    from prade.data import bombs
+
+    monkeypatch.setattr(bombs, "ALWAYS", 2**20)
+    dull, bomb = tmp_path / "dull.csv.gz", tmp_path / "bomb.csv.gz"
+    dull.write_bytes(gzip.compress(b"A,B\n" + b"1,2\n" * 1000))
+    bomb.write_bytes(gzip.compress(b"A\n" + b"1" * 2**24, 9))
+    with pytest.raises(DataError, match="names a group twice"):
+        Groups.of(dull)
+    with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
+        Groups.of(bomb)
+    dull.write_bytes(dull.read_bytes()[:-20])
+    with pytest.raises(DataError, match="well-formed"):
+        Groups.of(dull)
+
+
+def test_a_file_that_declares_more_than_memory_holds(tmp_path, monkeypatch):
+    from prade.data import bombs
+
+    pq.write_table(pa.table({"g": [1, 2], "h": [1, 2]}), tmp_path / "a.parquet")
+    monkeypatch.setattr(bombs, "memory", lambda: 3)
+    with pytest.raises(DataError, match="declares 2 rows of 2 columns"):
+        Groups.of(tmp_path / "a.parquet")

@@ -1,0 +1,123 @@
+"""Intervals of answers hold the truth as often as they say, in a world that is as the model has it.
+
+Places differ at random in a few directions, public and private ones alike; rows are drawn place by place; the noise is
+Gaussian. Trials of one query in different places are independent but for the few numbers fitted to all of them. A
+right method fails a check by chance once in 1,000 times (`FALSE_ALARM`); seeds are fixed, so it does or does not.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from prade import Budget, Column, Level, Plan, Release, Schema, Unit, Workload
+from prade.data.encode import encode
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
+
+FALSE_ALARM = 1e-3
+PLACES, ROWS, WORLDS = 150, 600, 4
+SCHEMA = Schema(
+    [
+        Column("PLACE", "group"),
+        Column("A", "categorical", values=[0, 1, 2, 3]),
+        Column("B", "categorical", values=[0, 1, 2]),
+        Column("C", "categorical", values=[0, 1]),
+    ]
+)
+BASE = np.random.default_rng(99).dirichlet(np.full(24, 3.0))
+
+
+def table_of(generator, names, drift=0.0, tilts=None):
+    """Rows of each place, whose log shares lean by a number of its own in each of three directions."""
+    directions = np.random.default_rng(98).normal(size=(3, 24))
+    tilts = generator.normal(0, 0.15, (len(names), 3)) if tilts is None else tilts
+    rows = []
+    for tilt in tilts:
+        share = BASE * np.exp((tilt + drift) @ directions)
+        rows.append(generator.choice(24, ROWS, p=share / share.sum()))
+    cell = np.concatenate(rows)
+    a, b, c = np.unravel_index(cell, (4, 3, 2))
+    return {"PLACE": np.repeat(names, ROWS), "A": a, "B": b, "C": c}, tilts
+
+
+def release_of(generator, plan, codes):
+    place, noisy = np.repeat(np.arange(PLACES), ROWS), []
+    for question in plan.questions:
+        answers = []
+        for part in question.parts:
+            cells = part.cells(SCHEMA, codes).astype(np.int64)
+            true = np.bincount(place * part.n_cells + cells, minlength=PLACES * part.n_cells).reshape(PLACES, -1)
+            answers.append(true + np.rint(generator.normal(0, float(question.scale), true.shape)).astype(np.int64))
+        noisy.append(tuple(answers))
+    return Release(Path("nowhere"), plan, tuple(noisy))
+
+
+def world(seed, rho, settings, *, same=False, drift=0.0):
+    """Estimates for a world's private places, and the codes of their rows."""
+    generator = np.random.default_rng([seed, 7])
+    names = [f"p{k}" for k in range(PLACES)]
+    public, tilts = table_of(generator, names if same else [f"q{k}" for k in range(PLACES)])
+    private, _ = table_of(generator, names, drift, tilts if same else None)
+    level = Level("PLACE", Workload.marginals(SCHEMA, ["A", "B"]))
+    plan = Plan("survey", SCHEMA, Budget.zcdp(rho), Unit(1), [level], {"PLACE": names})
+    codes = encode(SCHEMA, private).codes
+    rows = Public.of(SCHEMA, public, ["PLACE"])
+    return Estimates.of(release_of(generator, plan, codes), rows, settings), codes
+
+
+def held(found, truth, deviations=1.96):
+    """In how many places the share is within so many standard deviations of the truth."""
+    return int(np.sum(np.abs(found["share"].to_numpy() - truth / ROWS) <= deviations * found["sd"].to_numpy()))
+
+
+def counted(codes, inside):
+    return inside.reshape(PLACES, ROWS).sum(axis=1)
+
+
+QUERIES = {
+    "measured": ("A == 1", lambda c: c["A"] == 1),
+    "sum of measured": ("A >= 2", lambda c: c["A"] >= 2),
+    "not measured": ("C == 1", lambda c: c["C"] == 1),
+    "two columns": ("A == 0 and B == 1", lambda c: (c["A"] == 0) & (c["B"] == 1)),
+}
+
+
+def bounds(trials):
+    return stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], trials, 0.95)
+
+
+@pytest.fixture(scope="module", params=["1/900", "1/100", "1/9"])
+def worlds(request):
+    return [world(seed, request.param, Settings()) for seed in range(WORLDS)]
+
+
+def coverage(worlds, kind, deviations=1.96):
+    query, inside = QUERIES[kind]
+    answers = [(found.answer(query, by="PLACE"), counted(codes, inside(codes))) for found, codes in worlds]
+    return sum(held(found, truth, deviations) for found, truth in answers)
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_95_of_100_shares_are_within_1_96_standard_deviations(worlds, kind):
+    low, high = bounds(WORLDS * PLACES)
+    assert low <= coverage(worlds, kind) <= high
+    assert coverage(worlds, kind, 1.96 / np.sqrt(2)) < low  # half the variance would be noticed
+
+
+@pytest.mark.parametrize("kind", ["not measured", "two columns"])
+def test_answers_as_they_are_tell_how_far_the_table_has_moved(moved, kind):
+    """All places have drifted away from the public ones: what was expected before any answer would be too sure."""
+    low, high = bounds(WORLDS * PLACES)
+    assert low <= coverage(moved, kind) <= high
+    for found, _ in moved:
+        found.levels = tuple(replace(level, spread=None) for level in found.levels)
+    assert coverage(moved, kind) < low
+
+
+@pytest.fixture
+def moved():
+    return [world(seed, "1/9", Settings(smooth=False), drift=0.4) for seed in range(WORLDS)]

@@ -1,0 +1,374 @@
+"""The comparison's machinery: boxes that end what takes too much, kept results, tables that say what failed."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITE = (
+    "import json, sys; json.dump({'seconds': 1.0, 'GiB': 0.5, 'errors': [0.25], 'groups': [0]}, open(sys.argv[1], 'w'))"
+)
+
+
+@pytest.fixture
+def box(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import compare_box
+
+    return compare_box
+
+
+@pytest.fixture
+def page(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import compare_page
+
+    return compare_page
+
+
+@pytest.fixture
+def compare(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import compare
+
+    return compare
+
+
+@pytest.fixture
+def docs(page, tmp_path, monkeypatch):
+    """The page and its plots in a folder of the test's own."""
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(page, "ROOT", tmp_path)
+    monkeypatch.setattr(page, "PAGE", tmp_path / "docs" / "comparison.md")
+    return tmp_path / "docs"
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_a_box_hands_on_what_was_written(box):
+    assert box.boxed(python(WRITE), box.Limits(60, 1))["errors"] == [0.25]
+
+
+def test_a_box_ends_what_takes_too_long_with_all_that_it_started(box, tmp_path):
+    child = f"import time, pathlib; time.sleep(3); pathlib.Path({str(tmp_path / 'late')!r}).touch()"
+    code = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
+    found = box.boxed(python(code), box.Limits(1.0, 1))
+    assert found["failed"] == "not done in 1 s"
+    assert 1.0 <= found["seconds"] < 10
+    time.sleep(3.5)
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_box_ends_what_takes_too_much_memory(box):
+    found = box.boxed(python("import time; held = bytearray(400 * 2**20); time.sleep(60)"), box.Limits(30, 0.2))
+    assert found["failed"] == "more than 0.2 GiB"
+    assert found["GiB"] > 0.2
+    assert found["seconds"] < 30
+
+
+def test_a_box_tells_why_a_command_failed(box):
+    assert box.boxed(python("raise ValueError('no such thing')"), box.Limits(60, 1))["failed"] == (
+        "ValueError: no such thing"
+    )
+
+
+@pytest.mark.parametrize("code", ["pass", "import sys; open(sys.argv[1], 'w').write('{')"])
+def test_a_box_is_told_when_there_is_no_result(box, code):
+    assert "without a result" in box.boxed(python(code), box.Limits(60, 1))["failed"]
+
+
+def test_what_is_done_is_not_done_again(box, tmp_path):
+    file = tmp_path / "kept.jsonl"
+    limits = box.Limits(60, 1)
+    first = box.Kept(file).run("job system 1 0", "code", python(WRITE), limits)
+    again = box.Kept(file).run("job system 1 0", "code", python("raise SystemExit('run again')"), limits)
+    other = box.Kept(file).run("job system 1 0", "new code", python("raise SystemExit('run again')"), limits)
+    assert first == again
+    assert other["failed"] == "run again"
+    assert len(file.read_text().splitlines()) == 2
+
+
+def test_a_failure_is_tried_again_only_with_more_to_spend(box, tmp_path):
+    kept = box.Kept(tmp_path / "kept.jsonl")
+    kept.run("key", "code", python("raise SystemExit('no')"), box.Limits(60, 1))
+    assert kept.get("key", "code", box.Limits(60, 1))["failed"] == "no"
+    assert kept.get("key", "code", box.Limits(30, 1)) is not None
+    assert kept.get("key", "code", box.Limits(90, 1)) is None
+    assert kept.get("key", "code", box.Limits(60, 2)) is None
+    assert box.Kept(kept.file, again=True).get("key", "code", box.Limits(60, 1)) is None
+
+
+def test_what_did_a_part_for_want_of_time_is_tried_again_with_more_of_it(box, tmp_path):
+    kept = box.Kept(tmp_path / "kept.jsonl")
+    for key, late in (("cut", True), ("as many as are taken", False)):
+        made = {"seconds": 1.0, "GiB": 0.5, "errors": [0.25], "groups": [0], "of": 3, "late": late}
+        kept.run(key, "code", python(f"import json, sys; json.dump({made}, open(sys.argv[1], 'w'))"), box.Limits(60, 1))
+    assert kept.get("cut", "code", box.Limits(60, 2)) is not None
+    assert kept.get("cut", "code", box.Limits(90, 1)) is None
+    assert kept.get("as many as are taken", "code", box.Limits(90, 1)) is not None
+    again = box.Kept(kept.file, again=True)
+    assert again.get("cut", "code", box.Limits(60, 1)) is None
+    assert again.get("as many as are taken", "code", box.Limits(60, 1)) is not None
+
+
+def test_a_line_that_was_torn_off_is_skipped_and_spoils_no_other(box, tmp_path):
+    file, limits = tmp_path / "kept.jsonl", box.Limits(60, 1)
+    box.Kept(file).run("whole", "code", python(WRITE), limits)
+    file.write_text(file.read_text() + '{"key": "torn", "sta')
+    box.Kept(file).run("next", "code", python(WRITE), limits)
+    assert set(box.Kept(file).found) == {("whole", "code"), ("next", "code")}
+
+
+def test_a_closed_store_runs_nothing_and_takes_what_is_there(box, tmp_path):
+    file = tmp_path / "kept.jsonl"
+    box.Kept(file).run("key", "code", python("raise SystemExit('no')"), box.Limits(60, 1))
+    closed = box.Kept(file, closed=True)
+    assert closed.run("key", "code", python(WRITE), box.Limits(90, 1))["failed"] == "no"
+    assert closed.run("other", "code", python(WRITE), box.Limits(90, 1)) is None
+
+
+def run(errors: list[float], groups: list[int] | None = None, of: int = 3, **more: object) -> dict[str, object]:
+    groups = list(range(len(errors))) if groups is None else groups
+    result = {"seconds": 2.0, "GiB": 0.5, "errors": errors, "raw": errors, "biased": 0, "groups": groups, "of": of}
+    return {**result, **more}
+
+
+@pytest.fixture
+def results():
+    """Five systems on one job with three groups: one did all, one some, one none, one was not tried, one not run."""
+    return {
+        ("acs", "mwem", "1"): [
+            run([0.6], [2], **{"own seconds": 0.7, "rehearsal seconds": 33.3, "settings": "rounds 5"}),
+            run([0.8, 0.4], [1, 2], raw=[0.7, 0.1], biased=1),
+        ],
+        ("acs", "prade", "1"): [
+            run([0.1, 0.2, 0.3], **{"rehearsal seconds": None}),
+            run([0.1, 0.2, 0.5], raw=[0.1, 0.2, 0.1], biased=1),
+            {"failed": "more than 12 GiB", "seconds": 9.0, "GiB": 12.1},
+        ],
+        ("acs", "aim-dpmm", "1"): [{"failed": "not done in 600 s", "seconds": 600.4, "GiB": 3.0}],
+        ("acs", "mst-dpmm", "1"): [{"failed": "not tried: eps 0.1 took too long", "seconds": 0.0, "GiB": 0.0}],
+        ("acs", "privbayes", "1"): [],
+    }
+
+
+def test_tables_say_who_was_best_who_did_some_and_who_failed(page, results):
+    text = page.tables(results)
+    ours, theirs, failed = (text.index(word) for word in ("| prade", "| MWEM", "| AIM (dpmm)"))
+    assert ours < theirs < failed
+    assert "0.2333 ± 0.0471" in text
+    assert "0.6000 ± 0.0000 <sup>1</sup>" in text
+    assert "* AIM (dpmm), eps 1: not done in 600 s" in text
+    assert "| AIM (dpmm) | > 600 | - | 3.00 |" in text
+    assert "| AIM (dpmm) | (eps, 1e-9) | no | failed |" in text
+
+
+def test_tables_tell_failed_from_not_tried_from_not_run(page, results):
+    text = page.tables(results)
+    assert "| MST (dpmm) | (eps, 1e-9) | no | not tried |" in text
+    assert "| MST (dpmm) | - | - | 0.00 |" in text
+    assert "* MST (dpmm), eps 1: not tried: eps 0.1 took too long" in text
+    assert "| PrivBayes | eps | no | not run |" in text
+    assert "| PrivBayes | - | - | - |" in text
+
+
+def test_a_failure_of_a_later_seed_is_told(page, results):
+    text = page.tables(results)
+    assert "0.2333 ± 0.0471 (2 of 3 runs) |" in text
+    assert "* prade, eps 1 (seed 2): more than 12 GiB" in text
+
+
+def test_tables_have_the_error_without_the_rule_on_numbers_of_rows(page, results):
+    text = page.tables(results)
+    assert "| prade | 0.1667 (0.5) |" in text  # the mean of 0.6 / 3 and 0.4 / 3
+    assert "| MWEM | 0.5000 (0.5) <sup>1</sup> |" in text
+    assert "| AIM (dpmm) | failed |" in text
+    ungrouped = {("adult", "prade", "1"): [run([0.1], of=1)]}
+    assert "without the rule" not in page.tables(ungrouped)
+    ungrouped["adult", "prade", "1"] = [run([2.0], of=1, raw=[0.1], biased=1)]
+    assert "| prade | 0.1000 (1) |" in page.tables(ungrouped)
+
+
+def test_who_did_some_groups_stands_beside_prade_in_the_groups_of_each_of_its_runs(page, results):
+    text = page.tables(results)
+    # prade: (0.3 + 0.5) / 2 where the first run was, (0.25 + 0.35) / 2 where the second was; without the rule 0.2, 0.2
+    assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | 0.3500 | 0.5000 | 0.2000 |" in text
+    assert f"takes {page.MOST_GROUPS} at most" in text
+    assert "three quarters of its time" in text
+    del results["acs", "prade", "1"]
+    assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | - | 0.5000 | - |" in page.tables(results)
+
+
+def test_tables_say_what_was_done_beforehand(page, results):
+    text = page.tables(results)
+    assert "| MWEM | 2.0 | 33 | 0.50 |" in text
+    assert "| prade | 2.0 | - | 12.10 |" in text  # the plan is older than the record of its time
+    assert "| prade | 2.0 | none | 0.50 |" in page.tables({("acs", "prade", "1"): [run([0.1])]})
+    assert "* MWEM, eps 1 (seed 0): rounds 5" in text
+
+
+def test_the_page_states_the_limits_that_its_results_were_made_under(page, results):
+    assert page.allowed({}) == page.allowed(results) == "so much time and so much memory"
+    made = {
+        ("acs", "prade", "1"): [run([0.1], limits=[600, 12])],
+        ("nist", "prade", "1"): [run([0.1], limits=[600, 12])],
+    }
+    assert page.allowed(made) == "10 min and 12 GiB"
+    made["acs", "mwem", "1"] = [run([0.1], limits=[1800, 12]), run([0.1], limits=[900, 12])]
+    assert page.allowed(made) == "10 to 30 min and 12 GiB (acs); 10 min and 12 GiB (nist)"
+
+
+def test_the_page_keeps_what_was_written_by_hand(page, results, docs):
+    page.write_page({})
+    assert page.UNREAD in page.PAGE.read_text()
+    page.PAGE.write_text(page.PAGE.read_text().replace(page.UNREAD, "AIM wins on nothing."))
+    page.write_page(results)
+    text = page.PAGE.read_text()
+    assert "AIM wins on nothing." in text
+    assert "0.2333 ± 0.0471" in text
+    assert "one core of its own" in text
+    assert "was not tried at larger ones" in text
+    for name in ("comparison-epsilon.svg", "comparison-seconds.svg"):
+        assert name in text
+        assert (docs / name).stat().st_size > 1000
+
+
+def test_plots_have_open_marks_where_not_all_groups_were_done(page, results, docs, monkeypatch):
+    seen = []
+    monkeypatch.setattr(page, "_legend", lambda figure, panels: seen.extend(panels))
+    page.write_page(results)
+    lines, scatters = ({each.get_label(): each for each in found} for found in (seen[0].lines, seen[1].collections))
+    hollow = [line for line in seen[0].lines if line.get_markerfacecolor() == "white"]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in hollow] == [([1.0], [pytest.approx(0.6)])]
+    assert hollow[0].get_color() == lines["MWEM"].get_color()
+    assert scatters["MWEM"].get_facecolors().tolist() == [[1, 1, 1, 1]]
+    assert scatters["prade"].get_facecolors().tolist() == [[0, 0, 0, 1]]
+    assert "Open marks" in page.PAGE.read_text()
+
+
+def test_the_page_is_made_of_what_is_kept_and_nothing_is_run(compare, docs, box, page, tmp_path, monkeypatch):
+    kept = [
+        {"key": "few prade 1 0", **run([0.1], of=1, limits=[600, 12])},
+        {"key": "few prade 1 1", **run([0.3], of=1, limits=[600, 12])},
+        {"key": "few prade 10 0", **run([0.5], of=1), "stamp": "older code"},
+        {"key": "few mwem 0.1 0", "failed": "not done in 600 s", "seconds": 600.1, "GiB": 1.0, "limits": [600, 12]},
+    ]
+    lines = [{"stamp": compare.SYSTEMS[each["key"].split()[1]].stamp, **each} for each in kept]
+    file = tmp_path / "compare.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = file.read_text()
+    monkeypatch.setattr(compare, "OUT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--page"])
+    for module in (compare, box):
+        monkeypatch.setattr(module, "boxed", lambda *_: pytest.fail("something was run"))
+    compare.main()
+    text = page.PAGE.read_text()
+    assert "| prade | eps | yes | not run | 0.2000 ± 0.1414 | not run |" in text
+    assert "| MWEM | eps | yes | failed | not tried | not tried |" in text
+    assert "| PrivBayes | eps | no | not run | not run | not run |" in text
+    assert "10 min and 12 GiB" in text
+    cells = len(compare.MAIN) * len(compare.SYSTEMS) * len(compare.EPSILONS)
+    assert f'"Not run", {cells - 4} of {cells} cells' in text
+    assert all(page.TITLES[job] in text for job in compare.MAIN)
+    assert file.read_text() == before
+
+
+def test_a_run_is_scored_with_the_rule_and_without_group_by_group(compare):
+    import compare_run
+    from compare_systems import MOST_GROUPS, Drawn
+    from jobs import Job
+    from prade import Column, Schema, Unit
+    from prade.data.encode import Coded
+
+    schema = Schema([Column(name, "categorical", values=[0, 1]) for name in "AB"])
+    zeros = {name: np.zeros(600, np.int64) for name in "AB"}
+    place, groups = np.repeat([0, 1], 300), MOST_GROUPS + 1
+    job = Job("job", schema, None, None, {"PLACE": list(range(groups))}, ("PLACE",), Unit(1))
+    vars(job)["truth"] = Coded(schema, zeros), place
+    few = Coded(schema, {"A": np.zeros(310, np.int64), "B": np.arange(310) // 10 % 2}), np.repeat([0, 1], [300, 10])
+    found = compare_run.scored(job, Drawn(few, 1.0, done=[0, 1]))
+    assert found["errors"] == [1.0, 2.0]  # 290 rows are missing in the second place
+    assert found["raw"] == [1.0, 0.0]
+    assert (found["biased"], found["of"], found["late"]) == (1, groups, True)
+    some = compare_run.scored(job, Drawn(None, 1.0, done=list(range(MOST_GROUPS)), errors=np.arange(groups) / 100))
+    assert some["raw"] == some["errors"] == (np.arange(MOST_GROUPS) / 100).tolist()
+    assert (some["biased"], some["late"]) == (0, False)
+
+
+def test_the_histogram_has_a_job_that_it_can_do(compare, tmp_path, monkeypatch):
+    import compare_jobs
+
+    monkeypatch.setattr(compare_jobs, "OUT", tmp_path)
+    monkeypatch.setattr(compare_jobs, "PERSONS", 500)
+    few, adult = compare.JOBS["few"](), compare.JOBS["adult"]()
+    assert "few" in compare.MAIN
+    assert few.private == adult.private
+    assert np.prod(few.schema.shape(few.schema.coded)) <= 20_000
+
+
+def test_stamps_follow_what_decides_a_result_and_nothing_else(compare, monkeypatch):
+    import compare_list
+    import jobs
+
+    ours, peer = compare.SYSTEMS["prade"], compare.SYSTEMS["mst-opendp"]
+    before = ours.stamp, peer.stamp
+
+    def changed() -> tuple[bool, bool]:
+        return ours.stamp != before[0], peer.stamp != before[1]
+
+    plain = Path.read_bytes
+
+    expected = {
+        **dict.fromkeys(("compare_run.py", "compare_jobs.py"), (True, True)),
+        **dict.fromkeys(("compare_systems.py", "compare_rehearsal.py", "jobs.py", "common.py"), (True, False)),
+        **dict.fromkeys(("score.py", "invented.py", "encode.py", "opendp_peer.py"), (False, True)),
+        **dict.fromkeys(("compare_page.py", "compare_list.py", "map.py", "dpmm_peer.py"), (False, False)),
+    }
+    for file, both in expected.items():  # prade's own code is in jobs.code(), which is made once
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", lambda each, file=file: plain(each) + b"#" * (each.name == file))
+            compare_list._hash.cache_clear()
+            assert (file, *changed()) == (file, *both)
+    compare_list._hash.cache_clear()
+    assert changed() == (False, False)
+    for module, name, both in (
+        (jobs, "code", (True, False)),  # prade
+        (compare_list, "version", (True, False)),  # mbi
+        (compare_list.inspect, "getsource", (False, True)),  # what a peer is given
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *_: "new")
+            assert changed() == both
+
+
+def test_a_plan_s_time_is_recorded(compare, tmp_path, monkeypatch):
+    import jobs
+
+    monkeypatch.setattr(jobs, "OUT", tmp_path)
+    made = jobs.kept("job", "plan 1", lambda: time.sleep(0.05) or {"plan": "x"})
+    assert made["took"] >= 0.05
+    assert jobs.kept("job", "plan 1", lambda: pytest.fail("made again")) == made
+
+
+def test_seeds_go_on_as_long_as_one_run_s_time_holds_them(compare, box):
+    class Counted:
+        def __init__(self, seconds: float) -> None:
+            self.seconds, self.runs = seconds, 0
+
+        def get(self, *_: object) -> None:
+            return None
+
+        def run(self, *_: object) -> dict[str, object]:
+            self.runs += 1
+            return json.loads(json.dumps({**run([0.1]), "seconds": self.seconds}))
+
+    for seconds, runs in ((10.0, 3), (40.0, 2), (90.0, 1)):
+        kept = Counted(seconds)
+        compare.seeds(kept, "small", "prade", "1", 3, box.Limits(100, 1), None)
+        assert kept.runs == runs

@@ -1,0 +1,300 @@
+"""The paper's system: shares and scales by hand, estimates against Algorithm 2 written out, independent draws."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Task, Unit, Workload
+from prade.baselines.algorithm_2 import (
+    asked_totals,
+    published_estimates,
+    published_plan,
+    published_rows,
+    published_workloads,
+)
+from prade.core.errors import EstimationError, PradeError
+from prade.data.encode import encode
+from prade.data.public import Public
+from prade.data.tables import read_table
+from prade.scoring.score import score
+from prade.tuning.information import MOST_CELLS
+
+SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
+GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}
+UPPER = Workload.marginals(SCHEMA, [("a", "b"), "c", "b"])
+LOWER = Workload.marginals(SCHEMA, ["a", "c"])
+
+
+@pytest.fixture(scope="module")
+def public() -> Public:
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 3, 400)
+    return Public.of(SCHEMA, {"a": a, "b": (a + (rng.random(400) < 0.2)) % 3, "c": rng.integers(0, 2, 400)})
+
+
+def make(public: Public, epsilon: float = 2, unit: Unit | None = None, groups=GROUPS) -> Plan:
+    levels = ["STATE", "PUMA"]
+    return published_plan(Task("survey", SCHEMA, epsilon, unit, levels, groups), public, workloads=(UPPER, LOWER))
+
+
+def noisy(plan: Plan, seed: int, totals: dict[tuple[int, int], int] | None = None) -> Release:
+    """A release with invented answers: about 1,000 rows a state, 500 a PUMA; `totals` by (level, group) replaced."""
+    rng = np.random.default_rng(seed)
+    answers = []
+    for question in plan.questions:
+        n = len(plan.groupings[question.level])
+        rows = 1000 if question.level == 0 else 500
+        counts = [
+            np.rint(rows / part.n_cells * rng.uniform(0.3, 1.7, (n, part.n_cells))).astype(np.int64)
+            - (rng.random((n, part.n_cells)) < 0.1) * rows  # some are far below zero, as noise may make them
+            for part in question.parts
+        ]
+        for (level, group), total in (totals or {}).items():
+            if question.is_total and question.level == level:
+                counts[0][group] = total
+        answers.append(tuple(counts))
+    return Release(Path("nowhere"), plan, tuple(answers))
+
+
+# ------------------------------------------------------------------ the plan
+
+
+def test_a_quarter_of_epsilon_for_each_question(public):
+    plan = make(public, epsilon=10, unit=Unit(7))
+    assert [level.by for level in plan.levels] == [("STATE",), ("STATE", "PUMA")]
+    assert [(q.level, q.is_total, len(q.parts)) for q in plan.questions] == [
+        (0, True, 1),
+        (0, False, 3),
+        (1, True, 1),
+        (1, False, 2),
+    ]
+    assert [q.share for q in plan.questions] == [Budget.pure(Fraction(5, 2))] * 4
+    # 7 rows a person, 4 questions, epsilon 10: b = 4 * 7 / 10 = 2.8, times the number of parts
+    assert [float(q.scale) for q in plan.questions] == pytest.approx([2.8, 3 * 2.8, 2.8, 2 * 2.8])
+    assert {q.law for q in plan.questions} == {"laplace"}
+
+
+def test_levels_may_add_several_columns(public):
+    groups = {**GROUPS, "YEAR": [2020, 2020, 2021, 2021]}
+    levels = ["STATE", ("PUMA", "YEAR")]
+    plan = published_plan(Task("survey", SCHEMA, 1, None, levels, groups), public, workloads=(UPPER, LOWER))
+    assert [level.by for level in plan.levels] == [("STATE",), ("STATE", "PUMA", "YEAR")]
+
+
+def test_workloads_come_from_the_public_rows(public):
+    upper, lower = published_workloads(public, pairs=1)
+    assert [part.columns for part in upper] == [("a", "b"), ("c",)]  # b follows a, c nothing
+    assert [part.columns for part in lower] in ([("a",), ("c",)], [("b",), ("c",)])
+    assert [part.columns for part in published_workloads(public, pairs=1, most_cells=8)[0]] == [("a",), ("b",), ("c",)]
+    plan = published_plan(Task("survey", SCHEMA, 1, None, ["STATE", "PUMA"], GROUPS), public)
+    assert tuple(level.asks[0].workload for level in plan.levels) == published_workloads(public)
+
+
+@pytest.mark.parametrize("budget", [Budget.zcdp(1), Budget.approx(1, Fraction(1, 10**6)), 1.0])
+def test_laplace_noise_needs_a_pure_budget(public, budget):
+    with pytest.raises(PradeError, match="pure budget"):
+        published_plan(Task("survey", SCHEMA, budget, None, ["STATE", "PUMA"], GROUPS), public)
+
+
+@pytest.mark.parametrize("levels", ["STATE", ["STATE"], ["STATE", "PUMA", "YEAR"]])
+def test_there_are_two_levels(public, levels):
+    with pytest.raises(PradeError, match="two levels"):
+        published_plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
+
+
+# ------------------------------------------------------------------ Algorithm 2, written out
+
+
+def projected(y: np.ndarray) -> np.ndarray:
+    """The Euclidean-nearest distribution, by bisection of the shift."""
+    low, high = y.min() - 1, y.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(y - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(y - low, 0)
+
+
+def algorithm_1(q, cells, answers, total, seed):
+    """T = 2 x number of parts steps from q, each on a part taken at random."""
+    for k in np.random.default_rng(seed).integers(0, len(cells), 2 * len(cells)):
+        mass = np.bincount(cells[k], q, len(answers[k]))
+        goal = np.zeros(len(mass))
+        goal[mass > 0] = projected(answers[k][mass > 0] / total)
+        q = q * (goal / np.where(mass > 0, mass, 1))[cells[k]]
+    return q / q.sum()
+
+
+def algorithm_2(release, public, seed):
+    """Weights of the last level's groups."""
+    prior = public.prior
+    answered = dict(zip([(q.level, q.is_total) for q in release.plan.questions], release.noisy, strict=True))
+
+    def level(number, workload, start):
+        cells = [part.cells(SCHEMA, prior.codes).astype(int) for part in workload]
+        for group, q in enumerate(start):
+            own = np.random.SeedSequence([seed, number, group]).generate_state(1)[0]
+            total = max(answered[number, True][0][group, 0], 1)
+            yield algorithm_1(q, cells, [counts[group] for counts in answered[number, False]], total, own)
+
+    states = list(level(0, UPPER, [prior.weights] * 2))
+    return list(level(1, LOWER, [states[STATES.index(state)] for state in GROUPS["STATE"]]))
+
+
+STATES = [17, 39]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_estimates_are_those_of_algorithm_2(public, seed):
+    release = noisy(make(public), seed)
+    assert [values[0] for values in release.plan.groupings[0].values] == STATES
+    expected = algorithm_2(release, public, seed)
+    found = list(published_estimates(release, public, seed))
+    assert [each.group for each in found] == [0, 1, 2, 3]
+    for each, weights in zip(found, expected, strict=True):
+        np.testing.assert_allclose(each.estimate.weights, weights, rtol=1e-9, atol=1e-13)
+        assert each.estimate.report.settings["steps"] == 2 * len(LOWER)
+
+
+def test_counts_are_divided_by_the_total_that_was_asked_for(public):
+    """The parts say 500 rows, the noisy total 800: only with 800 is a quarter left over for the projection to add."""
+    plan = make(public)
+    counts = {(0, True): [1000], (0, False): None, (1, True): [800], (1, False): None}
+    answers = []
+    for q in plan.questions:
+        n = len(plan.groupings[q.level])
+        value = counts[q.level, q.is_total]
+        even = [np.full((n, part.n_cells), (1000 if q.level == 0 else 480) // part.n_cells) for part in q.parts]
+        answers.append(tuple(even if value is None else [np.full((n, 1), value[0])]))
+    answers[-1][0][:] = [480, 0, 0]  # part a of every PUMA
+    release = Release(Path("nowhere"), plan, tuple(answers))
+    assert asked_totals(release, 1).tolist() == [800] * 4
+    assert (release.totals(1)[0] < 799).all()  # what all counts together say
+    for found in published_estimates(release, public, 0):
+        assert (found.total, found.estimate.report.total) == (800, 800)
+        if "a" in last_visited(found.estimate.report.settings["seed"]):
+            # 480 / 800 = 0.6, and the missing 0.4 is shared out evenly
+            assert found.estimate.project(["a"]) == pytest.approx([0.6 + 0.4 / 3, 0.4 / 3, 0.4 / 3])
+            break
+    else:
+        pytest.fail("no group visits part a last: take another seed")
+
+
+def last_visited(seed: float) -> tuple[str, ...]:
+    return LOWER[int(np.random.default_rng(int(seed)).integers(0, 2, 4)[-1])].columns
+
+
+def test_a_level_starts_from_the_one_above(public):
+    plan = make(public)
+    one, other = noisy(plan, 1), noisy(plan, 2)
+    mixed = Release(Path("nowhere"), plan, (*other.noisy[:2], *one.noisy[2:]))  # other states, the same PUMAs
+    for a, b in zip(published_estimates(one, public, 0), published_estimates(mixed, public, 0), strict=True):
+        assert not np.allclose(a.estimate.weights, b.estimate.weights)
+
+
+def test_the_projection_can_be_the_one_of_least_kl(public):
+    release = noisy(make(public), 3)
+    one, other = (
+        [each.estimate for each in published_estimates(release, public, 0, projection=kind)]
+        for kind in ("euclidean", "least-kl")
+    )
+    assert [each.report.settings["projection"] for each in one + other] == ["euclidean"] * 4 + ["least-kl"] * 4
+    assert not np.allclose(one[0].weights, other[0].weights)
+
+
+# ------------------------------------------------------------------ rows
+
+
+def test_rows_by_seed(public):
+    release = noisy(make(public), 4, {(1, 0): 30, (1, 1): 50, (1, 2): 70, (1, 3): 90})
+    coded, group = published_rows(release, public, seed=1)
+    assert np.bincount(group).tolist() == [30, 50, 70, 90]
+    assert (len(coded), coded.columns) == (240, ("a", "b", "c"))
+    again, _ = published_rows(release, public, seed=1, threads=2)
+    other, _ = published_rows(release, public, seed=2)
+    assert all((again.codes[name] == coded.codes[name]).all() for name in "abc")
+    assert not all((other.codes[name] == coded.codes[name]).all() for name in "abc")
+
+
+def test_a_total_that_is_not_positive_gives_no_rows_and_stops_nothing(public):
+    release = noisy(make(public), 6, {(0, 0): -20, (1, 0): 0, (1, 1): -7, (1, 2): 1, (1, 3): 40})
+    found = list(published_estimates(release, public, 0))
+    assert [each.total for each in found] == [0, -7, 1, 40]
+    assert [each.estimate.report.total for each in found] == [1, 1, 1, 40]
+    for each, weights in zip(found, algorithm_2(release, public, 0), strict=True):
+        np.testing.assert_allclose(each.estimate.weights, weights, rtol=1e-9, atol=1e-13)
+    coded, group = published_rows(release, public, 0)
+    assert np.bincount(group).tolist() == [0, 0, 1, 40]
+    assert len(coded) == 41
+    nobody = noisy(make(public), 6, {(1, g): -1 for g in range(4)})
+    assert len(published_rows(nobody, public, 0)[0]) == 0
+
+
+def test_rows_are_drawn_independently():
+    """Among 400 groups the number of rows with c = 0 varies as n q (1 - q); a systematic draw's varies by 1/4."""
+    rows, n = 100, 400
+    public = Public.of(SCHEMA, {"a": [0, 0], "b": [0, 0], "c": [0, 1]})
+    plan = make(public, groups={"STATE": [1] * n, "PUMA": list(range(n))})
+    exact = {1: [rows], 2: [rows // 2] * 2, 3: [rows, 0, 0], 9: [rows] + [0] * 8}
+    answers = [
+        tuple(np.tile(exact[part.n_cells], (len(plan.groupings[q.level]), 1)) for part in q.parts)
+        for q in plan.questions
+    ]
+    coded, group = published_rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=3)
+    zeros = np.bincount(group, coded.codes["c"] == 0, n)
+    assert abs(zeros.mean() - 50) < 5 * 5 / np.sqrt(n)
+    assert 0.7 < zeros.var() / 25 < 1.3  # five standard errors are 0.35
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+def test_a_release_of_another_kind_is_refused(public):
+    def release(*levels):
+        plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(), levels, GROUPS)
+        return noisy(plan, 0)
+
+    without_total = release(Level("STATE", Ask(UPPER), 0), Level("PUMA", Ask(LOWER), 1))
+    with pytest.raises(EstimationError, match="STATE was not asked for its number of rows"):
+        list(published_estimates(without_total, public, 0))
+    without_parts = release(Level("STATE", (), 1), Level("PUMA", Ask(LOWER), 1))
+    with pytest.raises(EstimationError, match="STATE was asked for no parts"):
+        list(published_estimates(without_parts, public, 0))
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, None])
+def test_a_seed_is_a_whole_number(public, seed):
+    with pytest.raises(EstimationError, match="seed is"):
+        published_rows(noisy(make(public), 0), public, seed)
+
+
+# ------------------------------------------------------------------ the reference run
+
+
+def test_the_reference_of_the_census_job(shared_data):
+    """Scores 0.377 at epsilon 1 in another implementation, by the design notes; 0.02 is what they may be apart."""
+    schema = Schema.load(shared_data / "acs2024.schema.toml")
+    by = ("STATE", "PUMA")
+    groups = Groups.of(shared_data / "acs2024_ny_pa_geography.csv")
+    table = read_table(shared_data / "acs2024_ny_pa.parquet")
+    private = encode(schema, table)
+    number = groups.keyed(by, groups.level(by).number).numbers(table)
+    public = Public.of(schema, shared_data / "acs2024_il_oh.parquet")
+    plan = published_plan(Task("acs", schema, 1, None, by, groups), public)
+    assert max(part.n_cells for part in plan.questions[1].parts) <= MOST_CELLS
+    rng = np.random.default_rng(1)
+    answers = []
+    for question in plan.questions:
+        grouping = plan.groupings[question.level]
+        above = np.zeros(len(plan.groupings[-1]), np.int64)
+        above[plan.groupings[-1].number] = grouping.number
+        counts = []
+        for part in question.parts:
+            cells = above[number] * part.n_cells + part.cells(schema, private.codes)
+            true = np.bincount(cells, minlength=len(grouping) * part.n_cells).reshape(len(grouping), part.n_cells)
+            counts.append(np.rint(true + rng.laplace(0, float(question.scale), true.shape)).astype(np.int64))
+        answers.append(tuple(counts))
+    synthetic = published_rows(Release(Path("nowhere"), plan, tuple(answers)), public, seed=1, threads=2)
+    found = score((private, number), synthetic, schema, by, groups=groups, pairs="all")
+    assert found.mean == pytest.approx(0.377, abs=0.02)

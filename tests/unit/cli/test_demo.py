@@ -1,0 +1,89 @@
+"""The demonstration: it does what it says, with the commands that it shows, and can be run again."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from prade import Ledger, Release
+from prade.cli import main as cli
+from prade.cli.demo import EPSILON
+from prade.data.tables import read_table
+
+cli.every_command()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "here"
+    done = run(folder)
+    return folder, done
+
+
+def run(folder, persons=1500):
+    done = CliRunner().invoke(cli.prade, ["demo", "-o", str(folder), "--persons", str(persons), "--seconds", "0"])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def errors(said):
+    found = re.findall(r"^  (the public table|the paper's algorithm|prade).* (\d\.\d{3})   \(", said, re.M)
+    return {name: float(error) for name, error in found}
+
+
+def test_it_ends_with_what_was_achieved_and_where_the_files_are(finished):
+    folder, said = finished
+    found = errors(said)
+    assert list(found) == ["the public table", "the paper's algorithm", "prade"]
+    assert found["prade"] < found["the public table"]  # by 4.6 of its standard deviations, in 28 runs
+    assert found["prade"] < found["the paper's algorithm"]
+    for name in ("release/synthetic.parquet", "release/report.html", "release-not-private.html"):
+        assert str(folder / name) in said
+        assert (folder / name).stat().st_size > 1_000
+
+
+def test_the_synthetic_table_has_the_private_ones_columns(finished):
+    folder, _ = finished
+    private, synthetic = read_table(folder / "private.parquet"), read_table(folder / "release" / "synthetic.parquet")
+    assert set(synthetic.column_names) == set(private.column_names) - {"YEAR"}
+    assert synthetic.num_rows == pytest.approx(private.num_rows, rel=0.2)
+
+
+def test_the_private_table_was_asked_in_its_database_and_paid_for_once(finished):
+    folder, said = finished
+    assert f"duckdb://{folder / 'private.duckdb'}/people" in said
+    entry, comparison = Ledger(folder / "prade.ledger").entries("census")
+    assert entry.cost == comparison.cost == Release.load(folder / "release").plan.budget
+    assert entry.plan_hash == Release.load(folder / "release").plan.hash
+    assert str(entry.cost).startswith(f"epsilon = {EPSILON}")
+
+
+def test_what_it_shows_are_commands_that_work(finished):
+    _, said = finished
+    lines = [line[2:] for line in said.splitlines() if line.startswith("$ ")]
+    assert [shlex.split(line)[1] for line in lines] == [
+        "plan", "ledger", "measure", "estimate", "sample", "answer", "report", "score", "report",
+    ]  # fmt: skip
+    answer = next(line for line in lines if " answer " in line)
+    assert CliRunner().invoke(cli.prade, shlex.split(answer)[1:]).exit_code == 0
+
+
+def test_a_second_run_spends_nothing_and_says_the_same(finished):
+    folder, said = finished
+    assert said.startswith("Inventing 1,500 people")
+    again = run(folder, persons=5000)
+    assert again.startswith(f"Using the tables in {folder};")
+    assert "nothing was spent" in again
+    assert errors(again) == errors(said)
+    assert len(Ledger(folder / "prade.ledger").entries("census")) == 2
+    assert not Path(os.environ["PRADE_LEDGER"]).exists()  # the user's own ledger is left alone
+
+
+def test_it_stops_where_a_command_fails(tmp_path):
+    (tmp_path / "plan.toml").write_text("this is no plan")
+    done = CliRunner().invoke(cli.prade, ["demo", "-o", str(tmp_path), "--persons", "300", "--seconds", "0"])
+    assert done.exit_code == 1
+    assert "$ prade estimate" not in done.stdout

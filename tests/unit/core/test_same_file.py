@@ -1,0 +1,370 @@
+"""One file under two names: a private file given twice, a public one given twice, the private one as a public one."""
+
+import gzip
+import os
+import shutil
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Budget, Column, DataError, Ledger, Level, Plan, Schema, Synthesizer, Unit, Workload
+from prade.baselines import Histogram, run
+from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
+from prade.data.prior import Prior
+from prade.data.public_files import PublicFiles
+from prade.measuring.counts import count
+from prade.measuring.public_overlap import refuse_public
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
+
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
+TEXT = b"AGE\n3\n70\n80\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_bytes(TEXT)
+    (tmp_path / "y.csv").write_bytes(TEXT + b"12\n")
+    (tmp_path / "there").mkdir()
+    return tmp_path
+
+
+def rows_in(source) -> int:
+    (counts,) = count(source, SCHEMA, Workload.all_marginals(SCHEMA, 1).parts, None, Unit(1))
+    return int(counts.sum())
+
+
+def again(way: str) -> str:
+    """The file x.csv under another name."""
+    if way == "path":
+        return "x.csv"
+    if way == "dots":
+        return "there/../x.csv"
+    place = {"symlink": "link.csv", "folder": "way/x.csv", "hard link": "hard.csv", "copy": "there/copy.csv"}.get(way)
+    if way == "symlink":
+        os.symlink("x.csv", place)
+    elif way == "folder":
+        os.symlink(".", "way")
+    elif way == "hard link":
+        os.link("x.csv", place)
+    elif way == "copy":
+        shutil.copy("x.csv", place)
+    elif way == "zipped":
+        place = "x.csv.gz"
+        with gzip.open(place, "wb") as file:
+            file.write(TEXT + b"99\n")  # by its name alone: a newer row would be counted with all the old ones
+    else:
+        place = "there/copy.csv.gz"
+        with gzip.open(place, "wb") as file:
+            file.write(TEXT)
+    return place
+
+
+WAYS = ["path", "dots", "symlink", "folder", "hard link", "copy", "zipped", "zipped copy"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_private_file_given_twice_is_refused(here, way):
+    other = again(way)
+    for files in (["x.csv", "y.csv", other], [other, "y.csv", "x.csv"]):
+        with pytest.raises(DataError, match="would count twice: give each file once") as refused:
+            open_source(files)
+        assert "row" not in str(refused.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_public_file_given_twice_is_refused(here, way):
+    other = again(way)
+    with pytest.raises(DataError, match="would count twice: give each file once"):
+        PublicFiles.at(["x.csv", "y.csv", other]).source()
+    assert PublicFiles.at(["x.csv", "y.csv"]).source().num_rows == 7
+
+
+def test_overlapping_globs_are_refused(here):
+    with open_source(["x.csv", "[y-z].csv"]) as source:
+        assert rows_in(source) == 7
+    for files in (["*.csv", "x.csv"], ["x*.csv", "*.csv"], ["*.csv", str(here / "x.csv")]):
+        with pytest.raises(DataError, match=r"x\.csv"):
+            open_source(files)
+    os.symlink("x.csv", "z.csv")
+    with pytest.raises(DataError, match=r"x\.csv and z\.csv are the same file"):
+        open_source("*.csv")
+
+
+def test_parquet_files_alike_are_refused_and_others_not(here):
+    table = pa.table({"AGE": [3, 70]})
+    for name, rows in (("a", table), ("b", table), ("c", table.slice(1)), ("e", table.slice(0, 0))):
+        pq.write_table(rows, f"{name}.parquet")
+    shutil.copy("e.parquet", "f.parquet")
+    with open_source(["a.parquet", "c.parquet", "e.parquet", "f.parquet"]) as source:  # no row is there twice
+        assert rows_in(source) == 3
+    with pytest.raises(DataError, match=r"a.parquet and b.parquet are the same file"):
+        open_source("*.parquet")
+
+
+@pytest.mark.parametrize("header", [b"AGE", b"AGE\n", b"\xef\xbb\xbfAGE\r\n", b'"A\nGE"\n'])
+def test_files_without_rows_may_be_alike(here, header):
+    for name in ("a", "b"):
+        (here / f"{name}.csv").write_bytes(header)
+        (here / f"{name}2.csv.gz").write_bytes(gzip.compress(header))
+    refuse_repeats(["a.csv", "b.csv", "a2.csv.gz", "b2.csv.gz"])
+
+
+@pytest.mark.parametrize("rows", [b"\n", b"1\n", b'"' + b"x" * 200_000 + b'"\n'])
+def test_whatever_follows_a_header_is_compared(here, rows):
+    for name in ("a", "b"):
+        (here / f"{name}.csv").write_bytes(b"AGE\n" + rows)
+    assert same_file([["a.csv"], ["b.csv"]]) == ("a.csv", "b.csv")
+
+
+@pytest.mark.parametrize("place", [3, OPENING - 1, OPENING, BLOCK + 7, -1])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_one_byte_makes_another_file(here, place, suffix):
+    """Wherever it is: in the opening, beyond it, at the end; with the same size or another one."""
+    text = bytearray(b"AGE\n" + b"17\n" * BLOCK)
+    (here / "a.csv").write_bytes(text)
+    text[place] = ord("9")
+    other = here / f"b{suffix}"
+    for changed in (text, text + b"1"):
+        other.write_bytes(changed if suffix == ".csv" else gzip.compress(changed, 1))
+        assert same_file([["a.csv"], [str(other)]]) is None
+
+
+def test_files_of_one_side_may_be_alike(here):
+    shutil.copy("x.csv", "z.csv")
+    assert same_file([["x.csv", "z.csv"], ["y.csv"]]) is None
+
+
+@pytest.mark.parametrize("content", [b"no gzip file", gzip.compress(TEXT)[:-9]], ids=["other", "cut"])
+def test_what_cannot_be_decompressed_is_named(here, content):
+    (here / "z.csv.gz").write_bytes(content)
+    with pytest.raises(DataError, match=r"z.csv.gz cannot be read \(not a whole gzip file\)"):
+        refuse_repeats(["x.csv", "z.csv.gz"])
+
+
+# ---------------------------------------------------------------------- the private file as a public one
+
+
+def planned(*public, weight=None) -> Plan:
+    plan = Plan("people", SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
+    return plan.with_public(PublicFiles.at(public, weight)) if public else plan
+
+
+@pytest.fixture
+def ledger(here):
+    found = Ledger(here / "ledger")
+    found.open_dataset("people", Unit(1), Budget.pure(20))
+    return found
+
+
+PUBLISHED = "the private table is also given as public.*Nothing was spent: give a public table"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_measure_refuses_the_plans_public_files(here, ledger, way):
+    """Each of the private files is compared with each of the public ones."""
+    other, plan = again(way), planned("y.csv", "x.csv", "gone.csv")
+    (here / "z.csv").write_bytes(b"AGE\n1\n")
+    for private in (other, here / other, ["z.csv", other]):
+        with pytest.raises(DataError, match=PUBLISHED):
+            measure(plan, private, here / "release", ledger)
+        with pytest.raises(DataError, match=PUBLISHED):
+            measure(planned(), private, here / "release", ledger, public=["y.csv", here / "x.csv"])
+    with open_source("[x-z].csv") as opened, pytest.raises(DataError, match=PUBLISHED):
+        measure(plan, opened, here / "release", ledger)
+    assert ledger.entries("people") == []
+    measure(plan, "z.csv", here / "release", ledger)
+
+
+@pytest.mark.parametrize("way", ["copy", "zipped copy"])
+def test_public_files_that_were_moved_are_known_by_their_contents(here, ledger, way):
+    public = PublicFiles.at([again(way), "y.csv"]).hashed()
+    plan = planned().with_public(public)
+    for file in public.files:
+        os.rename(file, here / "there" / f"moved-{os.path.basename(file)}")
+    (here / "z.csv").write_bytes(b"AGE\n1\n")
+    for private in ("x.csv", ["z.csv", "x.csv"]):
+        with pytest.raises(DataError, match=PUBLISHED):
+            measure(plan, private, here / "release", ledger)
+    assert ledger.entries("people") == []
+    measure(plan, "z.csv", here / "release", ledger)
+
+
+def test_a_moved_public_file_without_rows_may_be_like_a_private_one(here, ledger):
+    (here / "z.csv").write_bytes(b"AGE\n")
+    plan = planned().with_public(PublicFiles.at(["z.csv"]).hashed())
+    os.rename("z.csv", "moved.csv")
+    measure(plan, "moved.csv", here / "release", ledger)
+
+
+FRAME = pd.DataFrame({"AGE": np.array([3, 70, 80]), "WHERE": ["a", "b", "c"]})
+ARROW = pa.table({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
+POLARS = pl.DataFrame({"AGE": [3, 70, 80], "WHERE": ["a", "b", "c"]})
+CELLS = {"AGE": [3, 70, 80]}
+KINDS = pa.table(
+    {
+        "AGE": [3, 70, 80],
+        "YES": [True, False, True],
+        "PAIR": [{"a": 1}, {"a": 2}, {"a": 3}],
+        "LARGE": pa.array(["a", "b", "c"], pa.large_string()),
+        "LIST": [[1], [2], [3]],
+    }
+)
+OWN_TYPES = pd.DataFrame(  # each kept by pandas in an array of its own kind
+    {
+        "AGE": pd.array([3, 70, None], dtype="Int64"),
+        "TEXT": pd.array(["a", "b", "c"], dtype="string[python]"),
+        "ARROW": pd.array(["a", "b", "c"], dtype="string[pyarrow]"),
+        "KIND": pd.Categorical(["a", "b", "a"]),
+        "WHEN": pd.to_datetime(["2020-01-01"] * 3).tz_localize("UTC"),
+        "DAY": pd.period_range("2020-01-01", periods=3),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("private", "public"),
+    [
+        (FRAME, FRAME),
+        (FRAME.rename(columns={"WHERE": "PLACE"}), FRAME),
+        (FRAME.drop(columns="WHERE"), FRAME),
+        (pa.Table.from_pandas(FRAME), FRAME),
+        (ARROW, ARROW),
+        (ARROW.select(["AGE"]), ARROW),
+        (ARROW.to_batches()[0], ARROW),
+        (ARROW, ARROW.append_column("MORE", [[1, 2, 3]])),
+        (ARROW.set_column(1, "WHERE", ARROW["WHERE"].dictionary_encode()), ARROW),
+        (POLARS, POLARS),
+        (POLARS.clone().lazy(), POLARS.lazy()),
+        (POLARS.with_columns(MORE=1), POLARS),
+        (POLARS.drop("AGE").rename({"WHERE": "AGE"}), POLARS),
+        (CELLS, dict(CELLS)),
+        ({"AGE": FRAME["AGE"].to_numpy()}, FRAME),
+        (POLARS.lazy(), POLARS),
+        (POLARS, POLARS.lazy()),
+        (POLARS.lazy().rename({"WHERE": "PLACE"}), POLARS),
+        (FRAME, FRAME.iloc[:2]),
+        (FRAME.iloc[1:], FRAME.iloc[:2]),
+        (FRAME.iloc[::2], FRAME.iloc[2:]),
+        (ARROW.slice(0, 2), ARROW.slice(1)),
+        (ARROW.select(["WHERE"]).slice(0, 2), ARROW.slice(1)),
+        (POLARS.tail(2), POLARS.head(2)),
+        (KINDS, KINDS.select(["YES"]).slice(1)),
+        (KINDS, KINDS.select(["PAIR"]).slice(1)),
+        (KINDS, KINDS.select(["LARGE"]).slice(1)),
+        (KINDS, KINDS.select(["LIST"]).slice(1)),
+        *((OWN_TYPES[[name]].copy(deep=False), OWN_TYPES) for name in OWN_TYPES),
+    ],
+    ids=range(34),
+)
+def test_a_table_in_memory_that_is_the_public_one_is_refused(here, ledger, private, public):
+    if isinstance(public, pl.LazyFrame):
+        public = private
+    with pytest.raises(DataError, match=PUBLISHED):
+        measure(planned(), private, here / "release", ledger, public=public)
+    with pytest.raises(DataError, match=PUBLISHED), open_source(private) as opened:
+        measure(planned(), opened, here / "release", ledger, public=public)
+    assert ledger.entries("people") == []
+
+
+@pytest.mark.parametrize(
+    ("private", "public"),
+    [
+        (pa.table({"AGE": [3, 70, 80]}), ARROW),
+        (pd.DataFrame({"AGE": [3, 70, 80]}), FRAME),
+        (pl.DataFrame({"AGE": [3, 70, 80]}), POLARS),
+        ({"AGE": [3, 70, 80]}, CELLS),
+        (ARROW.slice(0, 1), ARROW.slice(1)),
+        (KINDS.slice(0, 1), KINDS.slice(1)),
+        (POLARS.head(1), POLARS.tail(2)),
+        (FRAME.iloc[::2], FRAME.iloc[1::2]),
+        (OWN_TYPES.iloc[:1], OWN_TYPES.iloc[1:]),
+        (OWN_TYPES.drop(columns="ARROW").copy(), OWN_TYPES),
+        ({"AGE": 3, "WHERE": np.array(3)}, FRAME),
+        (POLARS.clone().lazy().select(pl.col("AGE") + 1), POLARS),
+        (pl.scan_csv("x.csv"), POLARS),
+        ({"AGE": []}, {"AGE": []}),
+        (ARROW, "x.csv"),
+        ("x.csv", ARROW),
+        ("duckdb://people.db/people", ARROW),
+        ("duckdb://people.db/people", "x.csv"),
+    ],
+    ids=range(18),
+)
+def test_equal_cells_elsewhere_are_not_compared(here, private, public):
+    """No cell of a table in memory decides whether a run starts."""
+    refuse_public(private, public, None)
+
+
+def test_the_memory_of_a_column_that_is_gone_is_not_taken_for_the_next(here):
+    """Columns that have to be copied in order to be looked at are kept until all are looked at."""
+    texts = pd.Series(["a", "b", "c"], dtype="string[python]")
+    for _ in range(200):
+        refuse_public(pd.DataFrame({"A": texts.copy()}), pd.DataFrame({"A": texts.copy(), "B": texts.copy()}))
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        pd.DataFrame({"WHERE": pd.array(["SECRET\ud800", "b", "c"], dtype=pd.StringDtype("python"))}),
+        pd.DataFrame({"WHERE": pd.Series(["SECRET\ud800", 1, None], dtype=object)}),
+        pl.DataFrame({"WHERE": pl.Series([2**100, 1, 2], dtype=pl.Int128)}),
+        pl.DataFrame({"WHERE": pl.Series([object(), 1, "SECRET"], dtype=pl.Object)}),
+        pd.DataFrame({"WHERE": pd.arrays.SparseArray([0, 1, 0])}),
+        pd.DataFrame({"WHERE": pd.interval_range(0, 3)}),
+        {"WHERE": ("SECRET\ud800", 1)},
+    ],
+    ids=range(7),
+)
+def test_no_cell_is_converted_in_order_to_compare(private):
+    for public in (ARROW, FRAME, POLARS, CELLS):
+        refuse_public(private, public)
+        refuse_public(public, private)
+
+
+def test_the_other_ways_in_refuse_it_too(here, ledger):
+    given = {"public": "y.csv", "folder": here / "r", "dataset": "people", "ledger": ledger, "tune": False}
+    shutil.copy("y.csv", "copy.csv")
+    with pytest.raises(DataError, match=PUBLISHED):
+        Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
+    (here / "r").mkdir()  # an empty folder is as good as none
+    with pytest.raises(DataError, match=PUBLISHED):
+        Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
+    assert not (here / "r.plan.toml").exists()  # nor was a plan made from what may be private
+    terms = {"dataset": "people", "budget": Budget.pure(1), "unit": Unit(1), "public": "y.csv"}
+    prior = Prior.from_table(SCHEMA, "y.csv")
+    with pytest.raises(DataError, match=PUBLISHED):
+        run(Histogram(), prior, "copy.csv", here / "a.json", ledger, **terms)
+    assert ledger.entries("people") == []
+    run(Histogram(), prior, "x.csv", here / "a.json", ledger, **terms)
+
+
+def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):
+    """A plan has the hashes of its public files, so nothing of the private one has to be written anywhere."""
+    given = {"folder": here / "r", "dataset": "people", "ledger": ledger, "tune": False}
+    # At this budget the estimated number of rows is not 0, but for one run in a million.
+    Synthesizer(SCHEMA, 20, public="y.csv", **given).fit("x.csv")
+    with pytest.raises(DataError, match=r"x\.csv is not one of the public files that the plan was made with"):
+        Synthesizer.load("r", public="x.csv")
+    for file in (here / "r").iterdir():
+        assert content_hash("x.csv").encode() not in file.read_bytes()
+    (here / "y.csv").rename("there/moved.csv")
+    assert len(Synthesizer.load("r", public="there/moved.csv").sample(5, seed=1)) == 5
+    (here / "there" / "moved.csv.gz").write_bytes(gzip.compress((here / "there" / "moved.csv").read_bytes()))
+    assert len(Synthesizer.load("r", public="there/moved.csv.gz").sample(5, seed=1)) == 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there all files can be read")
+def test_what_may_not_be_read_is_a_plain_error(here, monkeypatch):
+    def refused(*arguments, **named):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("prade.core.same_file.open", refused, raising=False)
+    with pytest.raises(DataError, match=r"cannot be read \(Permission denied\): get access to it"):
+        refuse_repeats(["x.csv", "y.csv"])

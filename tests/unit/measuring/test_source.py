@@ -1,0 +1,482 @@
+"""Every kind of source gives the same counts, and no cell of any of them shows up in a message, a file or a warning."""
+
+import gzip
+import io
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Column, Schema
+from prade.core.errors import DataError
+from prade.data.encode import encode
+from prade.measuring.counts import count
+from prade.measuring.locked_folders import spill_folder
+from prade.measuring.source import Source, open_source
+from prade.measuring.streams import Stream
+from prade.privacy.budget import Unit
+from prade.queries.parts import Marginal
+
+SECRET = "hush-4711"
+HUGE = 8_675_309_867_530_912_345
+
+SCHEMA = Schema(
+    [
+        Column("AGE", "numeric", edges=(18, 65), missing=True),
+        Column("SEX", "categorical", values=("f", "m"), missing=True),
+        Column("CODE", "categorical", values=(1, 2, 6)),
+    ]
+)
+PARTS = [Marginal.of(SCHEMA, [name]) for name in SCHEMA.coded]
+ROWS = {
+    "AGE": [3, 18, 64, 70, None, 99, 17],
+    "SEX": ["f", "m", None, "f", "x", "m", "f"],
+    "CODE": [1, 2, 6, 6, 2, 1, 9],
+    "PUMA": ["a", "b", "a", "c", "b", "a", "a"],
+}
+GROUPS = {"PUMA": ["b", "a"]}
+RIGHT = [[[0, 1, 0, 1], [2, 1, 1, 0]], [[0, 1, 1], [2, 1, 1]], [[0, 2, 0], [2, 0, 2]]]
+
+
+def answers(source, **settings):
+    with open_source(source, **settings) as opened:
+        return [answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS)]
+
+
+def test_the_example_is_what_the_codec_says():
+    codes = encode(SCHEMA, ROWS).codes
+    place = np.array([GROUPS["PUMA"].index(puma) if puma in "ab" else 2 for puma in ROWS["PUMA"]])
+    for part, right in zip(PARTS, RIGHT, strict=True):
+        cells = part.cells(SCHEMA, codes)
+        assert [np.bincount(cells[place == each], minlength=part.n_cells).tolist() for each in (0, 1)] == right
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table(ROWS),
+        pa.table(ROWS).to_batches()[0],
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS).astype({"SEX": "category"}),
+        pd.DataFrame(ROWS, dtype=object),
+        pl.DataFrame(ROWS),
+        pl.DataFrame(ROWS).with_columns(pl.col("SEX").cast(pl.Categorical)),
+        pl.LazyFrame(ROWS),
+        ROWS,
+    ],
+    ids=["arrow", "batch", "pandas", "categories", "objects", "polars", "polars categories", "lazy", "dict"],
+)
+def test_tables_in_memory(table):
+    assert answers(table) == RIGHT
+
+
+def test_parquet_files(tmp_path):
+    table = pa.table(ROWS)
+    pq.write_table(table, tmp_path / "all.parquet")
+    pq.write_table(table.slice(0, 3), tmp_path / "part-1.parquet")
+    pq.write_table(table.slice(3), tmp_path / "part-2.parquet")
+    assert answers(tmp_path / "all.parquet") == RIGHT
+    assert answers(str(tmp_path / "part-*.parquet")) == RIGHT
+    assert answers([tmp_path / "part-1.parquet", tmp_path / "part-2.parquet"]) == RIGHT
+
+
+def csv_text():
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in zip(*ROWS.values(), strict=True)]
+    return "\n".join([",".join(ROWS), *lines]) + "\n"
+
+
+def test_csv_files(tmp_path):
+    (tmp_path / "all.csv").write_text(csv_text())
+    (tmp_path / "windows.csv").write_text("\ufeff" + csv_text().replace("\n", "\r\n"), newline="")
+    (tmp_path / "all.csv.gz").write_bytes(gzip.compress(csv_text().encode()))
+    for name in ("all.csv", "windows.csv", "all.csv.gz"):
+        assert answers(tmp_path / name) == RIGHT, name
+
+
+def test_one_cell_does_not_change_how_others_are_read(tmp_path):
+    """With guessed types, "06" among whole numbers, or one word, would turn all other cells into text."""
+    schema = Schema([Column("x", "categorical", values=("1", "2"), missing=True)])
+    part = Marginal.of(schema, ["x"])
+    found = []
+    for odd in ("", "x\n", "1.5\n", "2020-01-01\n", '"a\nb"\n', "true\n"):
+        (tmp_path / "x.csv").write_text(
+            "x,y\n" + "".join(f"{cell},0\n" for cell in (1, 2, 1)) + odd.replace("\n", ",0\n", 1)
+        )
+        with open_source(tmp_path / "x.csv") as source:
+            found.append(count(source, schema, [part])[0][0, :2].tolist())
+    assert found == [[2, 1]] * len(found)
+
+
+def test_records_with_too_few_fields_are_left_out_and_with_too_many_count_by_their_first(tmp_path):
+    lines = ["AGE,SEX,CODE,PUMA", "3,f,1,a", "70", "70,m,2", "70,m,2,a,5,6", "70,m,2,b", ""]
+    (tmp_path / "odd.csv").write_bytes("\n".join(lines).encode() + b"\n70,\xff\xfe,2,a\n64,m,6,a\n")
+    found = answers(tmp_path / "odd.csv")
+    assert found[0] == [[0, 0, 1, 0], [1, 1, 1, 0]]
+
+
+def young_and_old(path, text, threads):
+    """How many rows are below 18 and how many are 65 or more, of CSV text written to a file."""
+    path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
+    with open_source(path, threads=threads) as source:
+        (found,) = count(source, SCHEMA, PARTS[:1])
+    return found[0, 0], found[0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "size", "threads"),
+    [
+        ("rows.csv", 8_000_000, 70, 1),
+        ("rows.csv", 8_000_000, 700, 2),
+        ("rows.csv", 8_000_000, 1_000_000, 2),
+        ("rows.csv.gz", 8_000_000, 700, 2),
+        ("rows.csv.gz", 8_000_000, 1_000_000, 1),
+        ("rows.csv", 33_554_432, 700, 2),
+        ("rows.csv.gz", 33_554_432, 700, 1),
+    ],
+)
+def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_path):
+    """The engine reads files in pieces of 8,000,000 or 33,554,432 bytes; a cell full of lines lies across the cut."""
+    header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
+    note = inner * (size // len(inner))
+    before, rest = divmod(cut - len(header) - len(note) // 2, len(line))
+    filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
+    text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
+    assert young_and_old(tmp_path / name, text, threads) == (1, before + 5000)
+
+
+@pytest.mark.parametrize("size", [3_000_000, 40_000_000])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_a_record_of_many_lines_that_is_too_long_is_left_out(size, name, tmp_path):
+    header, line, inner = b"AGE,NOTE\r\n", b"70,x\r\n", b"\r\n3,x"
+    text = header + line * 1000 + b'3,"' + inner * (size // len(inner)) + b'"\r\n' + line * 1000
+    assert young_and_old(tmp_path / name, text, 2) == (0, 2000)
+
+
+def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with spill_folder() as made:
+        left = made.with_name("prade-spill-left")
+        shutil.copytree(made, left)  # with the mark; nobody holds it
+    (left / "rows.tmp").write_text("private")
+    with open_source(pa.table(ROWS)) as first:
+        own = {path.name for path in tmp_path.iterdir()}
+        assert len(own) == 1
+        assert left.name not in own
+        with open_source(pa.table(ROWS)) as second:  # leaves the living one's folder alone
+            assert own < {path.name for path in tmp_path.iterdir()}
+            assert first.columns == second.columns
+        assert own == {path.name for path in tmp_path.iterdir()}
+    assert list(tmp_path.iterdir()) == []
+
+
+def sweep_at(moment, monkeypatch):
+    """Another run sweeps the first spill folder, before it is held or while this run waits for it."""
+    import fcntl
+
+    made, swept = [], []
+    make, lock = tempfile.mkdtemp, fcntl.flock
+
+    def making(*arguments, **named):
+        made.append(make(*arguments, **named))
+        if moment == "before" and len(made) == 1:
+            swept.append(os.rmdir(made[0]))
+        return made[-1]
+
+    def locking(handle, operation):
+        if moment == "while" and not swept and not operation & fcntl.LOCK_NB:
+            swept.append(os.rmdir(made[0]))
+        return lock(handle, operation)
+
+    monkeypatch.setattr("tempfile.mkdtemp", making)
+    monkeypatch.setattr("fcntl.flock", locking)
+    return made, swept
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
+@pytest.mark.parametrize("moment", ["before", "while"])
+def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made, swept = sweep_at(moment, monkeypatch)
+    with open_source(ROWS):
+        assert len(made) == 2
+        assert len(swept) == 1
+        with open_source(ROWS):  # would sweep it if nobody held it
+            assert os.path.isdir(made[1])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_temporary_folder_the_error_is_a_plain_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(DataError, match="does not start"):
+        open_source(ROWS)
+
+
+def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "rows.db")) as database:
+        database.register("memory", pa.table(ROWS))
+        database.execute("CREATE TABLE people AS SELECT * FROM memory")
+        database.execute("CREATE TYPE sex AS ENUM ('f', 'm', 'x')")
+        database.execute("CREATE TABLE listed AS SELECT * REPLACE (SEX::sex AS SEX) FROM memory")
+        database.execute("CREATE SCHEMA other")
+        database.execute("CREATE TABLE other.elsewhere AS SELECT * FROM memory")
+        database.execute('CREATE TABLE "dotted.name" AS SELECT * FROM memory')
+    before = (tmp_path / "rows.db").read_bytes()
+    assert answers(f"duckdb://{tmp_path}/rows.db/people") == RIGHT
+    for name in ("listed", "other.elsewhere", "dotted.name"):
+        assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
+    monkeypatch.chdir(tmp_path)
+    assert answers("duckdb://rows.db/people") == RIGHT
+    monkeypatch.setattr("prade.measuring.counts.PARTS_PER_STATEMENT", 1)
+    with open_source("duckdb://rows.db/people") as source:
+        (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
+    assert young.sum() == 3
+    assert (tmp_path / "rows.db").read_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls what the newest DuckDB has renamed
+def test_an_ibis_table_is_counted_by_its_own_engine_and_left_open():
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    connection.con.register("rows", pa.table(ROWS))
+    table = connection.table("rows")
+    assert answers(table.filter(table.AGE.notnull() | table.SEX.notnull())) == RIGHT
+    with pytest.raises(DataError, match="memory_limit belongs to the embedded DuckDB"):
+        open_source(table, memory_limit="1GiB")
+    assert connection.table("rows").count().execute() == len(ROWS["AGE"])
+    connection.disconnect()
+
+
+ROW_BY_ROW = {
+    "the table": lambda rows, ibis: rows,
+    "columns": lambda rows, ibis: rows.select("PUMA", "AGE", "SEX", CODE=rows.CODE + 0),
+    "other names": lambda rows, ibis: rows.rename(OLD="AGE").rename(AGE="OLD"),
+    "casts": lambda rows, ibis: rows.cast({"AGE": "float64"}).mutate(SEX=rows.SEX.lower()),
+    "rows": lambda rows, ibis: rows.filter(rows.PUMA.isin(["a", "b"])).drop_null("PUMA"),
+    "more": lambda rows, ibis: rows.mutate(more=rows.AGE * 2).drop("more").order_by("AGE").view(),
+}
+DEPENDENT = {
+    "Limit": lambda rows, ibis: rows.limit(5),
+    "Sample": lambda rows, ibis: rows.sample(0.5),
+    "Distinct": lambda rows, ibis: rows.distinct(),
+    "Aggregate": lambda rows, ibis: rows.group_by("AGE", "SEX", "CODE", "PUMA").aggregate(n=rows.count()),
+    "WindowFunction": lambda rows, ibis: rows.mutate(AGE=rows.AGE - rows.AGE.max()),
+    "RowNumber|WindowFunction": lambda rows, ibis: rows.mutate(place=ibis.row_number()).drop("place"),
+    "ScalarSubquery|Aggregate|Max": lambda rows, ibis: rows.filter(rows.AGE.max() > rows.AGE),
+    "InSubquery": lambda rows, ibis: rows.filter(rows.AGE.isin(rows.CODE)),
+    "JoinChain": lambda rows, ibis: rows.join(rows.view(), "PUMA"),
+    "Union": lambda rows, ibis: rows.union(rows),
+    "Unnest": lambda rows, ibis: rows.mutate(AGE=ibis.array([rows.AGE, rows.CODE]).unnest()),
+    "RowID": lambda rows, ibis: rows.filter(rows.rowid() < 5),
+    "RandomScalar": lambda rows, ibis: rows.filter(ibis.random() < 0.5),
+    "AliasedRelation": lambda rows, ibis: rows.alias("other"),
+}
+
+
+@pytest.fixture
+def rows_in_ibis():
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
+        yield connection.create_table("people", pa.table(ROWS)), ibis
+    connection.disconnect()
+
+
+@pytest.mark.parametrize("name", ROW_BY_ROW)
+def test_an_ibis_table_may_choose_and_compute_row_by_row(name, rows_in_ibis):
+    assert answers(ROW_BY_ROW[name](*rows_in_ibis)) == RIGHT
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_an_ibis_table_in_which_rows_depend_on_each_other_is_refused(name, rows_in_ibis):
+    table = DEPENDENT[name](*rows_in_ibis)
+    with pytest.raises(DataError, match=rf"has a ({name}) in it.*make it a table or a view"):
+        open_source(table)
+    table = table.mutate(one=1).drop("one") if name != "Unnest" else table  # also where it is deeper inside
+    with pytest.raises(DataError, match=f"has a ({name}) in it"):
+        open_source(table)
+
+
+def test_settings_reach_the_embedded_engine(tmp_path):
+    spill = tmp_path / "spill"
+    with open_source(ROWS, memory_limit="300MiB", temp_directory=spill, threads=1) as source:
+        names = ("memory_limit", "threads", "temp_directory")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        assert source.connection.raw_sql(f"SELECT {asked}").fetchone() == ("300.0 MiB", 1, str(spill))
+    with pytest.raises(DataError, match="does not start"):
+        open_source(ROWS, memory_limit="much")
+
+
+def test_it_spills_to_a_private_folder_that_goes_away(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    rows = 1_000_000
+    table = pa.table({"AGE": np.arange(rows) % 100, "ID": np.arange(rows) // 2})
+    source = open_source(table, memory_limit="60MiB", threads=1)
+    (folder,) = (tmp_path / "temporary").iterdir()
+    assert oct(folder.stat().st_mode)[-3:] == "700"
+    (found,) = count(source, SCHEMA, PARTS[:1], None, Unit(1, person_id="ID"))
+    assert found.sum() == rows // 2
+    source.close()
+    source.close()
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+
+
+def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    source = open_source(ROWS)
+    assert len(list(tmp_path.iterdir())) == 1
+    del source
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (3, "a int is no source of rows"),
+        ("nothing.parquet", "there is no file nothing.parquet"),
+        ("*.nothing", r"there is no file \*.nothing"),
+        ("duckdb://nothing.db/rows", "there is no DuckDB file nothing.db"),
+        ("duckdb://nothing", "no table's name at its end"),
+        ("gopher://host/rows", "the gopher table 'rows' failed"),
+        ("postgres://user:word@127.0.0.1:1/database/rows", "the postgres table 'rows' failed"),
+    ],
+)
+def test_what_is_no_source_is_refused(source, message):
+    with pytest.raises(DataError, match=message) as error:
+        open_source(source)
+    assert "word" not in str(error.value)
+
+
+def test_files_of_two_kinds_or_none_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    for name in ("a.parquet", "b.csv", "c.xlsx"):
+        (tmp_path / name).write_text("x\n1\n")
+    for names in (["a.parquet", "b.csv"], ["c.xlsx"]):
+        with pytest.raises(DataError, match="all parquet or all CSV"):
+            open_source([tmp_path / name for name in names])
+    with pytest.raises(DataError, match="failed in the engine"):
+        open_source(tmp_path / "a.parquet")
+    (tmp_path / "d.csv").write_text("y\n1\n")
+    schema = Schema([Column("x", "categorical", values=(1, 2))])
+    with open_source([tmp_path / "b.csv", tmp_path / "d.csv"]) as source:
+        assert source.columns == ()
+        with pytest.raises(DataError, match=r"d\.csv has no column 'x', which another file has"):
+            count(source, schema, [Marginal.of(schema, ["x"])])
+    for header in ("y,y", "y,"):
+        (tmp_path / "e.csv").write_text(f"{header}\n1,2\n")
+        with pytest.raises(DataError, match="without a name or two columns of one name"):
+            open_source(tmp_path / "e.csv")
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_a_source_is_returned_as_it_is():
+    with open_source(ROWS) as source:
+        assert open_source(source) is source
+        assert isinstance(source, Source)
+        assert repr(source) == "Source('a table in memory', engine='duckdb', 4 columns)"
+
+
+# ---------------------------------------------------------------------- planted secrets
+
+
+def planted():
+    """Rows with a rare category, a huge number, and text where numbers belong."""
+    return {
+        "AGE": [3, HUGE, None, 70],
+        "SEX": ["f", SECRET, "m", None],
+        "CODE": ["1", SECRET, str(HUGE), "6"],
+        "PUMA": ["a", "b", SECRET, "a"],
+    }
+
+
+def secrets_in(text):
+    return [each for each in (SECRET, str(HUGE), "4711", "8675309") if each in text]
+
+
+def quoting(names):
+    """A reader that stumbles over a row and quotes it."""
+    yield {name: pa.array(planted()[name]).slice(0, 1) for name in names}
+    raise ValueError(f"{SECRET} is not a number")
+
+
+@pytest.mark.parametrize("kind", ["memory", "objects", "parquet", "csv", "malformed csv"])
+@pytest.mark.parametrize("unit", [None, Unit(1, person_id="SEX")])
+def test_planted_secrets_stay_inside(kind, unit, tmp_path, capfd, caplog, monkeypatch):
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(tmp_path / "temporary")
+    table = pa.table(planted())
+    source = {"memory": table, "objects": pd.DataFrame(planted(), dtype=object)}.get(
+        kind, tmp_path / f"rows.{kind[-7:]}"
+    )
+    if kind == "parquet":
+        pq.write_table(table, source)
+    elif kind.endswith("csv"):
+        source = tmp_path / "rows.csv"
+        pd.DataFrame(planted()).to_csv(source, index=False)
+        if kind.startswith("malformed"):
+            with open(source, "a") as file:
+                file.write(f'70,{SECRET},1\n{HUGE},"{SECRET}" {SECRET},1,a,a,a\n"{SECRET}\n')
+    out = io.StringIO()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with open_source(source) as opened:
+            out.write(repr(opened) + repr([answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS, unit)]))
+            failing = Source(Stream(opened.columns, quoting), opened.connection, opened.name)
+            try:
+                count(failing, SCHEMA, PARTS, GROUPS, unit)
+            except DataError:
+                out.write("".join(traceback.format_exception(*sys.exc_info())))
+                out.write(repr(sys.exc_info()[1].__context__))
+            written = [
+                path.read_bytes().decode(errors="replace")
+                for path in (tmp_path / "temporary").rglob("*")
+                if path.is_file()
+            ]
+            names = [str(path) for path in tmp_path.rglob("*")]
+    printed = capfd.readouterr()
+    assert "failed in the engine" in out.getvalue()
+    everything = [
+        out.getvalue(),
+        printed.out,
+        printed.err,
+        caplog.text,
+        *(str(each.message) for each in warned),
+        *written,
+        *names,
+    ]
+    assert secrets_in("\n".join(everything)) == []
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls what the newest DuckDB has renamed
+def test_an_engine_that_quotes_a_row_is_not_quoted():
+    """Its own words do quote the row: without `guarded` they would come out."""
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.duckdb.connect()
+    table = connection.create_table("people", pa.table(planted()))
+    broken = table.mutate(CODE=table.CODE.cast("int64"))
+    with pytest.raises(Exception, match=SECRET):
+        broken.CODE.sum().execute()
+    with open_source(broken) as source, pytest.raises(DataError, match="failed in the engine") as refused:
+        count(source, SCHEMA, PARTS, GROUPS)
+    assert secrets_in("".join(traceback.format_exception(refused.value))) == []
+    assert refused.value.__context__ is None
+    connection.disconnect()

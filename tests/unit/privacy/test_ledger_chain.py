@@ -1,0 +1,417 @@
+"""The ledger as a chain: heads, raised caps, imported releases, files of version 0.1, one ledger per custodian."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pyarrow as pa
+import pytest
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.measuring.run import measure
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
+from prade.privacy.ledger_books import Claim, Origin
+from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger_place import custodian_ledger
+from prade.release.unrecorded_releases import import_release
+from prade.release.release import claim_of, read_manifest, read_sealed
+from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
+
+UNIT = Unit(2, person_id="PERSON")
+ROWS = pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]})
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
+
+
+def plan_of(epsilon: object = 1, unit: Unit = UNIT) -> Plan:
+    asked = [Level((), Workload.all_marginals(SCHEMA, 1))]
+    return Plan("people", SCHEMA, epsilon if isinstance(epsilon, Budget) else Budget.pure(epsilon), unit, asked)
+
+
+def ledger_at(path: Path, cap: object = 4) -> Ledger:
+    ledger = Ledger(path)
+    ledger.open_dataset("people", UNIT, Budget.pure(cap))
+    return ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return ledger_at(tmp_path / "l")
+
+
+# ---------------------------------------------------------------- heads
+
+
+def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledger) -> None:
+    seen = [ledger.head()]
+    entry = ledger.reserve("people", "p", Budget.pure(1))
+    seen.append(ledger.head())
+    assert entry.head == seen[-1]
+    ledger.commit(entry.id, "h")
+    seen.append(ledger.head())
+    ledger.raise_cap("people", Budget.pure(5), "more waves")
+    seen.append(ledger.head())
+    assert [head.number for head in seen if head] == [2, 3, 4, 5]
+    assert len({head.hash for head in seen if head}) == 4
+    assert len({head.ledger for head in seen if head}) == 1
+    assert all(ledger.has(head) for head in seen if head)
+    assert ledger.entries("people")[0].head == entry.head
+    assert str(ledger.head()) in ledger.account("people")
+    assert str(ledger.path) in ledger.account("people")
+
+
+def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None:
+    entry = ledger.reserve("people", "p", Budget.pure(1))
+    ledger.commit(entry.id, "h")
+    head = ledger.head()
+    ledger.commit(entry.id, "h")
+    ledger.open_dataset("people", UNIT, Budget.pure(4))
+    ledger.check("people", "q", Budget.pure(1), unit=UNIT)
+    ledger.account("people")
+    with pytest.raises(BudgetError):
+        ledger.reserve("people", "q", Budget.pure(9))
+    assert ledger.head() == head
+
+
+def test_two_ledgers_have_two_identities(tmp_path: Path) -> None:
+    one, other = ledger_at(tmp_path / "one").head(), ledger_at(tmp_path / "other").head()
+    assert one is not None
+    assert other is not None
+    assert one.ledger != other.ledger
+    assert len(one.ledger) == 32
+
+
+def test_two_copies_that_do_the_same_in_the_same_second_are_told_apart(ledger: Ledger, tmp_path: Path) -> None:
+    copies = [Ledger(shutil.copy(ledger.path, tmp_path / f"copy {number}")) for number in range(2)]
+    one, other = (copy.reserve("people", "p", Budget.pure(1)).head for copy in copies)
+    assert one != other
+
+
+def test_an_old_copy_and_a_fork_lack_the_head(ledger: Ledger, tmp_path: Path) -> None:
+    copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
+    head = ledger.reserve("people", "p", Budget.pure(1)).head
+    assert head is not None
+    assert not copy.has(head)
+    fork = copy.reserve("people", "p", Budget.pure(1), "another note").head
+    assert fork is not None
+    assert (fork.ledger, fork.number) == (head.ledger, head.number)
+    assert not copy.has(head)
+    assert not ledger.has(fork)
+
+
+@pytest.mark.parametrize(
+    "values", [None, [], {}, {"ledger": "a", "number": 1}, {"ledger": 1, "number": 1, "hash": "h"},
+               {"ledger": "a", "number": "1", "hash": "h"}, {"ledger": "a", "number": 1, "hash": None}],
+)  # fmt: skip
+def test_what_is_not_a_head_is_refused(values: Any) -> None:
+    with pytest.raises(DataError, match="a ledger's head is made of ledger, number and hash"):
+        Head.from_dict(values)
+
+
+def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp_path: Path) -> None:
+    release = measure(plan_of(), ROWS, tmp_path / "r", ledger)
+    (entry,) = ledger.entries("people")
+    assert entry.head is not None
+    assert read_manifest(release.path)["head"] == entry.head.to_dict()
+    extract = read_sealed(release.path / "ledger.json")
+    head = ledger.head()
+    assert head is not None
+    assert extract["head"] == head.to_dict()
+    assert head.number == entry.head.number + 1
+    assert str(head) in release.account()
+    assert str(tmp_path) not in (release.path / "ledger.json").read_text()
+
+
+# ---------------------------------------------------------------- caps
+
+
+def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
+    ledger.reserve("people", "p", Budget.pure(3))
+    home = ledger.raise_cap("people", Budget.pure(6), " second wave, approved ")
+    assert home == ledger.dataset("people")
+    assert (home.cap, ledger.remaining("people")) == (Budget.pure(6), Budget.pure(3))
+    (step,) = home.raises
+    assert (step.was, step.cap, step.reason) == (Budget.pure(4), Budget.pure(6), "second wave, approved")
+    assert f"from {Budget.pure(4)} to {Budget.pure(6)}: second wave, approved" in ledger.account("people")
+    assert ledger.statement("people").to_dict()["raises"][0]["reason"] == "second wave, approved"
+    ledger.reserve("people", "q", Budget.pure(3))
+    with pytest.raises(BudgetError):
+        ledger.reserve("people", "r", Budget.pure("1/100"))
+
+
+@pytest.mark.parametrize(
+    ("cap", "reason", "message"),
+    [
+        (Budget.pure(4), "why", "is not above it: a cap is only raised"),
+        (Budget.pure(3), "why", "is not above it: a cap is only raised"),
+        (Budget.zcdp(9), "why", "accounted in pure budget .* but the cap is zcdp"),
+        (Budget.pure(5), " ", "the reason for raising a cap must be text that is not blank"),
+        (Budget.pure(5), None, "the reason for raising a cap must be text"),
+        (5, "why", "cap must be a Budget, got 5"),
+    ],
+)
+def test_a_cap_is_not_lowered_nor_changed_without_a_reason(ledger: Ledger, cap: Any, reason: Any, message: str) -> None:
+    before = ledger.head()
+    with pytest.raises(PradeError, match=message):
+        ledger.raise_cap("people", cap, reason)
+    assert ledger.head() == before
+
+
+def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l")
+    ledger.open_dataset("people", UNIT, Budget.approx(1, "1e-6"))
+    for cap in (Budget.approx(2, "1e-7"), Budget.approx("0.5", "1e-5")):
+        with pytest.raises(PradeError, match="is not above it"):
+            ledger.raise_cap("people", cap, "why")
+    assert ledger.raise_cap("people", Budget.approx(2, "1e-6"), "why").cap == Budget.approx(2, "1e-6")
+
+
+# ---------------------------------------------------------------- reserving: under one promise, entered together
+
+
+@pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
+def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
+    for act in (ledger.reserve, ledger.check):
+        with pytest.raises(PradeError, match=r"is protected as .* costs add up under one promise only"):
+            act("people", "p", Budget.pure(1), unit=unit)
+    assert ledger.entries("people") == []
+    assert ledger.reserve("people", "p", Budget.pure(1), unit=UNIT).id == 1
+
+
+def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l")
+    terms = {"unit": UNIT, "cap": Budget.pure(4)}
+    ledger.check("people", "p", Budget.pure(1), **terms)
+    assert not ledger.path.exists()
+    with pytest.raises(BudgetError, match=r"has epsilon = 4 .* left of epsilon = 4 .* but epsilon = 5"):
+        ledger.check("people", "p", Budget.pure(5), **terms)
+    assert not ledger.path.exists()
+    ledger.reserve("people", "p", Budget.pure(1), **terms)
+    assert ledger.remaining("people") == Budget.pure(3)
+    ledger.reserve("people", "q", Budget.pure(1), **terms)
+    for act in (ledger.reserve, ledger.check):
+        with pytest.raises(PradeError, match="a cap is set once"):
+            act("people", "r", Budget.pure(1), unit=UNIT, cap=Budget.pure(9))
+        with pytest.raises(PradeError, match="entered with what is protected, got None"):
+            act("other", "r", Budget.pure(1), cap=Budget.pure(9))
+    assert [dataset.name for dataset in ledger.datasets()] == ["people"]
+    with pytest.raises(DataError, match="there is no folder for the ledger"):
+        Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
+
+
+# ---------------------------------------------------------------- importing
+
+
+def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_path: Path) -> None:
+    theirs = ledger_at(tmp_path / "theirs")
+    theirs.reserve("people", "other", Budget.pure("1/2"))
+    measure(plan_of(), ROWS, tmp_path / "r", theirs)
+    entry = import_release(ledger, tmp_path / "r")
+    paid = theirs.entries("people")[1]
+    assert paid.head is not None
+    assert (entry.state, entry.cost, entry.plan_hash) == ("imported", Budget.pure(1), paid.plan_hash)
+    assert entry.measurements_hash == paid.measurements_hash
+    assert entry.origin == Origin(paid.head.ledger, 2, paid.head.hash)
+    assert entry.note == paid.note
+    assert ledger.remaining("people") == Budget.pure(3)
+    head = ledger.head()
+    assert import_release(ledger, tmp_path / "r") == entry
+    assert ledger.head() == head
+    assert f"imported   entry 2 of ledger {paid.head.ledger}, measurements" in ledger.account("people")
+    with pytest.raises(BudgetError, match=r"is paid for already .*imported.* were written: find and use them"):
+        ledger.reserve("people", paid.plan_hash, Budget.pure(1))
+    assert measure(plan_of(), ROWS, tmp_path / "r", ledger).plan == plan_of()  # the release is read, nothing is spent
+    assert ledger.head() == head
+    assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, paid.head)) == entry
+    for other in (Head(paid.head.ledger, paid.head.number, "of a fork"), Head("elsewhere", 4, paid.head.hash), None):
+        assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, other)) is None
+
+
+def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_path: Path) -> None:
+    measure(plan_of(), ROWS, tmp_path / "r", ledger)
+    before = ledger.entries("people")
+    assert [import_release(ledger, tmp_path / "r")] == before == ledger.entries("people")
+
+
+def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path) -> None:
+    """The copy calls its next entry 1 as well, but that is another one."""
+    copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
+    measure(plan_of(), ROWS, tmp_path / "r", ledger)
+    copy.reserve("people", plan_of().hash, Budget.pure(1))
+    assert import_release(copy, tmp_path / "r").id == 2
+    assert copy.remaining("people") == Budget.pure(2)
+
+
+def test_imports_that_are_refused(tmp_path: Path) -> None:
+    measure(plan_of(), ROWS, tmp_path / "r", ledger_at(tmp_path / "theirs"))
+    with pytest.raises(DataError, match="there is no ledger at"):
+        import_release(Ledger(tmp_path / "none"), tmp_path / "r")
+    empty = Ledger(tmp_path / "empty")
+    empty.open_dataset("others", UNIT, Budget.pure(1))
+    with pytest.raises(PradeError, match="has no data set 'people'"):
+        import_release(empty, tmp_path / "r")
+    small = ledger_at(tmp_path / "small", cap="1/2")
+    with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has epsilon = 0.5 .*raise_cap, then import it"):
+        import_release(small, tmp_path / "r")
+    small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
+    assert import_release(small, tmp_path / "r").id == 1
+    unit = Ledger(tmp_path / "unit")
+    unit.open_dataset("people", Unit(1), Budget.pure(4))
+    with pytest.raises(PradeError, match="costs add up under one promise only"):
+        import_release(unit, tmp_path / "r")
+    kind = Ledger(tmp_path / "kind")
+    kind.open_dataset("people", UNIT, Budget.zcdp(4))
+    with pytest.raises(PradeError, match=r"accounted in zcdp budget .* but the cost is pure"):
+        import_release(kind, tmp_path / "r")
+    with (tmp_path / "r" / "measurements.parquet").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match="is not the file that the release was made with"):
+        import_release(ledger_at(tmp_path / "new"), tmp_path / "r")
+    with pytest.raises(DataError, match="is no release"):
+        import_release(ledger_at(tmp_path / "newer"), tmp_path)
+
+
+# ---------------------------------------------------------------- who paid
+
+
+def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
+    entry = ledger.reserve("people", "p", Budget.pure(1))
+    claim = Claim("p", entry.id, "h", entry.head)
+    assert ledger.paid("people", claim) == entry
+    assert entry.head is not None
+    for other in (
+        Claim("q", entry.id, "h", entry.head),
+        Claim("p", 2, "h", entry.head),
+        Claim("p", entry.id, "h", None),
+        Claim("p", entry.id, "h", Head("another ledger", entry.head.number, entry.head.hash)),
+        Claim("p", entry.id, "h", Head(entry.head.ledger, entry.head.number, "another event")),
+    ):
+        assert ledger.paid("people", other) is None, other
+    committed = ledger.commit(entry.id, "h")
+    assert ledger.paid("people", claim) == committed
+    assert ledger.paid("people", Claim("p", entry.id, "another draw", entry.head)) is None
+
+
+# ---------------------------------------------------------------- files of version 0.1
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Ledger:
+    path = tmp_path / "old.ledger"
+    entries = [
+        old_entry(1, "people", "p", Budget.pure("1/3"), "h1"),
+        old_entry(2, "births", "p", Budget.zcdp("1/2")),
+        old_entry(3, "people", "q", Budget.pure("2/3")),
+    ]
+    write_format_1(
+        path, [old_dataset("births", UNIT, Budget.zcdp(2)), old_dataset("people", UNIT, Budget.pure(4))], entries
+    )
+    return Ledger(path)
+
+
+def test_a_file_of_version_0_1_is_read_as_it_is(old: Ledger) -> None:
+    content = old.path.read_bytes()
+    assert [dataset.name for dataset in old.datasets()] == ["births", "people"]
+    assert old.remaining("people") == Budget.pure(3)
+    assert [(e.id, e.state, e.measurements_hash, e.created) for e in old.entries("people")] == [
+        (1, "committed", "h1", THEN),
+        (3, "reserved", None, THEN),
+    ]
+    assert old.head() is None
+    assert "head       none: written by version 0.1" in old.account("people")
+    with pytest.raises(BudgetError):
+        old.reserve("people", "r", Budget.pure(9))
+    assert old.path.read_bytes() == content, "a reader, or a write that was refused, converted it"
+
+
+def test_the_first_write_converts_a_file_of_version_0_1(old: Ledger) -> None:
+    before = {name: old.statement(name) for name in ("births", "people")}
+    entry = old.reserve("people", "r", Budget.pure(1))
+    assert entry.id == 4
+    assert entry.head == old.head() is not None
+    assert entry.head.number == 1 + 2 + 4 + 1
+    assert old.statement("births").entries == before["births"].entries
+    assert old.statement("people").entries == (*before["people"].entries, entry)
+    assert old.dataset("people") == before["people"].dataset
+    assert old.commit(3, "h3").measurements_hash == "h3"
+    connection = sqlite3.connect(old.path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() == [("event",)]
+    with pytest.raises(sqlite3.IntegrityError, match="an event is never changed"):
+        connection.execute("UPDATE event SET content = '{}'")
+    connection.close()
+
+
+@pytest.mark.parametrize("table", ["dataset", "entry"])
+def test_a_damaged_file_of_version_0_1_is_refused(old: Ledger, table: str) -> None:
+    connection = sqlite3.connect(old.path)
+    connection.execute(f"DROP TRIGGER {table}_is_fixed")
+    connection.execute(f"UPDATE {table} SET created = 'never'")
+    connection.commit()
+    connection.close()
+    content = old.path.read_bytes()
+    with pytest.raises(DataError, match="is damaged"):
+        old.remaining("people")
+    with pytest.raises(DataError, match="is damaged"):
+        old.reserve("people", "r", Budget.pure(1))
+    assert old.path.read_bytes() == content
+
+
+def test_a_release_of_version_0_1_is_known_by_its_ledger(tmp_path: Path) -> None:
+    """One without a head, whose entry the converted ledger has; and one that a broken-off run had left."""
+    plan = plan_of()
+    measure(plan, ROWS, tmp_path / "r", ledger_at(tmp_path / "scratch"))
+    manifest = {key: value for key, value in read_manifest(tmp_path / "r").items() if key != "head"}
+    claim = claim_of(manifest)
+    assert claim.head is None
+    for made in (claim.measurements_hash, None):
+        path = tmp_path / f"{made}.ledger"
+        write_format_1(
+            path, [old_dataset("people", UNIT, Budget.pure(4))], [old_entry(1, "people", plan.hash, plan.budget, made)]
+        )
+        ledger = Ledger(path)
+        assert ledger.paid("people", claim) is not None
+        ledger.reserve("people", "another", Budget.pure(1))
+        assert ledger.paid("people", claim) is not None, "conversion has lost it"
+    young = ledger_at(tmp_path / "young")
+    young.reserve("people", plan.hash, plan.budget)
+    assert young.paid("people", claim) is None, "an entry of this version paid for a draw of another ledger"
+
+
+def test_names_that_version_0_1_allowed_stay_readable(tmp_path: Path) -> None:
+    name = "peo\u200bple"
+    write_format_1(tmp_path / "l", [old_dataset(name, UNIT, Budget.pure(1))], [])
+    assert Ledger(tmp_path / "l").remaining(name) == Budget.pure(1)
+
+
+# ---------------------------------------------------------------- one ledger per custodian
+
+
+def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PRADE_LEDGER", str(tmp_path / "mine.sqlite"))
+    assert custodian_ledger() == tmp_path / "mine.sqlite"
+    monkeypatch.setenv("PRADE_LEDGER", "mine.sqlite")
+    with pytest.raises(PradeError, match="would be another ledger in every folder: give the whole path"):
+        custodian_ledger()
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: tmp_path / "share" / name)
+    for unset in ("", None):
+        if unset is None:
+            monkeypatch.delenv("PRADE_LEDGER")
+        else:
+            monkeypatch.setenv("PRADE_LEDGER", unset)
+        assert custodian_ledger() == tmp_path / "share" / "prade" / "ledger.sqlite"
+    assert not (tmp_path / "share").exists()
+    ledger = Ledger(custodian_ledger())
+    ledger.check("people", "p", Budget.pure(1), unit=UNIT, cap=Budget.pure(1))
+    assert not (tmp_path / "share").exists()
+    ledger.open_dataset("people", UNIT, Budget.pure(1))  # its folder is made with it, and is the user's own
+    assert (tmp_path / "share" / "prade").stat().st_mode & 0o077 == 0
+    assert ledger.remaining("people") == Budget.pure(1)
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: ledger.path / name)
+    with pytest.raises(DataError, match=r"there is no folder for the ledger .*, and it cannot be made"):
+        Ledger(custodian_ledger()).open_dataset("people", UNIT, Budget.pure(1))

@@ -1,0 +1,627 @@
+"""The report: its numbers against other ways to them, its map, its words, and the file it becomes."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from prade import Ask, Budget, Column, DataError, Groups, Ledger, Level, Plan, Release, Schema, Unit, Workload, score
+from prade.cli import main as cli
+from prade.data.prior import Prior
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.measuring.run import measure
+from prade.pipeline import sample
+from prade.queries.parts import Marginal
+from prade.release.derived_files import write_rows
+from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.map import outlines, simple
+from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
+from prade.reporting.promise import COVERAGE, meaning, once_in_twenty, promise_of
+from prade.reporting.report import REPORT, json_in_html, report_place, write_report
+from prade.reporting.truth import coded_rows, true_rows, truth_of
+from prade.sampling.table import sample_groups
+from prade.scoring.score import chosen_pairs, joint_errors
+
+cli.every_command()
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group"),
+        Column("PLACE", "group"),
+        Column("AGE", "numeric", edges=[18, 40, 65]),
+        Column("SEX", "categorical", values=[1, 2]),
+        Column("WORK", "categorical", values=["none", "part", "full"], missing=True),
+    ]
+)
+GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("WORK", "AGE")])
+LEVELS = [Level("STATE", Ask(ONES, 1), total=1), Level("PLACE", [Ask(ONES, 2), Ask(PAIR, 1)], total=0)]
+
+
+def people(seed, states):
+    generator = np.random.default_rng(seed)
+    rows = 600
+    return pa.table(
+        {
+            "STATE": generator.choice(states, rows),
+            "PLACE": generator.choice(["p", "q"], rows),
+            "AGE": generator.integers(0, 90, rows),
+            "SEX": generator.integers(1, 3, rows),
+            "WORK": pa.array(generator.choice(["none", "part", "full"], rows), mask=generator.random(rows) < 0.1),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A release with public rows of one of its states, and the private table beside it."""
+    home = tmp_path_factory.mktemp("world")
+    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), LEVELS, GROUPS)
+    ledger = Ledger(home / "prade.ledger")
+    ledger.open_dataset("survey", plan.unit, plan.budget)
+    private = people(1, [1, 2])
+    write_table(
+        private.filter(
+            ~pa.array((np.array(private["STATE"]) == 2) & (np.array(private["PLACE"]) == "q")).to_numpy(
+                zero_copy_only=False
+            )
+        ),
+        home / "private.parquet",
+    )
+    release = measure(plan, home / "private.parquet", home / "release", ledger)
+    write_rows(sample(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
+    return home
+
+
+@pytest.fixture(scope="module")
+def release(folder):
+    return Release.load(folder / "release")
+
+
+@pytest.fixture(scope="module")
+def estimates(release):
+    return kept_estimates(release)
+
+
+@pytest.fixture(scope="module")
+def drawn(release):
+    return coded_rows(release.plan, release.path / "synthetic.parquet")
+
+
+@pytest.fixture(scope="module")
+def facts(estimates, drawn):
+    return facts_of(estimates, *drawn)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def test_views_are_the_whole_table_and_the_levels(facts):
+    assert [(view.name, view.labels) for view in facts.views] == [
+        ("all groups together", ["all groups together"]),
+        ("STATE", ["STATE 1", "STATE 2"]),
+        ("STATE+PLACE", ["STATE 1, PLACE p", "STATE 1, PLACE q", "STATE 2, PLACE p"]),
+    ]
+
+
+@pytest.mark.parametrize("view", [0, 2])
+def test_estimates_are_those_that_are_answered(facts, estimates, view):
+    """The whole table and the last level, whose answers are sums over the last level's groups."""
+    found = facts.views[view]
+    for name in SCHEMA.coded:
+        at = facts.at(Marginal.of(SCHEMA, [name]))
+        table = estimates.marginal(name, found.by)
+        np.testing.assert_allclose(found.shares["estimate"][:, at].ravel(), table["share"].to_numpy(), atol=1e-12)
+
+
+def test_a_level_above_has_its_own_estimate(facts, estimates):
+    at = facts.at(Marginal.of(SCHEMA, ["AGE"]))
+    for group in range(2):
+        np.testing.assert_allclose(
+            facts.views[1].shares["estimate"][group, at], estimates.joint(group, 0).project(["AGE"]), atol=1e-12
+        )
+
+
+def test_standard_deviations_are_those_that_are_answered(facts, estimates):
+    data = data_of(estimates, facts, None, None)
+    for view, found in zip(facts.views, data["views"], strict=True):
+        for column, name in zip(found["columns"], SCHEMA.coded, strict=True):
+            sd = np.array(column["sd"]) / data["fineUnit"]
+            expected = estimates.marginal(name, view.by)["sd"].to_numpy()
+            # how cells vary between groups is cut to its positive part: of all columns here, of one there
+            np.testing.assert_allclose(sd.ravel(), expected, rtol=0.1)
+
+
+def test_synthetic_shares_are_those_of_the_file(facts, release):
+    rows = read_table(release.path / "synthetic.parquet").to_pylist()
+    mine = [row for row in rows if (row["STATE"], row["PLACE"]) == (1, "q")]
+    at = facts.at(Marginal.of(SCHEMA, ["SEX"]))
+    share = np.mean([row["SEX"] == 2 for row in mine])
+    np.testing.assert_allclose(facts.views[2].shares["synthetic"][1, at], [1 - share, share])
+    np.testing.assert_allclose(facts.views[0].shares["synthetic"][0, at][1], np.mean([row["SEX"] == 2 for row in rows]))
+
+
+def test_the_prior_has_no_private_row_in_it(estimates, facts):
+    """State 2 is in no public row: its prior is the public table's, whatever was measured."""
+    public = estimates.public.prior
+    at = facts.at(Marginal.of(SCHEMA, ["WORK"]))
+    np.testing.assert_allclose(facts.views[1].shares["prior"][1, at], public.project(["WORK"]))
+    np.testing.assert_allclose(PublicPriors(estimates).weights(1, 2), public.weights)
+    assert np.abs(facts.views[2].shares["prior"][0, at] - public.project(["WORK"])).sum() > 0.001
+
+
+def test_misfit_by_hand(facts, release):
+    """The pair was asked of places only, so a place's noisy counts of it are the release's own."""
+    view, part = facts.views[2], PAIR[0]
+    k = view.answers.parts.index(part)
+    question = next(q for q in release.plan.questions if part in q.parts)
+    noisy = release.noisy[release.plan.questions.index(question)][0]
+    total = view.answers.totals
+    for series in ("prior", "estimate"):
+        z = (noisy[2] - total[2] * view.shares[series][2, facts.at(part)]) / math.sqrt(question.variance)
+        assert facts.misfit(view, series)[2, k] == pytest.approx(np.sqrt(np.mean(z**2)))
+    sizes = np.array([part.n_cells for part in view.answers.parts])
+    squares = (facts.misfit(view, "prior") ** 2 * sizes).sum(axis=1) / sizes.sum()
+    np.testing.assert_allclose(facts.overall_misfit(view, "prior") ** 2, squares)
+
+
+def test_misfit_of_the_truth_itself_is_one(facts, release, folder):
+    """Root mean square of the noise in its own units; of 78 counts it is outside less than once in 100,000 runs."""
+    true, group = coded_rows(release.plan, folder / "private.parquet")
+    exact = np.concatenate(
+        [
+            np.stack(
+                [np.bincount(part.cells(SCHEMA, true.codes)[group == g], minlength=part.n_cells) for g in range(3)]
+            )
+            for part in facts.layout.workload
+        ],
+        axis=1,
+    )
+    view = facts.views[2]
+    z = []
+    for k, part in enumerate(view.answers.parts):
+        z.append((view.answers.counts[k] - exact[:, facts.at(part)]) / np.sqrt(view.answers.variance[:, k, None]))
+    assert 0.5 < np.sqrt(np.mean(np.concatenate(z, axis=1) ** 2)) < 2.0
+
+
+def test_noisy_shares_only_where_asked(facts):
+    whole, place = facts.views[0], facts.views[2]
+    assert place.noisy_shares(PAIR[0]).shape == (3, 16)
+    assert place.noisy_shares(Marginal.of(SCHEMA, ["AGE", "SEX"])) is None
+    # what places were asked is known of the whole table as well: their sum
+    np.testing.assert_allclose(
+        whole.noisy_shares(PAIR[0])[0] * whole.answers.totals, place.answers.counts[-1].sum(axis=0)
+    )
+
+
+def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeypatch):
+    data = data_of(estimates, facts, None, None)
+    assert set(data["pairs"]) == {"0,1", "0,2", "1,2", "2,0"}
+    assert [entry is not None for entry in data["pairs"]["2,0"]] == [True, True, True]
+    assert [entry is not None for entry in data["pairs"]["0,1"]] == [True, False, False]
+    whole = np.array(data["pairs"]["0,2"][0]["estimate"]).reshape(4, 4)
+    turned = np.array(data["pairs"]["2,0"][0]["estimate"]).reshape(4, 4)
+    assert (whole == turned.T).all()
+    table = estimates.marginal(["AGE", "WORK"])
+    np.testing.assert_allclose(whole.ravel() / data["unit"], table["share"].to_numpy(), atol=1e-4)
+    assert data["leftOut"] == []
+    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
+    cut = data_of(estimates, facts, None, None)
+    assert cut["pairs"]["2,0"][2] is None
+    assert cut["leftOut"] == ["WORK x AGE (STATE)", "WORK x AGE (STATE+PLACE)"]
+    assert LARGEST_PAIR >= 16
+    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
+    assert set(data_of(estimates, facts, None, None)["pairs"]) == {"0,1", "1,2"}
+
+
+def test_numbers_that_are_none_become_null():
+    assert rounded(np.array([[1.25, np.inf], [np.nan, 2]]), 1) == [[1.2, None], [None, 2.0]]
+
+
+# ---------------------------------------------------------------- the truth
+
+
+def test_the_score_is_the_contests(estimates, release, folder, drawn):
+    found = truth_of(estimates, folder / "private.parquet", *drawn)
+    again = score(
+        folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"], groups=GROUPS
+    )
+    np.testing.assert_allclose(found.score.groups, again.groups)
+    np.testing.assert_allclose(found.synthetic, again.detail.mean(axis=1))
+
+
+def test_the_priors_distance_is_of_the_same_pairs(estimates, release, folder, drawn):
+    found = truth_of(estimates, folder / "private.parquet", *drawn)
+    true, group = coded_rows(release.plan, folder / "private.parquet")
+    pairs = chosen_pairs(SCHEMA.coded)
+    priors, public = PublicPriors(estimates), estimates.public.prior
+    for g in range(3):
+        prior = Prior(SCHEMA, public.codes, priors.weights(1, g))
+        assert found.prior[g] == pytest.approx(joint_errors(true.take(np.flatnonzero(group == g)), prior, pairs).mean())
+
+
+def test_the_truth_may_be_several_files(release, folder, tmp_path):
+    """Each is read by itself, as text or as numbers: a glob gives what one file gives."""
+    whole = read_table(folder / "private.parquet")
+    write_table(whole.slice(0, 250), tmp_path / "part-1.csv")
+    write_table(whole.slice(250), tmp_path / "part-2.parquet")
+    coded, number = true_rows(release.plan, folder / "private.parquet")
+    for given in (f"{tmp_path}/part-*", [tmp_path / "part-1.csv", f"{tmp_path}/part-[2]*"]):
+        again, group = true_rows(release.plan, given)
+        assert (group == number).all()
+        assert all((again.codes[name] == coded.codes[name]).all() for name in SCHEMA.coded)
+    assert len(true_rows(release.plan, whole)[1]) == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "duckdb://people.db/secret",
+            r"from files only, and duckdb://\.\.\. is an address: give a parquet or CSV file",
+        ),
+        ("no-such-*.parquet", r"no file fits no-such-\*\.parquet"),
+        ("no-such.parquet", r"there is no file no-such\.parquet"),
+    ],
+)
+def test_a_truth_that_cannot_be_read_is_said(release, given, message):
+    with pytest.raises(DataError, match=message) as caught:
+        true_rows(release.plan, given)
+    assert "secret" not in str(caught.value)
+
+
+def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
+    """By group and together, of one column and of two; rows in no group of the release do not count."""
+    truth = truth_of(estimates, pa.concat_tables([read_table(folder / "private.parquet"), people(5, [77])]), *drawn)
+    facts = facts_of(estimates, *drawn, truth=truth.rows)
+    rows = read_table(folder / "private.parquet").to_pylist()
+    mine = [row["SEX"] == 2 for row in rows if (row["STATE"], row["PLACE"]) == (1, "q")]
+    at = facts.at(Marginal.of(SCHEMA, ["SEX"]))
+    np.testing.assert_allclose(facts.views[2].shares["truth"][1, at], [1 - np.mean(mine), np.mean(mine)])
+    np.testing.assert_allclose(facts.views[0].shares["truth"][0, at][1], np.mean([row["SEX"] == 2 for row in rows]))
+    young = np.mean([row["AGE"] < 18 and row["SEX"] == 2 for row in rows])
+    assert facts.whole_pair(Marginal.of(SCHEMA, ["AGE", "SEX"]))["truth"][1] == pytest.approx(young)
+    data = data_of(estimates, facts, truth, None)
+    assert data["pairs"]["0,1"][0]["truth"][0][1] == round(young * data["unit"])
+    assert data["truth"]["prior"] == pytest.approx(truth.prior.mean())
+    assert data["truth"]["synthetic"] == pytest.approx(truth.synthetic.mean())
+
+
+def test_a_truth_of_other_places_is_refused(estimates, drawn):
+    other = people(5, [77])
+    with pytest.raises(DataError, match="no row of the truth is in a group"):
+        truth_of(estimates, other, *drawn)
+
+
+# ---------------------------------------------------------------- words
+
+
+def test_once_in_twenty_holds_for_whole_numbers():
+    """Discrete Laplace: P(|X| > t) = 2 a^(t + 1) / (1 + a), a = exp(-1 / b)."""
+    for scale in (Fraction(1, 3), Fraction(2), Fraction(27), Fraction(4000)):
+        off, a = once_in_twenty("laplace", scale), math.exp(-1 / float(scale))
+        assert 2 * a ** (off + 1) / (1 + a) <= 0.05
+        assert off < 3 or 2 * a ** (0.6 * off) / (1 + a) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (Budget.pure("1/2"), "at most 1.65 times as likely"),
+        (Budget.approx(1, "1e-6"), "but for a chance of 1e-06."),
+        (Budget.zcdp("0.5"), "rho = 0.5"),
+    ],
+)
+def test_every_budget_has_a_meaning(budget, words):
+    assert words in meaning(budget)
+
+
+def test_how_sure_is_as_the_documents_say():
+    """The page and the known limitations quote the same benchmark."""
+    page = Path(__file__).parents[3] / "docs" / "known-limitations.md"
+    said = re.search(r"Error bars are a model's(.*?)\n\* ", page.read_text(encoding="utf-8"), re.DOTALL)[1]
+    for low, high in COVERAGE.values():
+        assert f"{low} to {high}" in said
+
+
+def test_the_promise_is_the_releases(release):
+    found = promise_of(release)
+    assert found["promise"] == release.plan.unit.promise()
+    assert "\n".join(found["account"]) == release.account()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["made"])
+    asks = [ask for level in found["levels"] for ask in level["asks"]]
+    assert sum(ask["share"] for ask in asks) == pytest.approx(1)
+    assert [ask["kind"] for ask in asks] == [
+        *["number of rows", "tables of one column", "tables of one column", "tables of two columns"]
+    ]
+    assert asks[3]["what"] == "the table of WORK x AGE"
+    assert re.search(r"^Each count of 3 tables of one column is off by more than \d+ rows", asks[1]["words"])
+
+
+# ---------------------------------------------------------------- the map
+
+
+def square(x, y, size=1.0, **properties):
+    ring = [[x, y], [x + size, y], [x + size, y + size], [x, y + size], [x, y]]
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+
+
+def geojson(path, *features):
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def levels(**groups):
+    listed = Groups.of(groups)
+    return [listed.level(list(groups)[: k + 1]) for k in range(len(groups))]
+
+
+PUMAS = levels(STATE=[17, 17, 39], PUMA=[100, 200, 100])
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        ([{"id": "17-00100"}, {"id": "17-00200"}, {"id": "39-00100"}], "id"),
+        ([{"ST": "17", "P": "00100"}, {"ST": "17", "P": "00200"}, {"ST": "39", "P": "00100"}], "ST+P"),
+        ([{"P": 100.0, "ST": 17}, {"P": 200, "ST": 17}, {"P": 100, "ST": 39}], "ST+P"),
+    ],
+)
+def test_features_are_matched_to_groups(tmp_path, properties, key):
+    """By one property or two joined; leading zeros and kinds of number do not matter; the finest level that fits."""
+    file = geojson(tmp_path / "a.json", *(square(-80 + k, 40, n=k, **each) for k, each in enumerate(properties)))
+    found = outlines(file, PUMAS)
+    assert (found.level, found.key, sorted(found.paths), found.unused) == (1, key, [0, 1, 2], 0)
+    assert outlines(file, PUMAS, key).paths == found.paths
+
+
+def test_a_text_with_a_dash_is_one_group(tmp_path):
+    file = geojson(tmp_path / "a.json", square(0, 0, ST="17", P="00100"), square(2, 0, ST="39", P="00100"))
+    found = outlines(file, levels(PUMA=["17-100", "39-100", "39-7"], YEAR=[2012, 2012, 2012])[:1])
+    assert sorted(found.paths) == [0, 1]
+
+
+def test_a_last_value_that_tells_groups_apart_is_enough(tmp_path):
+    file = geojson(tmp_path / "a.json", square(0, 0, name="P"), square(2, 0, name="q"), square(4, 0, name="z"))
+    found = outlines(file, levels(STATE=[1, 2], PLACE=["p", "q"]))
+    assert (found.level, sorted(found.paths), found.unused) == (1, [0, 1], 1)
+
+
+def test_a_coarser_level_is_taken_where_only_that_fits(tmp_path):
+    file = geojson(tmp_path / "a.json", square(0, 0, fips="017"), square(2, 0, fips="039"))
+    assert outlines(file, PUMAS).level == 0
+
+
+def test_outlines_that_are_no_group_are_an_error(tmp_path):
+    file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
+    with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*--geojson-key"):
+        outlines(file, PUMAS)
+    with pytest.raises(DataError, match="has the property 'nome'; it has name"):
+        outlines(file, PUMAS, "nome")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a GeoJSON FeatureCollection"),
+        ("[]", "is not a GeoJSON FeatureCollection"),
+        ('{"features": [3]}', "is not a GeoJSON FeatureCollection"),
+        ('{"features": []}', "no Polygon or MultiPolygon among its 0"),
+        ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),
+        (
+            '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": [[["x", 1]]]}}]}',
+            "coordinates are no numbers",
+        ),
+        (
+            '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": []}}]}',
+            "have no points",
+        ),
+    ],
+)
+def test_what_is_no_geojson_is_said(tmp_path, text, message):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(DataError, match=message):
+        outlines(tmp_path / "a.json", PUMAS)
+    with pytest.raises(DataError, match="there is no GeoJSON file at"):
+        outlines(tmp_path / "b.json", PUMAS)
+
+
+def test_the_map_is_not_squashed(tmp_path):
+    """At 60 degrees north a degree of longitude is half as long as one of latitude."""
+    file = geojson(tmp_path / "a.json", square(10, 59.5, S=17), square(13, 59.5, S=39))
+    found = outlines(file, PUMAS)
+    assert found.width / found.height == pytest.approx(2, rel=0.01)
+    assert found.paths[0].startswith("M0 1000")  # the south-west corner is at the lower left
+
+
+def test_both_sides_of_the_date_line_are_neighbours(tmp_path):
+    file = geojson(tmp_path / "a.json", square(179, 0, S=17), square(-180, 0, S=39))
+    found = outlines(file, PUMAS)
+    assert found.width / found.height == pytest.approx(2, rel=0.01)
+
+
+def test_multipolygons_holes_and_specks(tmp_path):
+    """A ring below the grid goes; a group that is all below it stays as a speck."""
+    several = square(0, 0, S=17)
+    ring = several["geometry"]["coordinates"][0]
+    speck = [[x * 1e-6 + 5, y * 1e-6] for x, y in ring]
+    several["geometry"] = {"type": "MultiPolygon", "coordinates": [[ring, [[x / 2, y / 2] for x, y in ring]], [speck]]}
+    found = outlines(geojson(tmp_path / "a.json", several, square(9, 0, 1e-7, S=39)), PUMAS)
+    assert found.paths[0].count("M") == 2
+    assert re.fullmatch(r"M\d+ \d+h4v4h-4Z", found.paths[1])
+
+
+def test_simple_texts():
+    assert [simple(each) for each in ("00", " A-007 ", 3.5, "")] == [("0",), ("a", "7"), ("3.5",), ("",)]
+
+
+# ---------------------------------------------------------------- the file
+
+
+def data_in(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
+    path = write_report(release, tmp_path / "page.html")
+    text = path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+    assert re.findall(r'(?:src|href|action)="(?!#|data:)[^"]*"', text) == []
+    assert set(re.findall(r"https?://[^\s\"'<]+", text)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xhtml",
+    }
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'")
+    for tag in ("script", "style"):
+        inside = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
+        assert f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}" in policy
+    assert "not private" not in text.lower()
+    assert data_in(path)["truth"] is None
+    assert write_report(release, tmp_path / "again.html").read_bytes() == path.read_bytes()
+
+
+def test_names_tell_what_may_be_published(release, folder):
+    assert write_report(folder / "release") == release.path / REPORT
+    private = write_report(release, truth=folder / "private.parquet")
+    assert private == folder / "release-not-private.html"
+    text = private.read_text(encoding="utf-8")
+    assert "This page is NOT private and must not be published." in text
+    assert "<title>NOT PRIVATE" in text
+    assert len(data_in(private)["views"][-1]["score"]) == 3
+    with pytest.raises(DataError, match=r"give it another name, such as release-not-private.html"):
+        write_report(release, folder / REPORT, truth=folder / "private.parquet")
+    assert not (folder / REPORT).exists()
+
+
+@pytest.mark.parametrize("inside", ["ours.html", "deep/ours.html", "../link/ours.html", "../../{}/release/ours.html"])
+def test_the_truth_stays_out_of_what_is_published(release, folder, tmp_path, inside):
+    """Whichever way the folder is called, and also in a folder within it."""
+    copy = tmp_path / "release"
+    (copy / "deep").mkdir(parents=True)
+    for file in release.path.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "link").symlink_to(copy)
+    before = sorted(copy.rglob("*"))
+    with pytest.raises(DataError, match=r"is a release, which is published; .* write it elsewhere, such as .*-not-pr"):
+        write_report(release, copy / inside.format(tmp_path.name), truth=folder / "private.parquet")
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
+    (tmp_path / "release" / "deep").mkdir(parents=True)
+    beside = tmp_path / "release-not-private.html"
+    for here, called in (("release", "."), ("release/deep", ".."), (".", "release"), (".", "release/")):
+        monkeypatch.chdir(tmp_path / here)
+        assert report_place(called, truth=True).absolute() == beside
+        assert report_place(called) == Path(called) / REPORT
+
+
+def test_a_folder_that_may_not_be_written_is_said_before_the_work(release, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.reporting.report.os.access", lambda *_: False)
+    monkeypatch.setattr("prade.reporting.report.facts_of", lambda *_, **__: 1 / 0)
+    with pytest.raises(DataError, match="may not be written to; get access to it, or name another file"):
+        write_report(release, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("missing", "command"),
+    [("estimates.parquet", "estimate"), ("support.parquet", "estimate"), ("synthetic.parquet", "sample")],
+)
+def test_what_is_missing_is_named_with_the_command(release, tmp_path, missing, command):
+    place = tmp_path / "copy"
+    place.mkdir()
+    for file in release.path.iterdir():
+        if file.name != missing and file.suffix != ".html":
+            (place / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(DataError, match=f"has no {missing} yet: run `prade {command} "):
+        write_report(place)
+    assert not (place / REPORT).exists()
+
+
+def test_synthetic_rows_of_other_groups_are_refused(release, tmp_path):
+    place = tmp_path / "copy"
+    place.mkdir()
+    for file in release.path.iterdir():
+        (place / file.name).write_bytes(file.read_bytes())
+    write_rows(people(3, [7]), place / "synthetic.parquet", Release.load(place))
+    with pytest.raises(DataError, match="rows in no group of the release: draw them again with `prade sample"):
+        write_report(place)
+
+
+def test_a_failure_leaves_the_old_page(release, tmp_path, monkeypatch):
+    old = tmp_path / "page.html"
+    old.write_text("old")
+    monkeypatch.setattr("prade.reporting.report.page", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(release, old)
+    assert old.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_a_map_is_drawn_for_its_level(release, tmp_path):
+    file = geojson(tmp_path / "a.json", square(0, 0, s=1), square(2, 0, s=2), square(4, 0, s=3))
+    data = data_in(write_report(release, tmp_path / "page.html", geojson=file))
+    assert (data["map"]["view"], data["map"]["without"], data["map"]["unused"]) == (1, 0, 1)
+    assert set(data["map"]["paths"]) == {"0", "1"}
+
+
+def test_json_cannot_leave_its_element():
+    text = json_in_html({"</script>": "<!-- & -->"})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"</script>": "<!-- & -->"}
+
+
+def test_progress_is_told(release, tmp_path, folder):
+    told = []
+    write_report(
+        release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
+    )
+    ends = {what: (done, number) for what, done, number in told}
+    assert set(ends) == {"comparing with the truth", "looking at groups", "standard deviations"}
+    assert all(done == number for done, number in ends.values())
+
+
+def test_the_command(release, folder, tmp_path):
+    def call(*arguments):
+        return CliRunner().invoke(cli.prade, ["report", str(release.path), *map(str, arguments)])
+
+    done = call("-o", tmp_path / "page.html")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"{tmp_path / 'page.html'}: 0.")
+    done = call("-o", tmp_path / "ours.html", "--truth", folder / "private.parquet")
+    assert done.exit_code == 0, done.output
+    assert "do not publish" in done.stderr
+    done = call("--truth", "duckdb://people.db/people")
+    assert (done.exit_code, "files only" in done.stderr) == (1, True)
+    done = call("-o", release.path / "ours.html", "--truth", folder / "private.parquet")
+    assert (done.exit_code, "must not lie in it" in done.stderr) == (1, True)
+    assert call("--geojson-key", "x").exit_code == 2
+    done = call("--geojson", tmp_path / "none.json")
+    assert (done.exit_code, "there is no GeoJSON file at" in done.stderr) == (1, True)
+    done = call("-o", tmp_path / "no" / "page.html")
+    assert (done.exit_code, "make it first" in done.stderr) == (1, True)
+    assert call("-h").exit_code == 0
+
+
+def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
+    """At tiny budgets noisy numbers of rows may all be below 0."""
+    for emptied in (slice(0, 1), slice(None)):
+        noisy = tuple(tuple(c.copy() for c in part) for part in release.noisy)
+        for counts in (c for part in noisy for c in part):
+            counts[emptied] = -500
+        estimates = Estimates.of(Release(release.path, release.plan, noisy), kept_estimates(release).public)
+        coded, group = sample_groups(estimates, 0)
+        data = data_of(estimates, facts_of(estimates, coded, group), None, None)
+        assert np.isfinite(np.concatenate([np.ravel(c["sd"]) for v in data["views"] for c in v["columns"]])).all()

@@ -1,0 +1,299 @@
+"""What `score` takes, what it refuses, and what its results can be asked."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prade import Column, DataError, Schema
+from prade.data.encode import Coded, encode
+from prade.data.tables import write_table
+from prade.scoring.distances import pair_errors
+from prade.scoring.score import chosen_pairs, joint_errors, score
+
+SCHEMA = Schema(
+    [
+        Column("PUMA", "group"),
+        Column("SEX", "categorical", values=(1, 2)),
+        Column("AGE", "numeric", edges=(18, 65), missing=True),
+        Column("RACE", "categorical", values=("a", "b", "c")),
+    ]
+)
+
+
+def rows(number, seed, places=(100, 200, 300)):
+    generator = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "STATE": [17] * number,
+            "PUMA": generator.choice(places, number),
+            "SEX": generator.integers(1, 3, number),
+            "AGE": pa.array(generator.integers(0, 90, number), mask=generator.random(number) < 0.1),
+            "RACE": generator.choice(["a", "b", "c"], number),
+        }
+    )
+
+
+TRUTH, SYNTHETIC = rows(300, 1), rows(280, 2)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", pairs="all")
+
+
+def same(found, expected):
+    return np.array_equal(found.detail, expected.detail) and found.why == expected.why
+
+
+@pytest.mark.parametrize("convert", [pa.Table.to_pandas, pl.from_arrow, pa.Table.to_pydict])
+def test_kinds_of_tables(expected, convert):
+    assert 0.0 < expected.mean < 2.0
+    assert same(score(convert(TRUTH), convert(SYNTHETIC), SCHEMA, "PUMA", pairs="all"), expected)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz"])
+def test_files(expected, tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    write_table(SYNTHETIC, path)
+    assert same(score(TRUTH, path, SCHEMA, "PUMA", pairs="all"), expected)
+    assert same(score(TRUTH, str(path), SCHEMA, ["PUMA"], groups={"PUMA": [100, 200, 300]}, pairs="all"), expected)
+
+
+def test_coded_tables_with_group_numbers(expected):
+    sides = [(encode(SCHEMA, each), each["PUMA"].to_numpy() // 100 - 1) for each in (TRUTH, SYNTHETIC)]
+    found = score(*sides, SCHEMA, "PUMA", groups={"PUMA": [100, 200, 300]}, pairs="all")
+    assert same(found, expected)
+    assert found.table() == expected.table()
+
+
+def test_order_of_rows_groups_and_threads_does_not_matter(expected):
+    shuffled = TRUTH.take(np.random.default_rng(0).permutation(len(TRUTH)))
+    listed = {"PUMA": [300, 100, 200]}
+    found = score(shuffled, SYNTHETIC, SCHEMA, "PUMA", groups=listed, pairs="all", threads=1)
+    assert np.array_equal(found.detail, expected.detail[[2, 0, 1]])
+    assert found.table()["PUMA"].to_pylist() == [300, 100, 200]
+
+
+def test_a_list_may_nest_and_rows_may_lack_its_outer_column(expected):
+    listed = {"STATE": [17, 17, 17], "PUMA": [100, 200, 300]}
+    found = score(TRUTH, SYNTHETIC.drop_columns("STATE"), SCHEMA, ["STATE", "PUMA"], groups=listed, pairs="all")
+    assert np.array_equal(found.detail, expected.detail)
+    assert found.table().column_names[:2] == ["STATE", "PUMA"]
+    one = score(TRUTH, SYNTHETIC.drop_columns("STATE"), SCHEMA, "STATE", groups=listed, pairs="all")
+    assert one.true_rows.tolist() == [300]
+
+
+def test_true_rows_in_no_listed_group_are_left_out(expected):
+    listed = {"PUMA": [100, 300]}
+    kept = SYNTHETIC.filter(np.isin(SYNTHETIC["PUMA"].to_numpy(), [100, 300]))
+    found = score(TRUTH, kept, SCHEMA, "PUMA", groups=listed, pairs="all")
+    assert np.array_equal(found.detail, expected.detail[[0, 2]])
+    assert found.true_rows.tolist() == expected.true_rows[[0, 2]].tolist()
+
+
+def test_rows_without_a_group_value_make_no_group():
+    holed = TRUTH.set_column(1, "PUMA", pa.array([None, *TRUTH["PUMA"].to_pylist()[1:]]))
+    found = score(holed, SYNTHETIC, SCHEMA, "PUMA")
+    assert found.table()["PUMA"].to_pylist() == [100, 200, 300]
+    assert found.true_rows.sum() == len(TRUTH) - 1
+
+
+def test_group_columns_are_not_scored():
+    found = score(TRUTH, SYNTHETIC, SCHEMA, "SEX", pairs="all")
+    assert found.pair_names == (("AGE", "RACE"),)
+    assert len(found.groups) == 2
+
+
+def test_the_table_against_itself_is_exactly_zero():
+    found = score(TRUTH, TRUTH, SCHEMA, "PUMA", pairs="all")
+    assert found.mean == 0.0
+    assert found.nist == 1000.0
+    for times in (3, 5, 7, 11):
+        repeated = pa.concat_tables([TRUTH] * times)
+        assert score(TRUTH, repeated, SCHEMA, "PUMA", pairs="all").detail.max() == 0.0
+
+
+def test_bias_is_inclusive_and_can_be_switched_off():
+    off = abs(np.bincount(TRUTH["PUMA"].to_numpy() // 100) - np.bincount(SYNTHETIC["PUMA"].to_numpy() // 100))[1:]
+    most = int(off.max())
+    assert most > 1
+    at = score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", bias=most)
+    assert [why == "bias" for why in at.why] == (off >= most).tolist()
+    assert np.array_equal(at.groups == 2.0, off >= most)
+    assert set(score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", bias=most + 1).why) == {""}
+    many = pa.concat_tables([SYNTHETIC] * 10)
+    assert set(score(TRUTH, many, SCHEMA, "PUMA").why) == {"bias"}
+    free = score(TRUTH, many, SCHEMA, "PUMA", bias=None)
+    assert set(free.why) == {""}
+    assert free.mean < 2.0
+
+
+def test_pairs_are_drawn_by_seed():
+    names = ["a", "b", "c", "d", "e"]
+    assert chosen_pairs(names, 20, seed=1) == chosen_pairs(names[::-1], 20, seed=1)
+    assert chosen_pairs(names, 20, seed=1) != chosen_pairs(names, 20, seed=2)
+    assert chosen_pairs(names, 20, seed=1) == chosen_pairs(names, 40, seed=1)[:20]
+    assert all(a != b for a, b in chosen_pairs(names, 200))
+    assert len(chosen_pairs(names, "all")) == 10
+    found = score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", pairs=7, seed=3)
+    assert found.pair_names == chosen_pairs(["SEX", "AGE", "RACE"], 7, seed=3)
+    assert found.detail.shape == (3, 7)
+
+
+def test_what_a_score_says(expected):
+    text = str(score(TRUTH, rows(100, 3, (100,)), SCHEMA, "PUMA", groups={"PUMA": [100, 200, 300, 400]}, pairs="all"))
+    assert "NIST score" in text
+    assert "3 groups, 3 pairs" in text
+    assert "2 groups without synthetic rows, scored 2" in text
+    assert "1 group without rows on either side, not counted" in text
+    assert "worst group: PUMA 200 (2.0000)" in text
+    assert "bias" not in text
+    assert "bias" not in str(expected)
+    worst = expected.pair_table().to_pylist()[0]
+    assert worst["distance"] == expected.pairs.max()
+    assert f"worst pair: {worst['first']}, {worst['second']}" in str(expected)
+
+
+def test_json(expected):
+    found = score(TRUTH, SYNTHETIC, SCHEMA, "PUMA", groups={"PUMA": [100, 200, 300, 400]}, pairs="all")
+    back = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert back["mean"] == expected.mean
+    assert back["nist"] == expected.nist
+    assert back["groups"][0] == {
+        "PUMA": 100,
+        "true_rows": int(expected.true_rows[0]),
+        "synthetic_rows": int(expected.synthetic_rows[0]),
+        "score": expected.groups[0],
+        "why": "",
+    }
+    assert back["groups"][3] == {"PUMA": 400, "true_rows": 0, "synthetic_rows": 0, "score": None, "why": "empty"}
+    assert sorted(pair["distance"] for pair in back["pairs"]) == sorted(expected.pairs.tolist())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": 0}, "draw 1 or more"),
+        ({"pairs": True}, "a number to draw"),
+        ({"pairs": "some"}, "a number to draw"),
+        ({"pairs": []}, "a number to draw"),
+        ({"pairs": ["SEX"]}, "is no pair"),
+        ({"pairs": [("SEX", "SEX")]}, "is no pair"),
+        ({"pairs": [("SEX", "AGEP")]}, "no column 'AGEP' to score; did you mean 'AGE'"),
+        ({"pairs": [("SEX", "PUMA")]}, "no column 'PUMA' to score"),
+        ({"by": "PUMAS"}, "did you mean 'PUMA'"),
+        ({"schema": SCHEMA.select(["PUMA", "SEX"])}, "needs two columns"),
+        ({"groups": {"PUMA": [100, 200]}}, "synthetic rows are in no listed group"),
+        ({"groups": {"PUMA": [1, 2]}}, "no row of the truth is in a listed group"),
+        ({"groups": {"STATE": [17]}}, "the list of groups has no column 'PUMA'"),
+        ({"synthetic": SYNTHETIC.drop_columns("SEX")}, "no column 'SEX'"),
+        ({"synthetic": (encode(SCHEMA, SYNTHETIC), np.zeros(280, int))}, "give it as `groups`"),
+        ({"truth": (TRUTH, np.zeros(300, int)), "groups": {"PUMA": [100]}}, "the truth is a tuple"),
+        ({"truth": (encode(SCHEMA, TRUTH), np.ones(300, int)), "groups": {"PUMA": [100]}}, "one group number, 0 to 0"),
+        ({"truth": TRUTH.slice(0, 0), "synthetic": SYNTHETIC.slice(0, 0)}, "at least one group"),
+        ({"synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])}, r"write PUMA in different types"),
+        (
+            {"by": ["STATE", "PUMA"], "synthetic": SYNTHETIC.set_column(1, "PUMA", [["x"] * 280])},
+            "the two tables write PUMA in",
+        ),
+    ],
+)
+def test_refusals(change, message):
+    arguments = {"truth": TRUTH, "synthetic": SYNTHETIC, "schema": SCHEMA, "by": "PUMA", **change}
+    with pytest.raises(DataError, match=message):
+        score(**arguments)
+
+
+def test_no_synthetic_rows_at_all():
+    found = score(TRUTH, SYNTHETIC.slice(0, 0), SCHEMA, "PUMA")
+    assert set(found.why) == {"missing"}
+    assert found.nist == 0.0
+
+
+# ---------------------------------------------------------------------- distances
+
+
+SMALL = Schema.from_mbi({"x": 2, "y": 3, "z": 300})
+ALL = (("x", "y"), ("x", "z"), ("z", "y"))
+
+
+@st.composite
+def coded_rows(draw):
+    number = draw(st.integers(1, 12))
+    codes = {
+        column.name: np.array(draw(st.lists(st.integers(0, column.size - 1), min_size=number, max_size=number)))
+        for column in SMALL
+    }
+    weights = draw(st.lists(st.integers(1, 5), min_size=number, max_size=number))
+    return Coded(SMALL, codes, np.array(weights, float))
+
+
+@given(coded_rows(), coded_rows())
+def test_distances_are_those_of_the_marginals(p, q):
+    found = joint_errors(p, q, ALL)
+    expected = [np.abs(p.project(pair) - q.project(pair)).sum() for pair in ALL]
+    assert np.allclose(found, expected, rtol=0, atol=1e-14)
+    assert np.array_equal(found, joint_errors(q, p, [pair[::-1] for pair in ALL]))
+    assert ((found >= 0) & (found <= 2 + 1e-14)).all()
+    assert joint_errors(p, p, ALL).max() == 0.0
+
+
+@given(coded_rows(), st.data())
+def test_weights_are_repeated_rows(p, data):
+    counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(p), max_size=len(p))))
+    group = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(p), max_size=len(p))))
+    again = np.repeat(np.arange(len(p)), counts)
+    repeated = {name: code[again] for name, code in p.codes.items()}
+    truth = (p.codes, group)
+    by_weight = pair_errors(SMALL, *truth, p.codes, group, 3, ALL, weights=counts.astype(float))
+    by_row = pair_errors(SMALL, *truth, repeated, group[again], 3, ALL)
+    assert np.array_equal(by_weight, by_row, equal_nan=True)
+    weighted_truth = pair_errors(SMALL, p.codes, group, *truth, 3, ALL, truth_weights=counts.astype(float))
+    assert np.array_equal(by_weight, weighted_truth, equal_nan=True)
+
+
+def test_groups_out_of_range_are_refused():
+    codes = encode(SCHEMA, TRUTH).codes
+    for wrong in (-1, 3):
+        with pytest.raises(DataError, match="between 0 and 2"):
+            pair_errors(SCHEMA, codes, np.full(300, wrong), codes, np.zeros(300, int), 3, [("SEX", "AGE")])
+
+
+def test_distributions_of_different_schemas_are_refused():
+    other = Schema.from_mbi({"x": 2, "y": 4})
+    p = Coded(SMALL, {"x": np.array([0]), "y": np.array([0])})
+    q = Coded(other, {"x": np.array([0]), "y": np.array([0])})
+    with pytest.raises(DataError, match="different schemas"):
+        joint_errors(p, q)
+
+
+def test_pandas_categories_and_whole_floats_name_the_same_groups(expected):
+    frame = TRUTH.to_pandas()
+    frame["PUMA"] = pd.Categorical(frame["PUMA"].astype(float))
+    assert same(score(frame, SYNTHETIC, SCHEMA, "PUMA", pairs="all"), expected)
+
+
+@pytest.mark.parametrize("sides", [(True, False), (False, True), (True, True)])
+def test_texts_and_numbers_name_the_same_groups(sides):
+    """As they do when measuring: the text "00100" is the number 100."""
+
+    def spelt(table, as_text):
+        texts = [[f"{value:05}" for value in table["PUMA"].to_pylist()]]
+        return table.set_column(1, "PUMA", texts) if as_text else table
+
+    truth, synthetic = (spelt(table, side) for table, side in zip((TRUTH, SYNTHETIC), sides, strict=True))
+    found = score(truth, synthetic, SCHEMA, ["STATE", "PUMA"], pairs="all")
+    assert same(found, score(TRUTH, SYNTHETIC, SCHEMA, ["STATE", "PUMA"], pairs="all"))
+
+
+def test_a_csv_file_and_a_table_of_texts_name_the_same_groups(tmp_path, expected):
+    """The type of a CSV column is guessed, a parquet file's is declared."""
+    write_table(SYNTHETIC, tmp_path / "synthetic.csv")
+    truth = TRUTH.set_column(1, "PUMA", [list(map(str, TRUTH["PUMA"].to_pylist()))])
+    assert same(score(truth, tmp_path / "synthetic.csv", SCHEMA, "PUMA", pairs="all"), expected)

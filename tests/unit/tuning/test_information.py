@@ -1,0 +1,195 @@
+"""Choosing columns: mutual information by hand and by another formula, cliques with and without room, independence."""
+
+import time
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from prade import Schema
+from prade.core.errors import WorkloadError
+from prade.data.encode import Coded, encode
+from prade.data.prior import Prior
+from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+
+SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
+
+
+def known(names: str, edges: dict[str, float], entropy: float = 2.0) -> Information:
+    """Information as given for pairs written "ab", 0.01 for all others."""
+    nats = np.full((len(names), len(names)), 0.01)
+    np.fill_diagonal(nats, entropy)
+    for (a, b), value in edges.items():
+        nats[names.index(a), names.index(b)] = nats[names.index(b), names.index(a)] = value
+    return Information(tuple(names), nats)
+
+
+def together(found: list[tuple[str, ...]]) -> set[tuple[str, str]]:
+    return {pair for clique in found for pair in combinations(clique, 2)}
+
+
+# ------------------------------------------------------------------ mutual information
+
+
+def test_a_copy_tells_everything_and_an_independent_column_nothing():
+    rows = {"a": [0, 0, 1, 1], "b": [1, 1, 0, 0], "c": [0, 1, 0, 1]}
+    found = Information.of(encode(SCHEMA, rows))
+    assert found.between("a", "b") == pytest.approx(np.log(2))
+    assert found.between("a", "c") == pytest.approx(0, abs=1e-15)
+    assert found.between("c", "c") == pytest.approx(np.log(2))  # entropy
+
+
+def test_information_by_hand_with_weights():
+    # q(a, b): 1/2 at (0, 0), 1/4 at (0, 1), 1/4 at (1, 1); q(a) = (3/4, 1/4), q(b) = (1/2, 1/2)
+    joint = Coded(SCHEMA.select(["a", "b"]), {"a": np.array([0, 0, 1]), "b": np.array([0, 1, 1])}, np.array([2, 1, 1]))
+    by_hand = 1 / 2 * np.log(4 / 3) + 1 / 4 * np.log(2 / 3) + 1 / 4 * np.log(2)
+    found = Information.of(joint)
+    assert found.between("a", "b") == pytest.approx(by_hand)
+    assert found.between("a", "a") == pytest.approx(-3 / 4 * np.log(3 / 4) - 1 / 4 * np.log(1 / 4))
+    np.testing.assert_array_equal(found.nats, found.nats.T)
+
+
+def test_information_is_the_entropies_less_the_joint_entropy():
+    schema = Schema.from_mbi({"x": 5, "y": 7, "z": 3})
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, 3000)
+    rows = {"x": x, "y": (x + rng.integers(0, 3, 3000)) % 7, "z": rng.integers(0, 3, 3000)}
+    joint = Coded(schema, rows, rng.random(3000))
+
+    def entropy(columns):
+        mass = joint.project(columns)
+        return -(mass[mass > 0] * np.log(mass[mass > 0])).sum()
+
+    found = Information.of(joint)
+    for a, b in combinations("xyz", 2):
+        assert found.between(a, b) == pytest.approx(entropy([a]) + entropy([b]) - entropy([a, b]), abs=1e-12)
+
+
+def test_columns_can_be_chosen():
+    found = Information.of(Prior.uniform(SCHEMA), ["c", "a"])
+    assert found.columns == ("c", "a")
+    assert found.nats.shape == (2, 2)
+    with pytest.raises(WorkloadError, match="no column 'b'"):
+        found.between("a", "b")
+
+
+# ------------------------------------------------------------------ pairs
+
+
+def test_strongest_pairs_by_number_and_by_threshold():
+    information = known("abcd", {"ab": 0.3, "cd": 0.9, "bc": 0.5})
+    assert strongest_pairs(information, 2) == [("c", "d"), ("b", "c")]
+    assert strongest_pairs(information, least=0.3) == [("c", "d"), ("b", "c"), ("a", "b")]
+    assert len(strongest_pairs(information)) == 6
+    assert strongest_pairs(information, 4)[3] == ("a", "c")  # of equals the first
+    with pytest.raises(WorkloadError, match="how many pairs"):
+        strongest_pairs(information, -1)
+
+
+# ------------------------------------------------------------------ cliques
+
+
+def test_cliques_of_a_small_graph():
+    schema = Schema.from_mbi(dict.fromkeys("abcdef", 2))
+    information = known("abcdef", {"ab": 0.9, "ac": 0.8, "bc": 0.7, "cd": 0.6})
+    found = cliques(schema, information, strongest_pairs(information, 4))
+    assert found == [("a", "b", "c"), ("c", "d"), ("e",), ("f",)]
+
+
+def test_a_clique_too_large_is_broken_up_along_its_strongest_pairs():
+    schema = Schema.from_mbi(dict.fromkeys("abcd", 10))
+    information = known("abcd", {"ab": 0.4, "ac": 0.5, "ad": 0.6, "bc": 0.7, "bd": 0.8, "cd": 0.9})
+    pairs = strongest_pairs(information)
+    assert cliques(schema, information, pairs, most_cells=10_000) == [("a", "b", "c", "d")]
+    # c, d first; a and b both bring two new pairs, b (0.7 + 0.8) tells more than a; a's pairs are left, with b or c
+    assert cliques(schema, information, pairs, most_cells=1_000) == [("a", "b"), ("a", "c", "d"), ("b", "c", "d")]
+    assert cliques(schema, information, pairs, most_cells=100) == sorted(combinations("abcd", 2))
+
+
+def test_a_pair_that_does_not_fit_leaves_its_columns():
+    schema = Schema.from_mbi({"a": 50, "b": 50, "c": 2})
+    information = known("abc", {"ab": 0.9, "ac": 0.8, "bc": 0.7})
+    assert cliques(schema, information, [("a", "b")], most_cells=100) == [("a",), ("b",), ("c",)]
+    assert cliques(schema, information, strongest_pairs(information), most_cells=100) == [("a", "c"), ("b", "c")]
+
+
+def test_a_pair_that_another_clique_has_is_not_asked_twice():
+    schema = Schema.from_mbi({"a": 10, "b": 10, "c": 10, "d": 2})
+    information = known("abcd", {"ab": 0.9, "ac": 0.8, "bc": 0.7, "ad": 0.6, "bd": 0.5})
+    # {a, b, d} fits in 200 cells and has (a, b); {a, b, c} does not, and only its other two pairs are left
+    assert cliques(schema, information, strongest_pairs(information, 5), most_cells=200) == [
+        ("a", "b", "d"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("most_cells", [40, 300, 10_000])
+def test_whatever_the_graph(seed, most_cells):
+    rng = np.random.default_rng(seed)
+    names = "abcdefghij"
+    schema = Schema.from_mbi({name: int(rng.integers(2, 12)) for name in names})
+    information = known(names, {a + b: rng.random() for a, b in combinations(names, 2)})
+    pairs = strongest_pairs(information, int(rng.integers(0, 46)))
+    found = cliques(schema, information, pairs, most_cells=most_cells)
+    fitting = {pair for pair in pairs if schema.domain_size(pair) <= most_cells}
+    assert together(found) == fitting  # every strong pair that fits, and nothing but strong pairs
+    assert {name for clique in found for name in clique} == set(names)
+    assert all(schema.domain_size(clique) <= most_cells for clique in found)
+    assert not any(set(one) < set(other) for one in found for other in found)
+    assert len(set(found)) == len(found)
+    assert found == cliques(schema, information, pairs[::-1], most_cells=most_cells)  # of the graph alone
+    if most_cells == 10_000:
+        fits = [c for c in nx.find_cliques(nx.Graph(pairs)) if schema.domain_size(c) <= most_cells]
+        assert {tuple(sorted(clique)) for clique in fits} <= set(found)
+
+
+def test_cliques_refuse_what_cannot_be():
+    information = known("abc", {})
+    with pytest.raises(WorkloadError, match="no column 'x'"):
+        cliques(SCHEMA, information, [("a", "x")])
+    with pytest.raises(WorkloadError, match="most_cells is 0"):
+        cliques(SCHEMA, information, [("a", "b")], most_cells=0)
+
+
+# ------------------------------------------------------------------ independent columns
+
+
+def test_independent_columns_leave_out_what_a_more_telling_one_tells():
+    information = known("abcd", {"ab": 1.5, "bc": 1.0})
+    # b tells most; a and c are told by it; d is not
+    assert independent_columns(information) == ("b", "d")
+    assert independent_columns(information, 1) == ("b",)
+    assert independent_columns(information, most=0.6) == ("b", "c", "d")  # b tells half of c
+
+
+def test_what_is_little_depends_on_what_there_is_to_know():
+    nats = np.array([[2.0, 0.05, 0.05], [0.05, 0.1, 0.0], [0.05, 0.0, 1.0]])
+    # 0.05 nats are half of what there is to know about b, and a twentieth of c
+    assert independent_columns(Information(("a", "b", "c"), nats)) == ("a", "c")
+
+
+def test_a_constant_column_is_never_taken():
+    rows = {"a": [0, 0, 0, 0], "b": [0, 1, 0, 1], "c": [0, 0, 1, 1]}
+    assert independent_columns(Information.of(encode(SCHEMA, rows))) == ("b", "c")
+
+
+def test_independent_columns_refuse_a_share_that_is_none():
+    with pytest.raises(WorkloadError, match="most is 2"):
+        independent_columns(known("ab", {}), most=2)
+
+
+# ------------------------------------------------------------------ real rows
+
+
+def test_all_pairs_of_the_census_table_in_time(shared_data):
+    schema = Schema.load(shared_data / "acs2024.schema.toml")
+    public = encode(schema, shared_data / "acs2024_il_oh.parquet")
+    began = time.perf_counter()
+    information = Information.of(public)
+    assert time.perf_counter() - began < 10  # half a second on an idle core
+    found = cliques(schema, information, strongest_pairs(information, 40))
+    assert together(found) == set(strongest_pairs(information, 40))
+    assert max(schema.domain_size(clique) for clique in found) <= MOST_CELLS

@@ -1,0 +1,406 @@
+"""Tuning: what it chooses is as good as it says, it keeps to its time, and it says when not to measure at all."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations, takewhile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from prade import Task
+from prade.core.errors import DataError, PradeError
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.data.schema import Schema
+from prade.planning.expected import Expected
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
+from prade.planning.settings import Settings
+from prade.privacy.budget import Budget, Unit
+from prade.queries.workload import Workload
+from prade.tuning.candidates import AS_THEY_ARE, FEWEST_ROWS, MOST_CELLS, Candidates, Choice
+from prade.tuning.gain import PlayedLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.rehearse import Rehearsal
+from prade.tuning.tune import _Clock, _Search, tune
+
+LEVELS = ["STATE", "PLACE"]
+COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    found = census_like(persons=2_000, places_per_state=5, seed=2)
+    return replace(
+        found,
+        schema=found.schema.select(COLUMNS),
+        public=found.public.select(COLUMNS),
+        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
+    )
+
+
+def tuned_for(data, epsilon, **options):
+    options = {"seconds": 600, "threads": 1} | options
+    return tune(Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups), data.public, **options)
+
+
+@pytest.fixture(scope="module")
+def tuned(data):
+    return tuned_for(data, 5)
+
+
+# ---------------------------------------------------------------------- the outcome
+
+
+def test_a_large_budget_is_worth_spending(tuned):
+    assert tuned.finished
+    assert tuned.expected.worthwhile
+    assert tuned.expected.error < tuned.prior_error - tuned.expected.spread
+    assert tuned.advice.startswith("Measure: expected error")
+
+
+def test_a_hopeless_budget_is_said_to_be_so(data):
+    found = tuned_for(data, "1/10000", seconds=5)
+    assert not found.expected.worthwhile
+    assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
+    assert found.advice.startswith("Do not touch the private data at this budget: expected error")
+
+
+def test_what_is_promised_was_rehearsed_with_fresh_noise(data, tuned):
+    rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
+    assert rehearsal.error(tuned.plan, tuned.settings, seed=500) == pytest.approx(tuned.expected.error, abs=1e-6)
+    assert rehearsal.prior_error == pytest.approx(tuned.prior_error, abs=1e-6)
+
+
+def test_trials_only_ever_improve_by_more_than_their_spread(tuned):
+    start, *others = tuned.trials
+    assert start.kept
+    best = start.error
+    for trial in others:
+        if trial.kept:
+            assert trial.best == pytest.approx(best)
+            assert trial.best - trial.error > trial.spread
+            best = trial.error
+    assert best < start.error
+    assert tuned.table().num_rows == len(tuned.trials)
+
+
+def test_the_same_seed_finds_the_same_and_another_may_not(data, tuned):
+    again = tuned_for(data, 5)
+    assert again.plan == tuned.plan
+    assert again.settings == tuned.settings
+    assert [replace(trial, seconds=0) for trial in again.trials] == [
+        replace(trial, seconds=0) for trial in tuned.trials
+    ]
+    assert tuned_for(data, 5, seed=1, seconds=0).expected != tuned_for(data, 5, seconds=0).expected
+
+
+def test_the_time_box_is_kept(data):
+    told = []
+    found = tuned_for(data, 5, seconds=0, progress=lambda *news: told.append(news))
+    assert not found.finished
+    assert len(found.trials) == 1
+    assert "more seconds" in found.advice
+    assert told == [("rehearsing", 0, 0)]
+
+
+@pytest.mark.parametrize(("seconds", "draws"), [(30, 1), (95, 4)])
+@pytest.mark.parametrize("folds", [4, 1])
+def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, folds, monkeypatch):
+    """It takes 10 s a draw of noise: 4 draws, and 4 once more in the end, are 80 s after the 4 s of the first trial."""
+    now, played = 0.0, []
+
+    def errors(choice, settings, *, seed, fold):
+        nonlocal now
+        slow = choice.total > 0
+        now += 10 if slow else 1
+        played.append(slow)
+        return np.linspace(0.1, 0.2, 2) - 0.05 * slow
+
+    monkeypatch.setattr("prade.tuning.tune.time", SimpleNamespace(monotonic=lambda: now))
+    rehearsal = SimpleNamespace(scored=2, folds=[SimpleNamespace(groups=range(2))] * folds, errors=errors)
+    start = Choice((("a",),))
+    search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, seconds, None), start)
+    assert len(search.repeats) == 4 / folds
+    slow = replace(start, total=Fraction(1, 5))
+    candidates = SimpleNamespace(ladders=lambda best: iter([iter([("slow", slow)])]))
+    assert search.climb(candidates) == (draws == 4)
+    assert sum(played) == draws
+    assert search.best == (slow if draws == 4 else start)
+
+
+def test_no_engine_and_no_door_is_loaded():
+    code = (
+        "import sys, prade\n"
+        "from prade.data.invented import census_like\n"
+        "from prade.tuning.tune import tune\n"
+        "d = census_like(persons=300, places_per_state=3, seed=1)\n"
+        "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
+        "tune(prade.Task('x', d.schema, 1, prade.Unit(4), ['PLACE'], groups), d.public, seconds=0)\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measuring.' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
+
+
+def test_everybody_as_one_group_and_other_budgets(data):
+    for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
+        found = tune(Task("x", data.schema, budget, Unit(2)), data.public, seconds=0)
+        assert len(found.plan.levels) == 1
+        assert "other public groups played" in found.advice  # the schema's group columns tell public groups apart
+        plain = data.schema.select(data.schema.coded)
+        found = tune(Task("x", plain, budget, Unit(2)), data.public, seconds=0)
+        assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
+
+
+@pytest.mark.parametrize("lucky", [True, False])
+def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
+    def errors(choice, settings, *, seed, fold):
+        better = choice.above != ((Fraction(0), ()),) and (seed == 0 or not lucky)
+        return np.full(16, 0.2 - 0.1 * better) + np.linspace(0, 0.01, 16)
+
+    rehearsal = SimpleNamespace(scored=16, folds=[SimpleNamespace(groups=range(16))], errors=errors)
+    start = Choice((("a",),), ((Fraction(0), ()),))
+    search = _Search(rehearsal, lambda choice: choice, 0, _Clock(0.0, 1.0, None), start)
+    asked = replace(start, above=((Fraction(1, 10), (("a",),)),))
+    assert search._attempt("more above", asked).kept != lucky
+    assert search.best == (start if lucky else asked)
+
+
+def test_seconds_are_checked(data):
+    for seconds in (-1, "long", float("nan"), None, True):
+        with pytest.raises(PradeError, match="seconds is"):
+            tuned_for(data, 1, seconds=seconds)
+
+
+# ---------------------------------------------------------------------- candidates
+
+
+def test_a_choice_adds_up_to_the_whole_budget():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    choice = Choice((("a",), ("a", "b")), ((Fraction(1, 10), (("b",),)), (Fraction(0), ())), Fraction(1, 5))
+    levels = choice.levels(schema, [("X",), ("Y",), ("Z",)])
+    assert sum(level.share for level in levels) == 1
+    assert [level.total for level in levels] == [0, 0, Fraction(9, 50)]
+    assert [len(level.asks) for level in levels] == [1, 0, 1]
+
+
+def test_numbers_of_rows_alone_ask_no_part():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    choice = Choice((("a",),), ((Fraction(1, 10), (("b",),)),), Fraction(1))
+    *_, last = choice.levels(schema, [("X",), ("Y",)])
+    assert last.asks == ()
+    assert last.total == Fraction(9, 10)
+
+
+def candidates_for(data, epsilon):
+    public = Public.of(data.schema, data.public, LEVELS)
+    rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
+    nest = [("STATE",), ("STATE", "PLACE")]
+
+    def plan_of(choice):
+        return Plan("x", data.schema, Budget.pure(epsilon), Unit(1), choice.levels(data.schema, nest), data.groups)
+
+    return Candidates(rehearsal, public, nest, plan_of)
+
+
+def test_ladders_change_one_thing_at_a_time(data):
+    candidates = candidates_for(data, 4)
+    start = candidates.simplest()
+    seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
+    for words, choice in seen:
+        different = [
+            name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
+        ]
+        assert len(different) <= 1 or (different == ["parts", "settings"] and "as they are" in words), words
+        assert candidates.plan_of(choice).budget == Budget.pure(4)
+    assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
+    words = " ".join(each for each, _ in seen)
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "as they are"):
+        assert part in words
+
+
+def test_pairs_as_they_are_are_for_cells_that_stand_out_of_the_noise(data):
+    """Rows a cell beside the noise of so many pairs: none at a small budget, some at a larger one, then all."""
+
+    def numbers(epsilon):
+        candidates = candidates_for(data, epsilon)
+        start = Choice(candidates.single, ((Fraction(0), ()),))
+        found = list(candidates._as_they_are(lambda: start, AS_THEY_ARE))
+        for words, choice in found:
+            assert words == f"{len(choice.parts)} two-way parts as they are"
+            assert not choice.settings.smooth
+            assert choice.parts == candidates.pairs[: len(choice.parts)]
+        return [len(choice.parts) for _, choice in found]
+
+    assert numbers(1) == []
+    assert numbers(4) == [3, 2, 1]
+    assert numbers(100) == [6, 3, 2, 1]
+
+
+def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
+    """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
+    found = tune(Task("people", data.schema, 20), data.public, seconds=600, threads=1)
+    (level,) = found.plan.levels
+    assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
+    assert not found.settings.smooth
+    before = takewhile(lambda trial: "as they are" not in trial.what, found.trials)
+    assert found.expected.error < 0.8 * min(trial.error for trial in before)
+
+
+def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):
+    found = tuned_for(data, "1/10000", seconds=0, bias=20)
+    assert found.trials[0].what == "numbers of rows alone"
+    assert [level.asks for level in found.plan.levels] == [(), ()]
+    assert found.plan.levels[-1].total == 1
+
+
+def asked_above(candidates, parts):
+    choice = Choice(parts, ((Fraction(0), ()),))
+    (words, found), *_ = candidates._shares_above(lambda: choice, 0)
+    assert words.startswith(f"level 1: {len(found.above[0][1])} parts for 1/30")
+    return found.above[0][1]
+
+
+def test_what_the_last_level_tells_is_not_asked_above(data):
+    candidates = candidates_for(data, 10)
+    told = candidates.single[:2]
+    assert not set(told) & set(asked_above(candidates, told))
+    assert set(asked_above(candidates, candidates.single[2:])) & set(told)
+
+
+def test_the_more_noise_the_fewer_parts_are_asked_above(data):
+    numbers = [len(asked_above(candidates_for(data, epsilon), (("SEX",),))) for epsilon in ("1/100", 1, 100)]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1]
+
+
+def test_large_tables_need_many_rows_and_little_noise(data):
+    candidates = candidates_for(data, 1)
+    largest = {
+        (place, variance): max(map(data.schema.domain_size, candidates._small_pairs(place, variance)), default=0)
+        for place in (0, 1)
+        for variance in (1.0, 30.0**2, 1e6)
+    }
+    rows = [float(np.median(np.concatenate([level.rows for level in each]))) for each in candidates.levels]
+    for (place, variance), cells in largest.items():
+        assert cells <= min(rows[place] / max(variance**0.5, FEWEST_ROWS), MOST_CELLS)
+    assert largest[0, 1.0] > largest[1, 1.0] > largest[1, 1e6]
+    assert largest[0, 1.0] > largest[0, 30.0**2] > largest[0, 1e6]
+
+
+def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
+    groups = data.public.select(["PLACE"]).group_by("PLACE").aggregate([])
+    found = tune(Task("x", data.schema, 5, levels=["PLACE"], groups=groups), data.public, seconds=600, threads=1)
+    assert any(trial.what.startswith("own") for trial in found.trials)
+
+
+def test_a_part_that_others_tell_is_not_asked():
+    rng = np.random.default_rng(0)
+    same, other = rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) * 0.7
+    deviations = np.concatenate([same, same + 0.01 * rng.normal(size=(200, 2)), other], axis=1)
+    cells = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 2)) in ([0, 2], [1, 2])
+    assert sorted(telling_parts(shrunk_moments(deviations), cells, 0.01, 3)) == [0, 1, 2]
+
+
+def test_correlations_of_few_groups_are_taken_for_chance():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(400, 1))
+    deviations = rng.normal(size=(400, 30)) + common  # every correlation is 1/2
+    apart = ~np.eye(30, dtype=bool)
+
+    def kept(groups):
+        raw = deviations[:groups].T @ deviations[:groups] / groups
+        return float(np.median(shrunk_moments(deviations[:groups])[apart] / raw[apart]))
+
+    assert kept(4) < kept(20) < kept(400) < 1
+    assert kept(4) < 0.8
+    assert kept(400) > 0.95
+
+
+@pytest.fixture(scope="module")
+def folds(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1).folds
+
+
+def test_more_noise_makes_a_part_worth_less(data, folds):
+    off = off_by([PlayedLevel.of(fold, ("STATE", "PLACE")) for fold in folds], data.schema, ("AGE", "EMPLOY"))
+    gains = [predicted_gain(off, variance) for variance in (1e-12, 1e-4, 1.0, 1e6)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0.01 > gains[-1] >= 0
+    assert predicted_gain(off, 1e-4, known=1e-4) < predicted_gain(off, 1e-4, known=1e6) <= gains[1]
+
+
+def test_groups_of_a_level_are_those_of_the_last_one_together(data, folds):
+    for fold in folds:
+        places, states = (PlayedLevel.of(fold, by) for by in (("STATE", "PLACE"), ("STATE",)))
+        assert len(states) == 1
+        assert len(places) == len(fold.groups)
+        assert states.rows.sum() == places.rows.sum() == len(fold.group)
+        each, _ = places.shares(data.schema, ("AGE",))
+        together, prior = states.shares(data.schema, ("AGE",))
+        np.testing.assert_allclose(together[0], places.rows / places.rows.sum() @ each)
+        assert prior.sum() == pytest.approx(1)
+
+
+# ---------------------------------------------------------------------- the plan's file
+
+
+def test_the_outcome_is_in_the_plans_file(tuned, tmp_path):
+    tuned.plan.save(tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text()
+    assert "[settings]" in text
+    assert f"# {tuned.expected}" in text
+    found = Plan.load(tmp_path / "plan.toml")
+    assert (found, found.settings, found.expected) == (tuned.plan, tuned.settings, tuned.expected)
+
+
+@pytest.fixture
+def small():
+    schema = Schema.from_mbi({"a": 2, "b": 3})
+    level = Level((), Workload.marginals(schema, ["a"]))
+    return Plan(
+        "x", schema, Budget.pure(1), Unit(1), [level], settings=Settings(n0=3.0), expected=Expected(0.2, 0.01, 0.3)
+    )
+
+
+def test_settings_and_expectations_are_not_what_is_measured(small):
+    text = small.to_toml().replace("n0 = 3.0", "n0 = 30").replace("error = 0.2", "error = 0.25")
+    edited = Plan.from_toml(text)
+    assert edited.settings == Settings(n0=30)
+    assert edited.expected == Expected(0.25, 0.01, 0.3)
+    assert edited.hash == small.hash
+    bare = Plan("x", small.schema, small.budget, small.unit, small.levels)
+    assert bare.hash == small.hash
+    assert "settings" not in bare.to_dict()
+    assert Plan.from_toml(bare.to_toml()).settings is None
+
+
+def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
+    text = small.to_toml()
+    head, rest = text.split("[settings]\n")
+    kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("n0 = 3", "n_0 = 3", "settings: unknown key 'n_0'"),
+        ("n0 = 3.0", 'n0 = "3"', "settings: n0 is '3'; write a number"),
+        ("n0 = 3.0", "n0 = true", "settings: n0 is 'True'; write a number"),
+        ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
+        ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
+        ("spread = 0.01", "", "expected: spread is not given"),
+        ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
+        ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
+    ],
+)
+def test_an_edit_gone_wrong_is_answered(small, old, new, message):
+    text = small.to_toml()
+    assert old in text
+    with pytest.raises((PradeError, DataError), match=message):
+        Plan.from_toml(text.replace(old, new, 1))
