@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
-    from prade.planning.settings import Kind
+    from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
 
@@ -119,7 +119,7 @@ def _looks_empty(release: Release) -> bool:
 )
 @as_json
 @examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | None, as_json: bool) -> None:
+def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, as_json: bool) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates are kept in its folder, in place of earlier ones; `sample` and `answer` use those. Spends nothing.
@@ -153,7 +153,7 @@ def _damaged(release: Release) -> bool:
 
 
 def _estimates(
-    release: Release, given: tuple[str, ...], estimator: Kind | None = None, *, anew: bool = False
+    release: Release, given: tuple[str, ...], estimator: EstimatorName | None = None, *, anew: bool = False
 ) -> Estimates:
     from dataclasses import replace
 
