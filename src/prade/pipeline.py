@@ -31,10 +31,10 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
-from prade.release.unrecorded_releases import need_on_record, not_entered
-from prade.release.file_names import SYNTHETIC
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
+from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, PLAN, Release
+from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.draw import PASSES
 from prade.sampling.sizes import resized

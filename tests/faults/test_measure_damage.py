@@ -21,8 +21,8 @@ from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.unrecorded_releases import import_release
 from prade.release.release import Release
+from prade.release.unrecorded_releases import import_release
 
 ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
 FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")

@@ -171,8 +171,8 @@ def _estimates(
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
-    from prade.release.file_names import ESTIMATES
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
+    from prade.release.file_names import ESTIMATES
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)

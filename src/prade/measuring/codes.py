@@ -1,7 +1,7 @@
 """Coding in a database: a declared column becomes an Ibis expression for the code of each cell.
 
-It applies the rules of `prade.data.matching` to cells that stay in the database: the same value lists, bins, missing and
-fallback codes, decided by the column's declaration and the type of the table's column, never by other cells. No
+It applies the rules of `prade.data.matching` to cells that stay in the database: the same value lists, bins, missing
+and fallback codes, decided by the column's declaration and the type of the table's column, never by other cells. No
 expression here can make an engine fail on a cell: text is cast only where it matches the pattern of a number, and
 nothing is added to or subtracted from a raw number.
 
@@ -229,7 +229,7 @@ def _number(column: Column, cell: Any) -> Any:
 
 
 def _of_any_length(kind: Any) -> bool:
-    """Whether cells are decimals that may be too large or too small for a double, on which an engine's cast would fail."""
+    """Whether cells are decimals that may not fit into a double, so that an engine's cast could fail."""
     sizes = (kind.precision, kind.scale) if kind.is_decimal() else ()
     return any(size is None or not 0 <= size <= LONGEST_DECIMAL for size in sizes)
 
@@ -242,7 +242,7 @@ def _only(text: Any, pattern: str) -> Any:
 
 
 def _days(text: Any) -> Any:
-    """Text that starts with a date, as days since 1970-01-01, by the formula of the Julian day number in whole numbers."""
+    """Text that starts with a date, as days since 1970-01-01, by the Julian day number's formula in whole numbers."""
     date = _only(text.substr(0, 10), DAY)
     year, month, day = (date.re_extract(DAY, group).cast("int64") for group in (1, 2, 3))
     early = _choose(month <= 2, 1, 0).cast("int64")

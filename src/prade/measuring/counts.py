@@ -121,7 +121,7 @@ def coded_rows(
 
 
 def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
-    """A file's rows in the embedded engine, coded as it reads them; they can be read once, because they are not kept."""
+    """A file's rows in the embedded engine, coded as it reads them; they can be read only once."""
     for column in (*coding.listed.columns, *coding.codes.values()):
         if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
             raise DataError(
@@ -199,7 +199,7 @@ def _code_names(parts: Sequence[Part]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a part is counted: rows get numbers below `width`, which `lookup` maps to cells (None: they are the cells)."""
+    """How a part is counted: rows get numbers below `width`, which `lookup` maps to cells (None: unchanged)."""
 
     part: Part
     width: int

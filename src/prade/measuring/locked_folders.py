@@ -46,7 +46,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[int | None]:
 
 
 def new_locked_folder(locks: ExitStack, make: Callable[[], Path]) -> tuple[Path, int | None]:
-    """A new folder, locked until `locks` closes, and its handle; a folder removed before it was locked is made again."""
+    """A new folder, locked until `locks` closes, and its handle; if it is removed before that, another is made."""
     while True:
         own, handle = make(), None
         with suppress(FileNotFoundError):
@@ -70,7 +70,7 @@ def remove_locked(folder: Path, handle: int) -> None:
 
 @contextmanager
 def spill_folder() -> Iterator[Path]:
-    """A folder for what does not fit in memory. It may hold private rows, so folders of killed runs are removed first."""
+    """A folder for rows that do not fit in memory. They are private, so folders of killed runs are removed first."""
     temporary = Path(tempfile.gettempdir())
     with suppress(OSError):  # we may be allowed to write to the folder but not to list it
         for left in [temporary / name for name in os.listdir(temporary) if name.startswith(SPILL)]:

@@ -40,8 +40,8 @@ from prade.core.interrupts import held_back
 from prade.core.progress import Progress
 from prade.data.tables import write_table
 from prade.measuring.counts import count
-from prade.measuring.public_overlap import refuse_public
 from prade.measuring.noise import add_noise
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.planning.plan import Plan
@@ -49,7 +49,6 @@ from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_books import Entry
 from prade.privacy.protection import refuse_weak
-from prade.release.unrecorded_releases import need_on_record
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -65,6 +64,7 @@ from prade.release.release import (
     note_of,
     read_manifest,
 )
+from prade.release.unrecorded_releases import need_on_record
 
 if TYPE_CHECKING:
     from prade.measuring.counts import Counts
@@ -268,7 +268,6 @@ def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool) -> Ent
     entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
     _step("reserved")
     return entry
-
 
 
 def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, told: Progress) -> list[list[Noisy]]:

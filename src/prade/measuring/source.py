@@ -1,9 +1,9 @@
 """Private sources: databases, whose engines count the rows, and files or tables in memory, coded as they are read.
 
-This module reads no rows; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in memory
-are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB, which may be given a memory limit and
-a folder to spill to. Messages name files, tables and columns, never a cell: an engine's own message is dropped, because
-it may quote a cell.
+This module reads no rows; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in
+memory are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB, which may be given a memory
+limit and a folder to spill to. Messages name files, tables and columns, never a cell: an engine's own message is
+dropped, because it may quote a cell.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class Source:
             if name in self.columns:
                 continue
             if self.stream is not None and name in self.stream.lacking:
-                raise DataError(f"{self.stream.lacking[name]} lacks the column {name!r}, which another file has: add it")
+                raise DataError(
+                    f"{self.stream.lacking[name]} lacks the column {name!r}, which another file has: add it"
+                )
             hint = closest(name, self.columns) or "."
             raise DataError(
                 f"{self.name} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list of "
@@ -349,8 +351,8 @@ def _refuse_dependent_rows(table: Any) -> None:
             raise DataError(
                 f"the Ibis table contains a {type(node).__name__}, through which a row could change how others are "
                 "counted or be counted several times; expected columns and rows selected or computed row by row. If "
-                "you know that a person changes only their own rows, make it a table or a view of the database and give "
-                "that"
+                "you know that a person changes only their own rows, make it a table or a view of the database "
+                "and give that"
             )
 
 

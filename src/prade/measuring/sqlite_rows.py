@@ -15,7 +15,7 @@ from prade.measuring.streams import ROWS_PER_BATCH, Stream, cursor_stream
 
 
 def sqlite_file(path: str, table: str) -> Stream:
-    """A table of a SQLite file, which is opened for each reading; a stream without columns if there is no such table."""
+    """A table of a SQLite file, which is opened for each reading; without columns if there is no such table."""
 
     def connect() -> sqlite3.Connection:
         # Any thread of the counting engine may ask for the next rows, but only one at a time does.

@@ -114,7 +114,9 @@ class Plan:
         if not any(level.asks or level.total for level in levels):
             raise PradeError("the plan asks no question: give at least one level a workload")
         if not levels[-1].asks and not levels[-1].total:
-            raise PradeError("the last level asks no question, so nothing would be known about its groups: leave it out")
+            raise PradeError(
+                "the last level asks no question, so nothing would be known about its groups: leave it out"
+            )
         if any(ask.share == 0 for level in levels for ask in level.asks):
             raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
         nested: dict[str, None] = {}
@@ -132,8 +134,8 @@ class Plan:
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
             raise PradeError(
-                f"the plan asks for {counts:,} counts, more than fit in memory (at most {MOST_COUNTS:,}): ask for fewer "
-                "columns at a time, coarser bins or fewer groups"
+                f"the plan asks for {counts:,} counts, more than fit in memory (at most {MOST_COUNTS:,}): ask for "
+                "fewer columns at a time, coarser bins or fewer groups"
             )
 
     # ---------------------------------------------------------------- tasks
@@ -276,7 +278,7 @@ class Plan:
     # ---------------------------------------------------------------- noise
 
     def _questions(self) -> Iterator[Question]:
-        """All questions, in the order in which answers are stored: level by level, and in each level the total first."""
+        """All questions, in the order in which answers are stored: by level, and in each level the total first."""
         whole = sum((level.share for level in self.levels), Fraction(0))
         for number, level in enumerate(self.levels):
             if level.total:

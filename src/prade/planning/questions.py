@@ -1,4 +1,4 @@
-"""The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting questions with their noise."""
+"""The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting noisy questions."""
 
 from __future__ import annotations
 
@@ -121,9 +121,8 @@ class Question:
         """What one of its parts is: a "one-way table", a "two-way table", another "table" (a marginal), or a "part"."""
         if not all(isinstance(part, Marginal) for part in self.parts):
             return "part"
-        return {(1,): "one-way table", (2,): "two-way table"}.get(
-            tuple({len(part.columns) for part in self.parts}), "table"
-        )
+        widths = {len(part.columns) for part in self.parts}
+        return {1: "one-way table", 2: "two-way table"}.get(widths.pop(), "table") if len(widths) == 1 else "table"
 
     def names(self) -> list[str]:
         """The names of the parts."""

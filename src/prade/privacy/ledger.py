@@ -138,7 +138,7 @@ class Ledger:
     def record_import(
         self, dataset: str, unit: Unit, cost: Budget, claim: Claim, after: Head | None, note: str, source: str
     ) -> Entry:
-        """Put what a release cost on record; `prade.release.unrecorded_releases.import_release` reads it from the folder `source`.
+        """Put what a release cost on record (see `prade.release.unrecorded_releases.import_release`).
 
         Another ledger paid for it, or this one before it lost its end. The cost counts from now on. A release that is
         on record already changes nothing, and its entry is returned.

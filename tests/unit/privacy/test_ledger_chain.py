@@ -19,8 +19,8 @@ from prade.planning.questions import Level
 from prade.privacy.ledger_books import Claim, Origin
 from prade.privacy.ledger_chain import Head
 from prade.privacy.ledger_place import custodian_ledger
-from prade.release.unrecorded_releases import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
+from prade.release.unrecorded_releases import import_release
 from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
 
 UNIT = Unit(2, person_id="PERSON")

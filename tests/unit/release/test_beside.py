@@ -22,8 +22,8 @@ from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.release.unrecorded_releases import import_release
 from prade.release.release import Release, read_manifest, read_sealed, sealed_text
+from prade.release.unrecorded_releases import import_release
 
 UNIT = Unit(2, person_id="PERSON")
 # so many counts that two draws of noise are never the same: once in more than 10^15 pairs

@@ -27,7 +27,7 @@ from prade.reporting.facts import PublicPriors, facts_of
 from prade.reporting.map import outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import COVERAGE, meaning, once_in_twenty, promise_of
-from prade.reporting.report import REPORT, json_in_html, report_place, write_report
+from prade.reporting.report import REPORT, json_in_html, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors
@@ -524,8 +524,8 @@ def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
     beside = tmp_path / "release-not-private.html"
     for here, called in (("release", "."), ("release/deep", ".."), (".", "release"), (".", "release/")):
         monkeypatch.chdir(tmp_path / here)
-        assert report_place(called, truth=True).absolute() == beside
-        assert report_place(called) == Path(called) / REPORT
+        assert report_path(called, truth=True).absolute() == beside
+        assert report_path(called) == Path(called) / REPORT
 
 
 def test_a_folder_that_may_not_be_written_is_said_before_the_work(release, tmp_path, monkeypatch):

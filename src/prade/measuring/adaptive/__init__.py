@@ -1,1 +1,1 @@
-"""Adaptive measuring, which the baselines need: questions chosen one after another, from a budget reserved in advance."""
+"""Adaptive measuring, which the baselines need: questions chosen one by one, from a budget reserved in advance."""

@@ -59,7 +59,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Dependence:
-    """How far the last column X of a marginal and its other columns P are from independent: n R(X; P), in 64ths of a row.
+    """The dependence of a marginal's last column X on its other columns P: n R(X; P), in 64ths of a row.
 
     With the counts c of the marginal, a of X, b of P, and n of all rows,
 

@@ -12,7 +12,7 @@ LARGEST_SCORE = 2**62
 
 
 def select(scores: Sequence[int], sensitivity: int, epsilon: Fraction) -> int:
-    """The index of a large score; epsilon-DP if no score differs by more than `sensitivity` between neighbouring tables.
+    """The index of a large score; epsilon-DP if scores of neighbouring tables differ by at most `sensitivity`.
 
     With s = max score and b = 2 sensitivity / epsilon, the candidates are tried in random order: candidate i is
     accepted with probability exp(-(s - score_i) / b), otherwise the next one is tried. This is permute-and-flip, which

@@ -31,8 +31,8 @@ from prade.core.numbers import exact
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.counts import Counts, count
-from prade.measuring.public_overlap import refuse_public
 from prade.measuring.noise import add_noise
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import reason, write_sealed
 from prade.privacy.budget import Budget, Number, Unit
@@ -41,9 +41,9 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.ledger_books import Claim, Entry
 from prade.privacy.protection import refuse_weak
 from prade.queries.parts import Marginal, Part
-from prade.release.unrecorded_releases import Terms, need_on_record
 from prade.release.measurement import Measurement
 from prade.release.release import file_hash, head_of, read_sealed
+from prade.release.unrecorded_releases import Terms, need_on_record
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

@@ -1,4 +1,4 @@
-// The groups as a map: coloured by a measure, moved through by arrow keys, chosen by click or Enter.
+// The groups as a map: coloured by a measure, navigated with the arrow keys, chosen by click or Enter.
 
 const MAP = { places: new Map(), zoom: 1, focus: null };
 
@@ -50,7 +50,7 @@ function zoom(factor) {
   say(MAP.zoom > 1 ? `Map enlarged ${MAP.zoom} times` : "Whole map");
 }
 
-// The place that was last looked at stays in the middle of an enlarged map.
+// The last group in focus stays in the middle of an enlarged map.
 function centre() {
   MAP.picture.setAttribute("viewBox", box(MAP.zoom > 1 && MAP.focus !== null ? middle(MAP.focus) : null));
 }
@@ -84,7 +84,7 @@ function colourMap() {
   legend.className = "legend";
   make(legend, "strong", {}, `${about.label}, ${about.unit}`);
   ends.forEach((end, k) => swatch(legend, colour(k), k ? `over ${show(ends[k - 1])}, to ${show(end)}` : `${show(low)} to ${show(end)}`));
-  if ([...MAP.places.keys()].some((group) => values[group] === null)) swatch(legend, "#d9d9d9", "not known");
+  if ([...MAP.places.keys()].some((group) => values[group] === null)) swatch(legend, "#d9d9d9", "unknown");
 }
 
 function tell(group) {
@@ -97,7 +97,7 @@ function ring(which, group) {
   path.setAttribute("d", group === null ? "" : MAP.places.get(group).getAttribute("d"));
 }
 
-// One place at a time can be reached by Tab; the arrow keys go on from there.
+// Tab reaches one group; the arrow keys move on from there.
 function reach(group) {
   for (const path of MAP.places.values()) path.setAttribute("tabindex", -1);
   MAP.places.get(group).setAttribute("tabindex", 0);
