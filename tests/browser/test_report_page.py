@@ -210,7 +210,7 @@ def test_pairs_are_small_multiples(page):
     assert first[1] == f"AGE {ages[0]}, MARITAL {marital[1]}: {stored[len(ages)] / 100:.2f} %"
     page.choose("#second", place["SEX"])
     assert len(page.texts("#marginal-chart h3")) == 5
-    assert "all groups together only" in page.texts("#marginal-note")[0]
+    assert "only the table of all groups together" in page.texts("#marginal-note")[0]
     page.click("#marginal-box summary")
     assert len(names(page, "#marginal-box")) > 5
     page.choose("#second", "")

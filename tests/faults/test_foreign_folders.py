@@ -240,7 +240,7 @@ def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: P
     before = seen(tmp_path)
     schema = Schema.from_mbi({"a": 2})
     plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    with pytest.raises(DataError, match="nothing is spent beside a release that cannot be read"):
+    with pytest.raises(DataError, match="spends nothing next to a release that it cannot read"):
         measure(plan, pa.table({"a": [0, 1, 1]}), tmp_path / "release", tmp_path / "ledger", cap=Budget.pure(1))
     assert seen(tmp_path) == before
 

@@ -276,7 +276,7 @@ def spent(world, message):
 
 
 def kept(world, message):
-    assert "are paid for, but could not become" in message, message
+    assert "are paid for, but could not be moved to" in message, message
     assert "measure again, which spends nothing" in message, message
     world.entries(1)
     assert not world.place.exists()

@@ -59,7 +59,7 @@ class Task:
         if not isinstance(unit, Unit):
             raise PradeError(f"unit is {unit!r}; give a Unit")
         if max(budget.amounts) > LARGEST_BUDGET:
-            raise PradeError(f"{budget} protects nobody; give a budget of at most a few dozen")
+            raise PradeError(f"{budget} promises nothing; give a budget of at most a few dozen")
         listed = Groups.of(groups)
         named = [names_of(level) for level in ([levels] if isinstance(levels, str) else levels)]
         if (any(named) and not listed.names) or (listed.names and not named):

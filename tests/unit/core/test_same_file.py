@@ -163,7 +163,9 @@ def ledger(here):
     return found
 
 
-PUBLISHED = "the private table is also given as public.*Nothing was spent: give a public table"
+PUBLISHED = (
+    "the private table is also given as the public table.*Nothing was spent: give a table that is already public"
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -226,7 +226,7 @@ def test_a_sqlite_file_has_one_way_in(tmp_path):
     with sqlite3.connect(tmp_path / "rows.sqlite") as database:
         database.execute("CREATE TABLE people (X NUMERIC)")
     database.close()
-    with pytest.raises(DataError, match="no known kind of address"):
+    with pytest.raises(DataError, match="not a known kind of address"):
         open_source(f"file://{tmp_path}/rows.sqlite/people")
     connection = pytest.importorskip("ibis").sqlite.connect(tmp_path / "rows.sqlite")
     with pytest.raises(DataError, match="use open_source"):

@@ -180,7 +180,7 @@ def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch)
 
 
 def sweep_at(moment, monkeypatch):
-    """Another run sweeps the first spill folder, before it is held or while this run waits for it."""
+    """Another run sweeps the first spill folder, before it is locked or while this run waits for it."""
     import fcntl
 
     made, swept = [], []
@@ -202,7 +202,7 @@ def sweep_at(moment, monkeypatch):
     return made, swept
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is locked, and nothing swept")
 @pytest.mark.parametrize("moment", ["before", "while"])
 def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -210,7 +210,7 @@ def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tm
     with open_source(ROWS):
         assert len(made) == 2
         assert len(swept) == 1
-        with open_source(ROWS):  # would sweep it if nobody held it
+        with open_source(ROWS):  # would sweep it if nobody had locked it
             assert os.path.isdir(made[1])
     assert list(tmp_path.iterdir()) == []
 
@@ -347,11 +347,11 @@ def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (3, "a int is no source of rows"),
+        (3, "a int is not a source of rows"),
         ("nothing.parquet", "there is no file nothing.parquet"),
         ("*.nothing", r"there is no file \*.nothing"),
         ("duckdb://nothing.db/rows", "there is no DuckDB file nothing.db"),
-        ("duckdb://nothing", "no table's name at its end"),
+        ("duckdb://nothing", "does not end in the name of a table"),
         ("gopher://host/rows", "the gopher table 'rows' failed"),
         ("postgres://user:word@127.0.0.1:1/database/rows", "the postgres table 'rows' failed"),
     ],
@@ -380,7 +380,7 @@ def test_files_of_two_kinds_or_none_are_refused(tmp_path, monkeypatch):
             count(source, schema, [Marginal.of(schema, ["x"])])
     for header in ("y,y", "y,"):
         (tmp_path / "e.csv").write_text(f"{header}\n1,2\n")
-        with pytest.raises(DataError, match="without a name or two columns of one name"):
+        with pytest.raises(DataError, match="without a name or two columns with the same name"):
             open_source(tmp_path / "e.csv")
     assert os.listdir(tmp_path / "temporary") == []
 
