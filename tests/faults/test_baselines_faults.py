@@ -14,7 +14,8 @@ WORLD = """
 import json, pickle
 import pyarrow as pa
 from types import SimpleNamespace
-from prade import Budget, Prior, Schema, Unit, Workload
+from prade import Budget, Schema, Unit, Workload
+from prade.data.prior import Prior
 from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes
 from prade.baselines import run as run_baseline
 from prade.measuring.adaptive import session as door_module

@@ -249,7 +249,7 @@ def test_the_synthesizer(runs: Runs) -> None:
             terms = {"groups": GROUPS, "levels": ["PLACE"], "unit": PERSONS, "dataset": "people", "tune": False}
             ledger = ledger_for(PLAN)
             synthesizer = Synthesizer(
-                SCHEMA, 1, public=PUBLIC, folder="release", ledger=ledger, progress=runs.told(found), **terms
+                1, schema=SCHEMA, public=PUBLIC, folder="release", ledger=ledger, progress=runs.told(found), **terms
             )
             synthesizer.fit(table)
             found["object"] = [repr(synthesizer), synthesizer.advice_, str(synthesizer.spent_)]

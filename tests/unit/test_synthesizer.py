@@ -257,10 +257,10 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
     def no_second_rehearsal(*arguments, **settings):
         raise AssertionError("tuned again")
 
-    monkeypatch.setattr("prade.tuning.tune.tune", no_second_rehearsal)
+    monkeypatch.setattr("prade.pipeline.tuned", no_second_rehearsal)
     fresh = synthesizer(tmp_path, tune=True, seconds=0).fit(PRIVATE)
     assert fresh.plan_ == plan
-    assert str(plan.expected) == fresh.advice_
+    assert fresh.advice_ == found.advice_ == plan.expected.advice
     refit(fresh)
 
 
@@ -315,11 +315,13 @@ def test_a_ledger_may_be_shared(tmp_path):
 
 def test_without_a_cap_an_unknown_data_set_is_refused_with_the_remedy(tmp_path, custodian):
     unit = Unit(3, person_id="ID", per_group=2, neighbours="replace")
-    with pytest.raises(DataError, match=r"does not know data set .*: cap=, or prade ledger open") as refused:
+    with pytest.raises(
+        DataError, match=r"does not know data set .*give cap=, .*, or run: prade ledger open"
+    ) as refused:
         synthesizer(tmp_path, cap=None, unit=unit, dataset="our people").fit(PRIVATE.assign(ID=range(len(PRIVATE))))
     assert not custodian.exists()
     assert not (tmp_path / "release").exists()
-    command = shlex.split(str(refused.value).partition("or prade ")[2].partition(" (")[0])
+    command = shlex.split(str(refused.value).partition("or run: prade ")[2].partition(" (")[0])
     assert CliRunner().invoke(cli.every_command(), command).exit_code == 0
     found = Ledger(custodian).dataset("our people")
     assert (found.unit, found.cap) == (unit, Budget.pure(5))
@@ -422,7 +424,7 @@ def test_the_private_table_is_not_the_public_one(tmp_path):
         ({"groups": None}, "groups and levels go together"),
         ({"levels": "STAET"}, "did you mean 'STATE'"),
         ({"ledger": False}, "ledger is False; give a Ledger or the path of its file"),
-        ({"unit": 3}, "a plan needs a Budget and a Unit"),
+        ({"unit": 3}, "unit is 3; give a Unit"),
     ],
 )
 def test_wrong_parameters_cost_nothing(tmp_path, custodian, change, message):
@@ -452,7 +454,7 @@ def test_a_fit_that_fails_leaves_the_object_as_it_was(tmp_path, custodian):
 def test_an_estimate_that_fails_is_made_by_the_next_fit_for_nothing(tmp_path, custodian, monkeypatch):
     found = synthesizer(tmp_path)
     with monkeypatch.context() as broken:
-        broken.setattr("prade.synthesizer.estimates_of", lambda *arguments, **settings: 1 / 0)
+        broken.setattr("prade.pipeline.estimates_of", lambda *arguments, **settings: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             found.fit(PRIVATE)
     assert Ledger(custodian).remaining("private") == Budget.pure(0)
@@ -478,7 +480,13 @@ def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
     public = PUBLIC.assign(ID=range(len(PUBLIC)), WEIGHT=1.5)
     private = PRIVATE.assign(ID=range(len(PRIVATE)), SEX=SECRET)
     unit = Unit(1, person_id="ID")
-    found = synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT").fit(private)
+    found = synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT")
+    with pytest.warns(
+        UserWarning, match=r"release\.schema\.toml is a first draft from the public table, with 4 columns"
+    ):
+        found.fit(private)
+    assert Schema.load(tmp_path / "release.schema.toml") == found.plan_.schema
+    refit(synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT"), private)  # without a warning
     assert found.plan_.schema.coded == ("AGE", "SEX", "HOURS", "SINCE")
     assert found.plan_.schema["SEX"].values == ("f", "m")
     assert set(found.sample(30)["SEX"]) <= {"f", "m"}
@@ -487,7 +495,7 @@ def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
 def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
     found = Synthesizer.load(fitted.folder)
     assert found.answer("AGE < 18", by="STATE").to_pandas().equals(fitted.answer("AGE < 18", by="STATE"))
-    with pytest.raises(DataError, match="load it with public="):
+    with pytest.raises(DataError, match="does not say where its public table is; give the public table as public="):
         found.sample(10)
     again = Synthesizer.load(fitted.folder, public=PUBLIC, ledger=fitted.ledger)
     assert again.sample(10, seed=1).equals(fitted.sample(10, seed=1))

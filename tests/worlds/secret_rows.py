@@ -33,7 +33,8 @@ MALFORMED = [
 BEGIN = """
 import errno, logging, sys, traceback
 import ibis, pandas, pyarrow.parquet
-from prade import Budget, Column, Ledger, Prior, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.data.prior import Prior
 from prade.core.errors import PradeError
 
 logging.basicConfig(level=logging.DEBUG)

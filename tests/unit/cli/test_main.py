@@ -127,7 +127,7 @@ def test_the_same_seed_draws_the_same_rows_into_any_kind_of_file(release, tmp_pa
 
 
 def test_a_file_of_another_kind_is_refused_before_the_work(release, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.sampling.table.synthesize", lambda *_, **__: pytest.fail("it worked for nothing"))
+    monkeypatch.setattr("prade.pipeline.sample", lambda *_, **__: pytest.fail("it worked for nothing"))
     assert ".parquet" in complaint("sample", release, "-o", tmp_path / "rows.docx")
 
 
@@ -500,8 +500,8 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--epsilon": "1e-300"}, "so small that its noise would drown every count"),
         ({"--epsilon": "1", "--delta": "0"}, "delta is 0; Gaussian noise needs one"),
         ({"--person-id": ""}, "person_id is ''"),
-        ({"--levels": "STATE,STATE"}, "level STATE names no new column"),
-        ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE names no new column, or one twice"),
+        ({"--levels": "STATE,STATE"}, "level STATE adds no new column"),
+        ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE adds no new column, or names one twice"),
         ({"--levels": "STATE,PLAZE"}, "no column 'PLAZE'"),
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
         ({"--groups": "none.csv"}, "no file none.csv"),

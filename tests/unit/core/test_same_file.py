@@ -334,10 +334,10 @@ def test_the_other_ways_in_refuse_it_too(here, ledger):
     given = {"public": "y.csv", "folder": here / "r", "dataset": "people", "ledger": ledger, "tune": False}
     shutil.copy("y.csv", "copy.csv")
     with pytest.raises(DataError, match=PUBLISHED):
-        Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
+        Synthesizer(1, schema=SCHEMA, **given).fit("copy.csv")
     (here / "r").mkdir()  # an empty folder is as good as none
     with pytest.raises(DataError, match=PUBLISHED):
-        Synthesizer(SCHEMA, 1, **given).fit("copy.csv")
+        Synthesizer(1, schema=SCHEMA, **given).fit("copy.csv")
     assert not (here / "r.plan.toml").exists()  # nor was a plan made from what may be private
     terms = {"dataset": "people", "budget": Budget.pure(1), "unit": Unit(1), "public": "y.csv"}
     prior = Prior.from_table(SCHEMA, "y.csv")
@@ -351,7 +351,7 @@ def test_a_release_does_not_take_another_file_for_its_public_one(here, ledger):
     """A plan has the hashes of its public files, so nothing of the private one has to be written anywhere."""
     given = {"folder": here / "r", "dataset": "people", "ledger": ledger, "tune": False}
     # At this budget the estimated number of rows is not 0, but for one run in a million.
-    Synthesizer(SCHEMA, 20, public="y.csv", **given).fit("x.csv")
+    Synthesizer(20, schema=SCHEMA, public="y.csv", **given).fit("x.csv")
     with pytest.raises(DataError, match=r"x\.csv is not one of the public files that the plan was made with"):
         Synthesizer.load("r", public="x.csv")
     for file in (here / "r").iterdir():

@@ -117,8 +117,8 @@ def test_a_synthesizer_refuses_before_it_plans(tmp_path, ledger):
     public = pa.table({"a": [0, 1], "b": [1, 2]})
     given = {"public": public, "folder": tmp_path / "release", "dataset": "people", "ledger": ledger, "tune": False}
     with pytest.raises(PradeError, match="weak protection"):
-        Synthesizer(SCHEMA, WEAK, **given).fit(unread(tmp_path))
+        Synthesizer(WEAK, schema=SCHEMA, **given).fit(unread(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
-    accepted = Synthesizer(SCHEMA, WEAK, weak_protection=True, **given)
+    accepted = Synthesizer(WEAK, schema=SCHEMA, weak_protection=True, **given)
     assert accepted.fit(ROWS).spent_ == WEAK
     assert accepted.get_params()["weak_protection"] is True

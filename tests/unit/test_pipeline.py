@@ -1,0 +1,171 @@
+"""One pipeline: the command line, `Synthesizer` and the demonstration make the same release, and read a table once."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import prade
+from prade import DataError, Ledger, Plan, Release, Synthesizer, Task, Unit
+from prade.cli.main import every_command
+from prade.data import tables
+from prade.data.invented import census_like
+from prade.data.tables import write_table
+from prade.pipeline import keep_rows
+from prade.planning.expected import Expected
+from prade.release.release import read_manifest
+
+BY = ["STATE", "PLACE"]
+MADE = ("plan.toml", "measurements.parquet", "estimates.parquet", "support.parquet", "synthetic.parquet")
+RECORDS = ("estimates.json", "synthetic.json")
+
+
+def fixed_noise(counts, law, scale, **_):
+    """The same noise for the same counts: a test may fix what the product never does."""
+    noise = np.random.default_rng(7).laplace(scale=float(scale), size=counts.shape)
+    return counts + np.rint(noise).astype(np.int64)
+
+
+@pytest.fixture
+def fixed(monkeypatch):
+    monkeypatch.setattr("prade.measuring.run.add_noise", fixed_noise)
+
+
+def run(*arguments):
+    done = CliRunner().invoke(every_command(), [str(each) for each in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """What a release's folder holds, without the times and the ledger's entries."""
+    manifest = read_manifest(folder)
+    facts = {name: manifest[name] for name in ("plan", "dataset", "files")}
+    return {name: (folder / name).read_bytes() for name in (*MADE, *RECORDS)} | {"release": json.dumps(facts).encode()}
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Invented people in files."""
+    data = census_like(persons=1_500, places_per_state=2, seed=3)
+    data.schema.save(tmp_path / "schema.toml")
+    write_table(data.public, tmp_path / "public.csv")
+    write_table(data.private, tmp_path / "private.parquet")
+    write_table(data.groups.group_by(BY).aggregate([]), tmp_path / "places.csv")
+    return tmp_path, data.max_rows
+
+
+def options(folder: Path, rows: int) -> list[object]:
+    return [
+        *("--schema", folder / "schema.toml", "--public", folder / "public.csv", "--groups", folder / "places.csv"),
+        *("--levels", ",".join(BY), "--epsilon", "4", "--max-rows-per-person", rows, "--person-id", "PERSON"),
+        *("--dataset", "census", "--seconds", "0"),
+    ]
+
+
+def entered(folder: Path, rows: int) -> Path:
+    path = folder / "ledger"
+    Ledger(path).open_dataset("census", Unit(rows, person_id="PERSON"), cap=prade.Budget.pure(100))
+    return path
+
+
+def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed):
+    folder, rows = world
+    ledger = entered(folder, rows)
+    run("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
+
+    object_ = Synthesizer(
+        4,
+        schema=folder / "schema.toml",
+        public=folder / "public.csv",
+        folder=folder / "two",
+        groups=folder / "places.csv",
+        levels=BY,
+        unit=Unit(rows, person_id="PERSON"),
+        dataset="census",
+        ledger=ledger,
+        seconds=0,
+    )
+    object_.fit(folder / "private.parquet", again=True).report()
+
+    run("plan", *options(folder, rows), "-o", folder / "plan.toml")
+    private, three = folder / "private.parquet", folder / "three"
+    run("measure", folder / "plan.toml", private, "-o", three, "--ledger", ledger, "--again")
+    for stage in ("estimate", "sample", "report"):
+        run(stage, three)
+
+    task = Task("census", folder / "schema.toml", 4, Unit(rows, person_id="PERSON"), BY, folder / "places.csv")
+    plan = prade.plan(task, folder / "public.csv", seconds=0)
+    release = prade.measure(plan, folder / "private.parquet", folder / "four", ledger, again=True)
+    estimates = prade.estimate(release)
+    keep_rows(prade.sample(estimates, like="pyarrow"), release)
+    prade.report(release)
+
+    first = content(folder / "one")
+    for other in ("two", "three", "four"):
+        assert content(folder / other) == first, other
+        assert sorted(path.name for path in (folder / other).iterdir()) == sorted(
+            path.name for path in (folder / "one").iterdir()
+        )
+
+
+def test_the_demonstration_makes_the_release_that_synthesize_makes(tmp_path, fixed):
+    demo = tmp_path / "demo"
+    run("demo", "-o", demo, "--persons", 1_500, "--seconds", "0")
+    plan = Release.load(demo / "release").plan
+    ledger = demo / "prade.ledger"
+    Ledger(ledger).raise_cap("census", prade.Budget.pure(12), "the same once more")
+    run(
+        *("synthesize", demo / "private.parquet", "--schema", demo / "schema.toml"),
+        *("--public", demo / "public.parquet", "--groups", demo / "places.csv", "--levels", ",".join(BY)),
+        *("--epsilon", "4", "--max-rows-per-person", plan.unit.max_rows, "--person-id", "PERSON"),
+        *("--dataset", "census", "--seconds", "0", "-o", demo / "again", "--ledger", ledger, "--again"),
+    )
+    assert content(demo / "again") == content(demo / "release")
+
+
+def test_tables_are_read_once(world, fixed, monkeypatch):
+    """The public table, the list of groups and the schema; and the release is not read back from its folder."""
+    folder, rows = world
+    ledger = entered(folder, rows)
+    read: Counter[str] = Counter()
+    read_file, load, schema_load = tables._read_file, Release.load.__func__, prade.Schema.load.__func__
+
+    def counted(path, *rest):
+        read[path.name] += 1
+        return read_file(path, *rest)
+
+    monkeypatch.setattr(tables, "_read_file", counted)
+    monkeypatch.setattr(Release, "load", classmethod(lambda cls, path: read.update(["release"]) or load(cls, path)))
+    monkeypatch.setattr(
+        prade.Schema, "load", classmethod(lambda cls, path: read.update(["schema"]) or schema_load(cls, path))
+    )
+    run("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
+    assert (read["public.csv"], read["schema"], read["release"]) == (1, 1, 1)  # the release: when it gets its name
+
+
+def harmful(monkeypatch, task):
+    plan = Plan.simplest(task).with_expected(Expected(0.5, 0.01, 0.3, "Do not measure."))
+    monkeypatch.setattr("prade.pipeline.tuned", lambda *_, **__: type("Tuned", (), {"plan": plan}))
+
+
+def test_every_way_refuses_a_plan_that_is_worse_than_the_public_table(world, fixed, monkeypatch):
+    folder, rows = world
+    ledger = entered(folder, rows)
+    unit = Unit(rows, person_id="PERSON")
+    harmful(monkeypatch, Task("census", folder / "schema.toml", 4, unit, BY, folder / "places.csv"))
+    arguments = ["synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one"]
+    arguments = [str(each) for each in (*arguments, "--ledger", ledger)]
+    refused = CliRunner().invoke(every_command(), arguments)
+    assert refused.exit_code == 1
+    assert "add --against-advice" in refused.output
+    given = {"schema": folder / "schema.toml", "public": folder / "public.csv", "groups": folder / "places.csv"}
+    found = Synthesizer(4, **given, folder=folder / "two", levels=BY, unit=unit, dataset="census", ledger=ledger)
+    with pytest.raises(DataError, match=r"the public table alone has 0\.300; .* pass against_advice=True"):
+        found.fit(folder / "private.parquet")
+    assert Ledger(ledger).entries("census") == []
+    found.against_advice = True
+    assert found.fit(folder / "private.parquet").spent_ is not None
