@@ -348,5 +348,5 @@ def _refuse_unreadable(column: Column, kind: Any) -> None:
     if column.value_type != "str" and dates != column.dates:
         declared = "dates" if column.dates else "numbers"
         raise DataError(
-            f"column {column.name!r}: the schema declares {declared}, but the table's type is {kind}; convert it"
+            f"column {column.name!r}: the schema has {declared}, but the table has the type {kind}; convert it"
         )

@@ -349,9 +349,9 @@ def _refuse_dependent_rows(table: Any) -> None:
         relation = isinstance(node, ops.Relation) and not isinstance(node, row_by_row)
         if relation or isinstance(node, across_rows + unknown):
             raise DataError(
-                f"the Ibis table contains a {type(node).__name__}, through which a row could change how others are "
-                "counted or be counted several times; expected columns and rows selected or computed row by row. If "
-                "you know that a person changes only their own rows, make it a table or a view of the database "
+                f"the Ibis table contains the operation {type(node).__name__}, through which a row could change how "
+                "others are counted or be counted several times; expected columns and rows selected or computed row by "
+                "row. If you know that a person changes only their own rows, make it a table or a view of the database "
                 "and give that"
             )
 

@@ -299,7 +299,7 @@ def test_a_source_made_by_hand_is_checked_for_dependent_rows():
     ibis = pytest.importorskip("ibis")
     connection = ibis.duckdb.connect()
     table = connection.create_table("people", pa.table({"X": [1, 2, 3, 4]}))
-    with pytest.raises(DataError, match="has a Limit in it"):
+    with pytest.raises(DataError, match="contains the operation Limit"):
         Source(table.limit(3), connection, "people")
     connection.disconnect()
 
