@@ -84,7 +84,7 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
       2 tables (a x b, c), 6 counts in each of 2 groups: epsilon = 1, Laplace noise of scale 2
     STATE+PUMA (3 groups)
       number of rows: epsilon = 1, Laplace noise of scale 1
-      1 one-way table (c), 2 counts in each of 3 groups: epsilon = 1, Laplace noise of scale 1
+      1 one-way table (a), 2 counts in each of 3 groups: epsilon = 1, Laplace noise of scale 1
     """
     if task.budget.kind != "pure":
         raise PradeError(f"Algorithm 2 adds Laplace noise for a pure budget, got {task.budget}: give Budget.pure(...)")

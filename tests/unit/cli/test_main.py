@@ -256,7 +256,7 @@ def test_tuning_says_what_to_expect(files, tmp_path):
 
 def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
-    assert "Gaussian scale" in done.stdout
+    assert "Gaussian noise of scale" in done.stdout
     measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
     command = complaint(*measure).partition("prade ledger open private ")[2]
     assert "--cap 2 --delta 1/1000000000 " in command
