@@ -216,7 +216,7 @@ def test_a_weight_without_end():
 
 
 def test_an_epsilon_beyond_all_numbers_has_a_meaning():
-    assert "at most 10^435 times as likely" in meaning(Budget.pure(1000))
+    assert "by at most a factor of 10^435" in meaning(Budget.pure(1000))
 
 
 @pytest.mark.parametrize("pairs", ["²", "٣", "9" * 5000, "", "1.5"])

@@ -179,7 +179,7 @@ def test_folders_that_hold_something_else(home: Path) -> None:
         measure(PLAN, ROWS, home / "release", ledger, again=True)
     with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
         measure(PLAN, ROWS, home / "elsewhere", ledger)
-    with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere that you can write to; make it first"):
         measure(plan_of("a"), ROWS, home / "nowhere" / "release", ledger)
     assert len(ledger.entries("people")) == 1
     assert (home / "mine" / "thesis.txt").read_text() == "chapter 1"
