@@ -1,4 +1,4 @@
-"""Error against epsilon: the prior as it is, Algorithm 2 as published (where there are two levels), and ours."""
+"""Error against epsilon: the public baseline, Algorithm 2 as published (where there are two levels), and ours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def errors_of(job: Job, epsilon: str, runs: int) -> list[dict[str, Any]]:
 
 
 def drawn_of(job: Job, epsilon: str) -> list[dict[str, Any]]:
-    """The prior, with as many rows as our release gives."""
+    """The public baseline, with as many rows as our release has."""
     plan, _ = plan_for(job, epsilon)
     return [
         kept(job.name, f"drawn {epsilon} {run}", lambda run=run: job.prior_drawn(plan, run)) for run in range(DRAWN)
@@ -56,7 +56,7 @@ def published_of(job: Job, epsilon: str, runs: int, projection: str) -> list[dic
 
 
 def shown(results: Sequence[dict[str, Any]], what: str = "error") -> str:
-    """Mean and spread of the runs' errors."""
+    """Mean and standard deviation of the runs' errors."""
     errors = [found[what] for found in results]
     return f"{statistics.mean(errors):.4f}" + (f" ± {statistics.stdev(errors):.4f}" if len(errors) > 1 else "")
 
@@ -66,17 +66,23 @@ def compare(
 ) -> str:
     """The table of one job.
 
-    "No worse": our mean is at most one standard deviation of our runs above that of the prior, drawn as as many rows,
-    both for the contest's score and for marginals alone.
+    "No worse": our mean is at most one standard deviation of our runs above that of the public baseline, drawn with as
+    many rows as ours, both for the contest's score and for two-way tables alone.
     """
     prior = kept(job.name, "prior", lambda: {"error": job.prior_error()})["error"]
-    head = ["eps", "prior as it is", "prior, as many rows as ours", *(NAMES[each] for each in published), "ours"]
-    head += ["no worse", "our marginals alone", "groups off by 250", "expected by the tuner", "to reach"]
+    head = [
+        "eps",
+        "public baseline",
+        "the same, with as many rows as ours",
+        *(NAMES[each] for each in published),
+        "ours",
+    ]
+    head += ["no worse", "our two-way tables alone", "groups off by 250", "expected by the tuner", "target"]
     rows = []
     for epsilon in epsilons:
         plan, _ = plan_for(job, epsilon)
         ours = errors_of(job, epsilon, runs)
-        # Whoever publishes the prior needs numbers of rows too, and groups that are off by 250 are lost for it as well.
+        # The public baseline needs numbers of rows too, and loses groups that are off by 250 as well.
         drawn = drawn_of(job, epsilon)
         no_worse = []
         for what in ("error", "raw"):
@@ -92,7 +98,7 @@ def compare(
             "yes" if all(no_worse) else "NO",
             shown(ours, "raw"),
             f"{statistics.mean(found['biased'] for found in ours):.1f} of {len(job.listed)}",
-            f"{plan.expected.error:.3f} (prior {plan.expected.prior:.3f})" if plan.expected else "",
+            f"{plan.expected.error:.3f} (baseline {plan.expected.prior:.3f})" if plan.expected else "",
             targets.get(epsilon, ""),
         ])  # fmt: skip
     return table(head, rows)
@@ -111,7 +117,7 @@ def sources(job: Job, epsilons: Sequence[str]) -> str:
             f"+{found['rows'] - found['noisy answers']:.4f}",
             f"{found['unreachable']:.4f}",
         ])  # fmt: skip
-    head = ["eps", "our plan's answers, exact", "their noise", "drawing rows", "of it unreachable"]
+    head = ["eps", "exact answers", "their noise", "drawing rows", "of which unreachable"]
     return table(head, rows)
 
 
@@ -131,11 +137,11 @@ def scaling(job: Job, epsilon: str, sizes: Sequence[tuple[int, float]]) -> str:
 
 
 def plot(job: Job, epsilons: Sequence[str], runs: int, name: str, published: Sequence[str] = ()) -> None:
-    """docs/NAME.svg: error against epsilon, of marginals alone: numbers of rows are in the tables."""
+    """docs/NAME.svg: error against epsilon, of two-way tables alone: the page has the numbers of rows."""
     prior = kept(job.name, "prior", lambda: {"error": job.prior_error()})["error"]
     x = [float(each) for each in epsilons]
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    axes.axhline(prior, color="#777777", linestyle="--", label="prior as it is")
+    axes.axhline(prior, color="#777777", linestyle="--", label="public baseline")
     marks = {"euclidean": ("s", "#D55E00"), "least-kl": ("^", "#CC79A7")}
     for each in published:
         means = [statistics.mean(found["raw"] for found in published_of(job, e, PUBLISHED_RUNS, each)) for e in MAIN]
@@ -145,7 +151,7 @@ def plot(job: Job, epsilons: Sequence[str], runs: int, name: str, published: Seq
         x, [statistics.mean(each) for each in ours], [statistics.stdev(each) if len(each) > 1 else 0 for each in ours],
         marker="o", color="#0072B2", label="prade",
     )  # fmt: skip
-    axes.set(xscale="log", xlabel="epsilon", ylabel="mean L1 of two-way marginals", ylim=(0, None))
+    axes.set(xscale="log", xlabel="epsilon", ylabel="mean L1 of two-way tables", ylim=(0, None))
     axes.legend()
     figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})
 

@@ -86,10 +86,10 @@ def _peer(title: str, package: str, algorithm: str, pure: bool, settings: str) -
 
 
 GROUPWISE = (
-    "each group by itself with the whole epsilon; all one- and two-way marginals to choose from; rate 1/2; number of "
-    "rounds (1 to 40, and on while more are better), passes (1, 5, 20), share for the number of rows (5, 20, 40 %) and "
-    "weight of the group's own "
-    f"public rows beside all (1, 0.8) by a rehearsal on {REHEARSED} public groups; rows drawn as prade draws them"
+    "each group separately with the whole epsilon; chooses among all one- and two-way tables; rate 1/2; a rehearsal on "
+    f"{REHEARSED} public groups sets the number of rounds (1 to 40, and more while that helps), the passes (1, 5, 20), "
+    "the share for the number of rows (5, 20, 40 %) and the weight of the group's own public rows against all public "
+    "rows (1, 0.8); rows drawn by prade's method"
 )
 
 
@@ -100,35 +100,36 @@ def _learner(title: str, name: str, settings_of: str, more: str = "") -> System:
 
 REHEARSALS = {name: partial(systems.rehearse, name) for name in ("pmw-average", "pmw-last")}
 OPENDP = (
-    "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way marginals, 10 % of the rest to choose); rows drawn "
-    "from its model by our script, along the junction tree, rounded and shuffled: mbi 1.1 draws them one by one or "
-    "ties columns with a common parent to each other, and forgets dependences in loops"
+    "opendp 0.16.0 with mbi 1.1, its defaults (half for one-way tables, 10 % of the rest for choosing); our script "
+    "draws the rows from its model, along the junction tree, rounded and shuffled, because mbi 1.1 draws them one by "
+    "one or ties columns with a common parent to each other, and loses dependences in loops"
 )
 OPENDP_MST = (
-    f"{OPENDP}; room for rounding errors widened to a trillionth of the budget, for it refuses its own sum from some "
-    "ten columns on; it scores a pair by the largest column sum of the differences where the paper has the sum of all, "
-    "and that is left as it is"
+    f"{OPENDP}; tolerance for rounding errors widened to a trillionth of the budget, because from about ten columns on "
+    "it refuses its own sum; it scores a pair by the largest column sum of the differences, where the paper uses the "
+    "sum of all, and we left that unchanged"
 )
 OPENDP_AIM = (
-    "the tables that are scored to choose from (all pairs of columns, within the group where there are groups), and "
-    f"their margins; {OPENDP}; 80 MB"
+    "chooses among the tables that are scored (all pairs of columns, within the group if there are groups) and their "
+    f"margins; {OPENDP}; 80 MB"
 )
 ON_COLUMNS = "the group as one more column"
 SYSTEMS: dict[str, System] = {
     "prade": System(
-        "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; tuning is not in "
-        "the time", beforehand=systems.tuned, public=True,
+        "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; the time does "
+        "not include tuning", beforehand=systems.tuned, public=True,
     ),
     "published": System(
         "Algorithm 2 as published", PURE, systems.published, "40 pairs by state, 8 one-way parts by PUMA; Euclidean "
         "projection", public=True,
     ),
     "prior": System(
-        "prior as it is", NOTHING, systems.prior, "the public rows of the same group where there are any, else all",
-        public=True,
+        "public baseline", NOTHING, systems.prior, "the public rows of the same group if there are any, else "
+        "all public rows", public=True,
     ),
     "mwem": _learner(
-        "MWEM", "mwem", "pmw-average", " (the settings of PMW^Pub, average); all distinct public rows alike at first"
+        "MWEM", "mwem", "pmw-average", " (the settings of PMW^Pub, average); all distinct public rows start "
+        "with equal weights",
     ),
     "pmw-average": _learner("PMW^Pub, average", "pmw-average", "pmw-average"),
     "pmw-last": _learner("PMW^Pub, last", "pmw-last", "pmw-last"),
@@ -142,8 +143,8 @@ SYSTEMS: dict[str, System] = {
     ),
     "mbi-reweighted": System(
         "mbi 2.0, reweighted rows", PURE, peers.reweighted, "prade's measurements of each group and the public rows; "
-        f"ReweightedDatasetEstimator, adam({peers.ADAM_RATE}), {peers.ADAM_STEPS} steps; rows drawn as prade draws "
-        "them", beforehand=systems.tuned, public=True,
+        f"ReweightedDatasetEstimator, adam({peers.ADAM_RATE}), {peers.ADAM_STEPS} steps; rows drawn by prade's "
+        "method", beforehand=systems.tuned, public=True,
     ),
     "mst-opendp": _peer("MST (OpenDP)", "opendp", "mst", True, f"{ON_COLUMNS}; {OPENDP_MST}"),
     "aim-opendp": _peer("AIM (OpenDP)", "opendp", "aim", True, f"{ON_COLUMNS}; {OPENDP_AIM}"),

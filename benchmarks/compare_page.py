@@ -22,23 +22,23 @@ Results = dict[tuple[str, str, str], list[dict[str, Any]]]
 
 PAGE = ROOT / "docs" / "comparison.md"
 BEGIN, END = "<!-- written by hand: begin -->", "<!-- written by hand: end -->"
-HEAD = """# Beside other systems
+HEAD = """# Comparison with other systems
 
-Made by `make compare`: the same tables, the same schema and bins, the same epsilon, the same score for everybody. The
-score is the contest's over all pairs of columns: for each group the L1 distance (0 to 2) between the two-way tables of
-true and of synthetic rows, 2 for a group whose number of rows is off by 250 or more; the mean over groups. Smaller is
-better.
+`make compare` makes this page: the same tables, the same schema and bins, the same epsilon and the same score for every
+system. The score is the contest's, over all pairs of columns: for each group, the L1 distance (0 to 2) between the
+two-way tables of the true and of the synthetic rows, or 2 if the group's number of rows is off by 250 or more; then the
+mean over groups. Smaller is better.
 
-Every run has a process and one core of its own, {limits}; what takes more has failed, and it says so. A system that ran
-out of time at a smaller epsilon was not tried at larger ones. Three seeds where they fit into the time of one run; ± is
-the standard deviation between them. Where a system promises (eps, 1e-9) and not pure eps, it promises less, and it says
-so. "Public table" says who starts from it: MST, AIM, PrivBayes and a histogram know the private table only, and that is
-the difference which the comparison is about. Systems that know no groups get the group as one more column. "Beforehand"
-is what tuning or a rehearsal on public rows took for one epsilon, once for all runs: the longest of the epsilons, "-"
-where it is not known. Machine: {machine}.
+Every run has a process and one core of its own, {limits}. A run that needs more has failed and is marked so. A
+system that ran out of time at a smaller epsilon was not tried at larger ones. There are three seeds where they fit into
+the time of one run; ± is the standard deviation between them. A system that promises (eps, 1e-9) instead of pure eps
+promises less; the column "promise" shows this. "Public table" says which systems start from it: MST, AIM, PrivBayes and
+the histogram know only the private table, and that is the difference that the comparison is about. Systems without
+groups get the group as one more column. "Beforehand" is the time that tuning or a rehearsal on public rows took for one
+epsilon, once for all runs: the longest over the epsilons, or "-" if it is not known. Machine: {machine}.
 """
 ONE = " <sup>1</sup>"
-UNREAD = "Nothing has been read into these figures yet."
+UNREAD = "Nobody has interpreted these figures yet."
 
 
 def good(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def without(found: Sequence[dict[str, Any]]) -> str:
 
 
 def shown_error(found: Sequence[dict[str, Any]]) -> str:
-    """Mean and spread, how many runs did not fail, "1)" where not all groups were done."""
+    """Mean and standard deviation, how many runs did not fail, and a mark if not all groups were done."""
     runs = good(found)
     if not runs:
         return without(found)
@@ -79,7 +79,7 @@ def shown_error(found: Sequence[dict[str, Any]]) -> str:
 
 
 def shown_raw(found: Sequence[dict[str, Any]]) -> str:
-    """The error without the rule on numbers of rows, and how many groups that rule hits in a run."""
+    """The error without the rule on numbers of rows, and the number of groups that it applies to in a run."""
     if not good(found):
         return without(found)
     hit = f"{statistics.mean(each['biased'] for each in good(found)):.1f}".removesuffix(".0")
@@ -94,7 +94,7 @@ def shown_time(found: Sequence[dict[str, Any]]) -> str:
 
 
 def shown_beforehand(found: Sequence[dict[str, Any]]) -> str:
-    """Seconds of tuning or rehearsing, the longest; "none" for who does nothing of the kind."""
+    """Seconds of tuning or rehearsing, the longest; "none" for systems without either."""
     told = [each["rehearsal seconds"] for each in good(found) if "rehearsal seconds" in each]
     known = [each for each in told if each is not None]
     return f"{max(known):.0f}" if known else "-" if told or not good(found) else "none"
@@ -137,23 +137,24 @@ def job_tables(results: Results, job: str) -> str:
     every = [run for key, found in results.items() if key[0] == job for run in good(found)]
     if any(run["of"] > 1 or run["biased"] for run in every):
         text += [
-            "Error of the distributions alone (without the rule on numbers of rows), and in brackets the number of "
-            "groups that the rule hit:",
+            "Error of the two-way tables alone (without the rule on numbers of rows), and in brackets the number of "
+            "groups to which the rule applied:",
             table(["system", *head], alone),
         ]
     text += [
-        "Seconds (fitting and drawing rows), seconds beforehand, and the most memory of any run, in GiB:",
+        "Seconds (fitting and drawing rows), seconds beforehand, and the largest memory of any run, in GiB:",
         table(["system", *head, "beforehand", "GiB"], costs),
     ]
     some = partial_runs(results, job, names, epsilons)
     if some:
         text += [
-            f"<sup>1</sup> Not all groups: who goes group by group takes {MOST_GROUPS} at most, drawn once for all, "
-            "and no new one when three quarters of its time are over. Seconds are multiplied up to all groups:",
+            f"<sup>1</sup> Not all groups: a system that treats each group separately takes at most {MOST_GROUPS} "
+            "groups, the same ones for all systems, and starts no new group after three quarters of its time. "
+            "Seconds are extrapolated to all groups:",
             some,
         ]
     if chosen:
-        text += ["What rehearsals chose:", "\n".join(chosen)]
+        text += ["Settings that the rehearsals chose:", "\n".join(chosen)]
     if failures:
         text += ["What failed or was not tried, and why:", "\n".join(failures)]
     return "\n\n".join(text)
@@ -217,7 +218,7 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def panels(results: Results, against: str) -> Iterator[list[tuple[Any, str, str, Sequence[str]]]]:
-    """A panel a job, to be filled: (axes, job, system, epsilons) of all; then docs/comparison-AGAINST.svg is made."""
+    """One panel per job, to be filled: (axes, job, system, epsilons) of all; makes docs/comparison-AGAINST.svg."""
     jobs = jobs_of(results)
     wide = min(len(jobs), 2)
     high = -(-len(jobs) // wide)
@@ -255,7 +256,7 @@ def plot_epsilon(results: Results) -> None:
 
 
 def plot_time(results: Results) -> None:
-    """docs/comparison-seconds.svg: error against seconds, a point an epsilon, larger for larger ones."""
+    """docs/comparison-seconds.svg: error against seconds, one point per epsilon, larger for larger ones."""
     look = looks(list(SYSTEMS))
     with panels(results, "seconds") as every:
         for axes, job, name, epsilons in every:
@@ -310,7 +311,7 @@ def allowed(results: Results) -> str:
     said = {job: _range(limits) for job, limits in given.items() if limits}
     if len(set(said.values())) > 1:
         return "; ".join(f"{limits} ({job})" for job, limits in said.items())
-    return next(iter(said.values()), "so much time and so much memory")
+    return next(iter(said.values()), "with limits on time and memory")
 
 
 def _range(limits: set[tuple[float, float]]) -> str:
@@ -332,13 +333,13 @@ def write_page(results: Results) -> None:
         plot_time(drawn)
         figures = (
             "## At a glance\n\n![Error against epsilon](comparison-epsilon.svg)\n\n"
-            "Error against seconds; a mark for each epsilon, the larger the larger:\n\n"
+            "Error against seconds, with one mark for each epsilon; larger marks are larger epsilons:\n\n"
             "![Error against time](comparison-seconds.svg)\n\n"
-            "Open marks: not all groups were done, and the error is of those that were.\n\n"
+            "Open marks: not all groups were done, and the error is the mean over those that were.\n\n"
         )
     head = HEAD.format(limits=allowed(results), machine=machine())
     if waiting := sum(not found for found in results.values()):
-        head += f'\n"Not run", {waiting} of {len(results)} cells: not yet, or not since the code was changed.\n'
+        head += f'\n"Not run", {waiting} of {len(results)} cells: not run yet, or not since the code changed.\n'
     reading = f"## Reading\n\n{BEGIN}\n\n{by_hand()}\n\n{END}\n\n"
     found = tables(results) or "## Results\n\nNo run has been made yet: `make compare` takes some hours."
     PAGE.write_text(f"{head}\n{reading}{figures}{found}\n\n## Settings\n\n{settings()}\n")

@@ -155,7 +155,7 @@ def published(task: Task) -> Drawn:
 
 
 def prior(task: Task) -> Drawn:
-    """The public rows as they are."""
+    """The public baseline."""
     job, began = task.job, time.perf_counter()
     level = job.listed.level(job.listed.names)
     errors = public_errors(job.truth, job.rows, level, "all", threads=THREADS)

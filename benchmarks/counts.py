@@ -144,7 +144,7 @@ def child(kind: str) -> None:
 
 
 def noise(cells: int = 1_000_000) -> list[list[object]]:
-    """Seconds and microseconds a cell for both laws, with one thread and with all."""
+    """Seconds and microseconds per cell for both laws, with one thread and with all."""
     counts = np.zeros(cells, np.int64)
     lines: list[list[object]] = []
     for law, threads in itertools.product(("laplace", "gaussian"), sorted({1, os.cpu_count() or 1})):
@@ -177,7 +177,7 @@ def main() -> None:
     text += table(["counted by", "seconds", "counts that differ from prade's, cell by cell"], lines)
     if not options.skip_large:
         sizes = []
-        for name, unit in (("all rows", None), ("at most 5 rows a household", Unit(5, person_id="SERIALNO"))):
+        for name, unit in (("all rows", None), ("at most 5 rows per household", Unit(5, person_id="SERIALNO"))):
             found = large(unit)
             figures[f"large, {name}"] = found
             sizes.append([name, f"{found['rows']:,.0f}", f"{found['seconds']:.1f}", f"{found['gib']:.2f}"])
@@ -187,7 +187,7 @@ def main() -> None:
     lines = noise()
     figures["noise"] = lines
     text += "\n\nNoise for 1,000,000 cells, scale 36:\n\n"
-    text += table(["law", "threads", "seconds", "microseconds a cell"], lines)
+    text += table(["law", "threads", "seconds", "microseconds per cell"], lines)
     report("counts", text, figures)
 
 

@@ -102,18 +102,18 @@ def main() -> None:
         rows.append([
             f"{epsilon:g}", f"{ours:.1f} s", f"{ours / len(groups) * 1e3:.0f} ms", f"{np.mean(passes):.1f}",
             f"{max(gaps):.1e}", f"{statuses.count('converged')} of {len(groups)}",
-            f"{'more than ' if late else ''}{ratio:.0f}x ({np.mean(plain):.1f} s a PUMA, {late} of {len(chosen)} "
+            f"{'more than ' if late else ''}{ratio:.0f}x ({np.mean(plain):.1f} s per PUMA, {late} of {len(chosen)} "
             f"stopped at {options.limit:.0f} s)", f"{memory:.2f} GiB",
         ])  # fmt: skip
         figures[f"eps_{epsilon:g}"] = {"seconds": ours, "ratio": ratio, "memory": memory}
     text = (
         f"MAP with automatic n0 for {len(groups)} PUMAs, {len(prior):,} prior rows, 36 one-way parts, "
-        f"{options.threads} threads (needed: 5 times faster than numpy sweeps, about 25 s, under 1.5 GiB):\n\n"
+        f"{options.threads} threads (target: 5 times faster than numpy sweeps, about 25 s, under 1.5 GiB):\n\n"
         + table(
             [
                 "eps",
                 "all PUMAs",
-                "a PUMA",
+                "per PUMA",
                 "passes",
                 "worst gap / objective",
                 "converged",

@@ -197,10 +197,21 @@ def page(every: dict[tuple[str, ...], dict[str, dict[str, float]]]) -> str:
          f"{each['median width']:.3g}"]
         for key, sizes in every.items() for size, each in sizes.items() if each["cells"] >= FEWEST
     ]  # fmt: skip
-    head = ["world", "eps", "by", "what", "cells", "number", "in the 95 % interval", "error / sd", "median width, rows"]
+    head = [
+        "world",
+        "eps",
+        "by",
+        "what",
+        "cells",
+        "number",
+        "in the 95 % interval",
+        "error / standard error",
+        "median width, rows",
+    ]
     return (
-        "Public data only: one state of the ACS plays the private table and the other is public; generated tables have "
-        "a private side. Cells are by estimated count: below 1, small (1 to 20), large.\n\n" + table(head, rows)
+        "Public data only: one state of the ACS stands in for the private table, and the other is the public table; "
+        "invented tables have a private side of their own. Cells are grouped by their estimated count: below 1, "
+        "small (1 to 20), large.\n\n" + table(head, rows)
     )
 
 

@@ -81,7 +81,7 @@ class Job:
         )
 
     def prior_error(self) -> float:
-        """The public rows as they are: the same group's where there are any, or else all of them."""
+        """The error of the public baseline: the rows of the same group if there are any, or else all of them."""
         level = self.listed.level(self.listed.names)
         return float(public_errors(self.truth, self.rows, level, "all", threads=THREADS).mean())
 

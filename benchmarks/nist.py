@@ -19,12 +19,12 @@ def main() -> None:
     need_data()
     job, fine, bad = nist(), nist("nist30", skip=["PWGTP", "WGTP"], bins=30), texas()
     text = [
-        f"Levels: the nation, PUMA. The schema is `Schema.infer` of 2018: {len(job.schema.coded)} columns, survey "
-        "weights included, about 20 bins. The figures to reach were set with a schema that we do not have, under which "
-        "last year's rows as they are score 0.184; how much is to be gained depends on the bins.",
+        f"The levels are the nation and the PUMA. The schema is `Schema.infer` of 2018: {len(job.schema.coded)} "
+        "columns, survey weights included, about 20 bins. The targets were set with a schema that we do not have, "
+        "under which last year's rows alone score 0.184; the possible gain depends on the bins.",
         compare(job, MAIN, options.runs, TARGETS, PUBLISHED),
-        f"The same without the two survey weights and with 30 bins ({len(fine.schema.coded)} columns), under which "
-        "last year's rows score nearest to that:",
+        f"The same without the two survey weights and with 30 bins ({len(fine.schema.coded)} columns), for which "
+        "the score of last year's rows is closest to that:",
         compare(fine, MAIN, options.runs, TARGETS, PUBLISHED),
         "From epsilon 0.01 to 30, first schema:",
         compare(job, ALL, options.runs, {}),

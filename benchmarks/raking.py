@@ -176,9 +176,9 @@ def main() -> None:
         rows.append(cells)
     ends = "; ".join(f"{n}: L1 {s[-1][1]:.1e}, KL {s[-1][2]:.4f} after {s[-1][0]:.1f} s" for n, s in systems.items())
     text = (
-        f"Raking {len(prior):,} distinct rows to 36 one-way marginals of PUMA number {options.puma} "
-        f"({len(group):,} persons), two threads; prade's times hold {set_up:.2f} s of laying out the rows, which "
-        "later groups share. Time to reach an L1 error (summed over the 36 marginals):\n\n"
+        f"Raking {len(prior):,} distinct rows to 36 one-way tables of PUMA number {options.puma} "
+        f"({len(group):,} persons), two threads. prade's times include {set_up:.2f} s for the layout of the rows, "
+        "which later groups share. Time to reach an L1 error (summed over the 36 tables):\n\n"
         + table(["L1 error", *systems], rows)
         + f"\n\nWhere each ended: {ends}.\n\n"
         + every_sixth(prior, workload, groups)

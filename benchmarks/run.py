@@ -17,10 +17,10 @@ NAMES = {
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
     "strategy": "What to measure",
-    "startup": "Until anything happens",
+    "startup": "Startup time",
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",
-    "intervals": "How sure answers are",
+    "intervals": "How often intervals contain the truth",
 }
 
 
@@ -39,8 +39,8 @@ def main() -> None:
         if path.exists()
     )
     head = (
-        "# Benchmarks\n\nMade by `make bench`; each table compares with its baseline in the same run, because absolute "
-        f"times depend on the machine (here: {machine()}).\n\n"
+        "# Benchmarks\n\n`make bench` makes this page. Each table compares with its baseline in the same run, because "
+        f"absolute times depend on the machine (here: {machine()}).\n\n"
     )
     (ROOT / "docs" / "benchmarks.md").write_text(head + body)
 

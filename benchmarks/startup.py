@@ -35,7 +35,7 @@ def main() -> None:
         wall, cpu = (statistics.median(each) for each in zip(*(seconds(command) for _ in range(RUNS)), strict=True))
         figures[name] = {"wall": wall, "processor": cpu}
         rows.append([f"`{name}`", f"{wall:.3f}", f"{cpu:.3f}", most])
-    report("startup", table(["", "seconds", "of them processor time", "at most"], rows), figures)
+    report("startup", table(["", "seconds", "of which processor time", "target, at most"], rows), figures)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ def main() -> None:
         figures[f"{workload.n_queries} queries, {noise}"] = errors
     head = ["workload", "noise, strategy", *SHOWN.values(), "gain", "search"]
     text = (
-        "Expected squared error per query at budget 1. *Raw*: the workload's noisy answers as they are; *workload*: "
-        "the same reconciled by least squares. *Gain*: the better of workload and identity over optimised.\n\n"
+        "Expected squared error per query at budget 1. *Raw*: the raw answers of the workload; *workload*: the "
+        "same answers reconciled by least squares. *Gain*: the better of workload and identity, divided by "
+        "optimised.\n\n"
     )
     report("strategy", text + table(head, rows), figures)
 

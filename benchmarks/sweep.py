@@ -31,7 +31,7 @@ def main() -> None:
         return weights
 
     def ours(layout: Layout) -> float:
-        """Seconds a sweep: sixteen sweeps less six, so that what is done once does not count."""
+        """Seconds per sweep: sixteen sweeps less six, so that what is done once does not count."""
         long = seconds(lambda: IDE(16 * PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
         short = seconds(lambda: IDE(6 * PARTS, order="cyclic").fit(prior, measurements, ROWS, layout=layout), 5)
         return (long - short) / 10
@@ -55,8 +55,8 @@ def main() -> None:
         figures[name] = baseline / once
     text = (
         f"One sweep, {ROWS:,} rows x {PARTS} parts "
-        f"(a plain copy moves {bandwidth:.1f} GB/s here; needed: 3 times on one thread, 5 times on two):\n\n"
-        + table(["", "ms a sweep", "times faster", "GB/s"], rows)
+        f"(a plain copy moves {bandwidth:.1f} GB/s here; target: 3 times faster on one thread, 5 times on two):\n\n"
+        + table(["", "ms per sweep", "times faster", "GB/s"], rows)
     )
     report("sweep", text, figures)
 

@@ -30,6 +30,14 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
 NAMES = re.compile(r"<!-- names: (.+?) -->")
 HELP = re.compile(r"<!-- help: (.+?) -->")
+VERBS = ("plan", "measure", "estimate", "sample", "report")
+STAGES = {verb: (ROOT / "docs" / f"{verb}.md").read_text("utf-8") for verb in VERBS}
+
+# The numbered parts of the paper, and the problem that it merges its two stages into.
+PAPER = [
+    *("Definition 2.1", "Definition 2.2", "Definition 3.1"),
+    *("Theorem 1", "Theorem 2", "Algorithm 1", "Algorithm 2", "merged problem"),
+]
 
 
 def page_id(path: Path) -> str:
@@ -52,6 +60,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @each_page
+@pytest.mark.filterwarnings("ignore:no schema was given")
 def test_code_blocks_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_postgres: Callable[[], str | None]
 ) -> None:
@@ -87,14 +96,26 @@ def stages() -> click.Group:
     return every_command()
 
 
-def test_the_command_line_page_has_every_command_once(stages: click.Group) -> None:
+def test_the_reference_has_every_command_once(stages: click.Group) -> None:
+    """The five stages have pages of their own, the other commands are on the command line's page."""
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     existing = list(commands(stages))
-    assert sorted(re.findall(r"^## `prade (.+)`$", text, re.MULTILINE)) == sorted(existing)
+    others = [name for name in existing if name not in VERBS]
+    assert sorted(re.findall(r"^## `prade (.+)`$", text, re.MULTILINE)) == sorted(others)
     assert sorted(re.findall(r"^\| \[`prade (.+?)`\]", text, re.MULTILINE)) == sorted(existing)
-    assert sorted(HELP.findall(text)) == sorted(existing)
+    assert sorted(HELP.findall(text)) == sorted(others)
+    for verb, page in STAGES.items():
+        assert HELP.findall(page) == [verb]
+        assert f"prade {verb} " in "\n".join(block.code for block in blocks(page) if block.language == "bash")
     shown = "\n".join(block.code for block in blocks(text) if block.language == "bash")
-    assert [name for name in existing if f"prade {name} " not in shown] == []
+    assert [name for name in others if f"prade {name} " not in shown] == []
+
+
+def test_the_stages_are_functions_commands_and_pages_in_one_order(stages: click.Group) -> None:
+    assert [name for name in stages.commands if name in VERBS] == list(VERBS)
+    site = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert [page for page in re.findall(r": (\w+)\.md", site) if page in VERBS] == list(VERBS)
+    assert all(callable(getattr(prade, verb)) for verb in VERBS)
 
 
 def test_the_command_line_page_has_the_exit_codes() -> None:
@@ -129,14 +150,15 @@ def test_indented_commands_are_understood(stages: click.Group) -> None:
     assert seen
 
 
-def test_the_python_page_has_every_public_name_once() -> None:
+def test_the_reference_has_every_public_name_once() -> None:
     text = (ROOT / "docs" / "python.md").read_text("utf-8")
-    listed = [name for line in NAMES.findall(text) for name in line.split()]
-    assert sorted(name for name in listed if "." not in name) == sorted(set(prade.__all__) - {"__version__"})
-    assert all(found(f"prade.{name}") for name in listed)
-    linked = re.findall(r"\[`(\w+)`\]\(#(\w+)\)", text)
-    assert sorted(name for name, _ in linked) == sorted(name for name in listed if "." not in name)
-    assert all(name == anchor for name, anchor in linked)
+    pages = {"": text, **{f"{verb}.md": page for verb, page in STAGES.items()}}
+    listed = {page: [name for line in NAMES.findall(words) for name in line.split()] for page, words in pages.items()}
+    names = [name for each in listed.values() for name in each]
+    assert sorted(name for name in names if "." not in name) == sorted(set(prade.__all__) - {"__version__"})
+    assert [name for name in names if not found(f"prade.{name}")] == []
+    linked = {name: (page, anchor) for name, page, anchor in re.findall(r"\[`(\w+)`\]\(([\w.]*)#(\w+)\)", text)}
+    assert linked == {name: (page, name) for page, each in listed.items() for name in each if "." not in name}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -189,8 +211,9 @@ def test_every_part_of_the_paper_has_its_function_and_its_test() -> None:
     for part, code, test in rows:
         assert re.search(r"`prade\.[\w.]+`", code), f"{part}: {code} names no function"
         assert re.search(r"`tests/[\w/]+\.py(::\w+)?`", test), f"{part}: {test} names no test"
-    for name in ("Definition 1", "Theorem 1", "Algorithm 1", "Algorithm 2"):
-        assert name in text
+    named = "\n".join(["\n".join(re.findall(r"^#+ .+$", text, re.MULTILINE)), *(part for part, _, _ in rows)])
+    for name in PAPER:
+        assert name in named, f"no heading and no row of a table is about {name}"
 
 
 def found(dotted: str) -> bool:

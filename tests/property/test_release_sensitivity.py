@@ -21,7 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Ledger, Schema, Task, Unit, Workload
+from prade.baselines.algorithm_2 import published_plan
+from prade.data.public import Public
 from prade.measuring.counts import count
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
@@ -177,6 +179,36 @@ def test_broken_copies_exceed_the_budget(fault, budget):
     with fault:
         plan, found = measured(TWO_LEVELS, budget, Unit(2, "PERSON"), worlds_with([[], *alike]))
     assert (largest_loss(plan, found) <= promised(plan)) == isinstance(fault, nullcontext)
+
+
+# ---------------------------------------------------------------------- Theorem 2 of the paper
+
+
+def algorithm_2_levels(budget, unit):
+    """The two levels of Algorithm 2, with several parts at each."""
+    workloads = Workload.marginals(SCHEMA, [("A", "B"), "A"]), Workload.marginals(SCHEMA, ["A", "B"])
+    groups, public = {"WORLD": [0], "PLACE": ["here"]}, Public.of(SCHEMA, {"A": [0, 1], "B": [1, 7]})
+    task = Task("worlds", SCHEMA, budget, unit, ["WORLD", "PLACE"], groups)
+    return published_plan(task, public, workloads=workloads).levels
+
+
+@pytest.mark.parametrize("unit", [Unit(1), Unit(2)], ids=["1 row", "2 rows"])
+def test_algorithm_2_is_epsilon_differentially_private(unit):
+    """Four Laplace mechanisms of epsilon / 4 each, on all groups at once: no neighbour changes more, and one does."""
+    budget = Budget.pure("1/3")
+    plan, found = measured(algorithm_2_levels(budget, unit), budget, unit, worlds_with(persons(unit.max_rows)))
+    assert [question.share for question in plan.questions] == [budget / 4] * 4
+    assert [question.law for question in plan.questions] == ["laplace"] * 4
+    assert budget.epsilon * (1 - Fraction(1, 10**12)) < largest_loss(plan, found) <= budget.epsilon
+
+
+@pytest.mark.parametrize("fault", [patch.object(Workload, "per_row", 1), patch.object(Unit, "rows", 1)])
+def test_a_broken_copy_of_algorithm_2_exceeds_epsilon(fault):
+    """The number of parts, or the rows of a person, left out of the noise scale: the check above can fail."""
+    budget, unit = Budget.pure("1/3"), Unit(2)
+    with fault:
+        plan, found = measured(algorithm_2_levels(budget, unit), budget, unit, worlds_with([[], [ROWS[0]] * 2]))
+    assert largest_loss(plan, found) > budget.epsilon
 
 
 @pytest.mark.parametrize("others", [0, 200], ids=["compared", "joined"])

@@ -1,6 +1,7 @@
 """The comparison's machinery: boxes that end what takes too much, kept results, tables that say what failed."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -199,7 +200,7 @@ def test_who_did_some_groups_stands_beside_prade_in_the_groups_of_each_of_its_ru
     text = page.tables(results)
     # prade: (0.3 + 0.5) / 2 where the first run was, (0.25 + 0.35) / 2 where the second was; without the rule 0.2, 0.2
     assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | 0.3500 | 0.5000 | 0.2000 |" in text
-    assert f"takes {page.MOST_GROUPS} at most" in text
+    assert f"takes at most {page.MOST_GROUPS} groups" in text
     assert "three quarters of its time" in text
     del results["acs", "prade", "1"]
     assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | - | 0.5000 | - |" in page.tables(results)
@@ -214,7 +215,7 @@ def test_tables_say_what_was_done_beforehand(page, results):
 
 
 def test_the_page_states_the_limits_that_its_results_were_made_under(page, results):
-    assert page.allowed({}) == page.allowed(results) == "so much time and so much memory"
+    assert page.allowed({}) == page.allowed(results) == "with limits on time and memory"
     made = {
         ("acs", "prade", "1"): [run([0.1], limits=[600, 12])],
         ("nist", "prade", "1"): [run([0.1], limits=[600, 12])],
@@ -237,6 +238,14 @@ def test_the_page_keeps_what_was_written_by_hand(page, results, docs):
     for name in ("comparison-epsilon.svg", "comparison-seconds.svg"):
         assert name in text
         assert (docs / name).stat().st_size > 1000
+
+
+def test_the_page_in_the_documentation_has_the_generator_s_words(page):
+    text = page.PAGE.read_text()
+    for sentence in re.split(r"\{\w+\}", page.HEAD):
+        assert sentence.strip() in text
+    assert text.endswith(f"## Settings\n\n{page.settings()}\n")
+    assert all(page.TITLES[job] in text for job in ("acs", "nist", "adult", "few"))
 
 
 def test_plots_have_open_marks_where_not_all_groups_were_done(page, results, docs, monkeypatch):

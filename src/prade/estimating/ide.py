@@ -25,7 +25,7 @@ ENOUGH_SWEEPS = 6  # to tell going round in circles from not being there yet
 class IDE:
     """Start at q = p; T times take a part, project its noisy answer to the nearest distribution, update q to have it.
 
-    The update f of Definition 1 for a row j and the projected answer y (s: current masses of the part's cells):
+    The update f of Definition 3.1 for a row j and the projected answer y (s: current masses of the part's cells):
 
         1. in cell i, s_i > 0:                 q_j y_i / s_i
         2. in cell i, s_i = 0:                 y_i / number of domain cells in i
@@ -187,7 +187,7 @@ class _Run:
         self.counted = then
 
     def _update(self, k: int, mass: Floats, rows: Floats | None) -> tuple[Floats, Floats]:
-        """Definition 1 for part k on its bundle's cells: weights become weights * scale + added."""
+        """Definition 3.1 for part k on its bundle's cells: weights become weights * scale + added."""
         cell = self._cell_of[k]
         number = self.answers.measurements[k].part.n_cells
         masses = mass_per_cell(cell, mass, number + 1)

@@ -109,7 +109,7 @@ def scale_and_count(
 def scale_add_and_count(
     code: Codes, ratio: Floats, extra: Floats, next_code: Codes, weights: Floats, first: int, last: int, hist: Floats
 ) -> None:
-    """As `scale_and_count`, with a constant added per cell: cases 2 and 4 of Definition 1."""
+    """As `scale_and_count`, with a constant added per cell: cases 2 and 4 of Definition 3.1."""
     for j in range(first, last):
         w = weights[j] * ratio[code[j]] + extra[code[j]]
         weights[j] = w

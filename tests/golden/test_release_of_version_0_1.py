@@ -1,0 +1,61 @@
+"""A release that version 0.1 made still loads, is the same release, and gives the same estimates and rows.
+
+The people are invented. The folder has noise of its day, which nothing can draw again; all that follows from it is
+worked out anew and compared with what version 0.1 wrote.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import prade
+from prade import DataError, Ledger, Release, score
+
+KEPT = Path(__file__).parent / "release-0.1"
+HASH = "a00bcec7c9e7bfac1592e761e69be0ae0b583e0e5ac27f2c071dbdc780a0a229"
+
+
+@pytest.fixture
+def world(tmp_path):
+    return shutil.copytree(KEPT, tmp_path / "world")
+
+
+def test_the_plan_has_the_same_hash(world):
+    assert Release.load(world / "release").plan.hash == HASH
+
+
+def test_its_estimates_are_refused_with_the_remedy_because_they_have_no_checksums(world):
+    with pytest.raises(
+        DataError, match=r"without its checksums in estimates\.json: run `prade estimate .*`, which spends"
+    ):
+        prade.report(world / "release")
+
+
+def test_estimates_and_rows_are_the_same(world):
+    release = Release.load(world / "release")
+    before = pq.read_table(KEPT / "release" / "estimates.parquet")
+    estimates = prade.estimate(release, world / "public.parquet")
+    after = pq.read_table(world / "release" / "estimates.parquet")
+    assert after.column_names == before.column_names
+    for name in ("level", "group", "status"):
+        assert after[name].equals(before[name])
+    for name in ("total", "kl"):
+        np.testing.assert_allclose(after[name].to_numpy(), before[name].to_numpy(), rtol=1e-9, atol=1e-12)
+    for one, other in zip(after["multipliers"].to_pylist(), before["multipliers"].to_pylist(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+    rows = prade.sample(estimates, world / "public.parquet", seed=1)
+    kept = pq.read_table(KEPT / "release" / "synthetic.parquet")
+    assert rows.schema == kept.schema
+    distance = score(kept, rows, release.plan.schema, ["STATE", "PLACE"], groups=release.plan.groups, pairs="all").mean
+    assert distance < 0.01  # a last bit that another processor rounds otherwise may exchange a row or two
+
+
+def test_its_ledger_is_read_and_knows_the_release(world):
+    ledger = Ledger(world / "agency.ledger")
+    assert [entry.plan_hash for entry in ledger.entries("census")] == [HASH]
+    release = prade.measure(Release.load(world / "release").plan, "no-such-file.parquet", world / "release", ledger)
+    assert release.plan.hash == HASH  # found: nothing was read, nothing was spent
+    assert len(ledger.entries("census")) == 1
