@@ -59,6 +59,7 @@ LEFT: dict[str, Sequence[Idiom]] = {
     "core": (PER, IS_NO, SO_MANY, WHOEVER),
     "data": (PER, IS_NO, AS_IT_IS, BUT_FOR, SHALL),
     "estimating": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR, WHOEVER),
+    "planning": (PER, IS_NO, AS_IT_IS),
     "privacy": (IS_NO, AS_IT_IS, WHOEVER, ALL_ELSE),
     "queries": (IS_NO, OF_WHICH),
     "sampling": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR),

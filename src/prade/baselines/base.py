@@ -34,7 +34,7 @@ EXACT = 1e-9  # an answer counts as met if it is missed by no more than this sha
 class Baseline(Estimator, Protocol):
     """An estimator that also decides what to ask: `ask` uses private rows and costs budget, `fit` does not.
 
-    `fit` makes the same estimate from the noisy answers alone, whoever asked for them.
+    `fit` makes the same estimate from the noisy answers alone, wherever they come from.
     """
 
     def parts(self, prior: Prior) -> Sequence[Part]:

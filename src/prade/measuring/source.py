@@ -1,4 +1,4 @@
-"""Private sources: databases, whose engines count the rows, and files or tables in memory, coded as they are read.
+"""Private sources: databases, whose engines count the rows, and files or tables in memory, coded while being read.
 
 This module reads no rows; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in
 memory are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB, which may be given a memory

@@ -230,7 +230,7 @@ class Plan:
         return f"{tables}: {cost}, {question.law.capitalize()} noise of scale {float(question.scale):g}"
 
     def _tables(self, question: Question) -> str:
-        """How many parts a question has, the names of the first few tables, and the number of counts in each group."""
+        """The number of parts of a question, the names of the first few tables, and the number of counts per group."""
         names = question.names() if question.noun != "part" else []
         more = ", ..." if len(names) > NAMES_SHOWN else ""
         named = f" ({', '.join(names[:NAMES_SHOWN])}{more})" if names else ""

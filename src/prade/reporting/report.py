@@ -1,7 +1,7 @@
 """The report of a release as one HTML page that works offline: the promise, the questions, and how well it all fits.
 
-The page is made from the files in the release's folder (estimates, support, synthetic rows) and is as public as they
-are. With the true rows it also shows how good the release is. That page is NOT private: it says so, has another name,
+The page is made from the files in the release's folder (estimates, support, synthetic rows) and is as public as those
+files. With the true rows it also shows how good the release is. That page is NOT private: it says so, has another name,
 and is not written into the folder that is published.
 """
 
@@ -85,7 +85,7 @@ def write_report(
 
 
 def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:
-    """The path of a release's page: inside its folder, but for a page made with the true rows next to the folder.
+    """The path of a release's page: inside its folder; for a page made with the true rows, next to the folder.
 
     >>> report_path("demo/release").as_posix(), report_path("demo/release", truth=True).as_posix()
     ('demo/release/report.html', 'demo/release-not-private.html')
