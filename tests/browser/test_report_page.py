@@ -305,7 +305,7 @@ def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
     page = chromium.page(contest_map)
     assert page.run("document.querySelectorAll('#map-chart path.place').length") == 181
     boxes = page.run(
-        "[...MAP.places].map(([g, p]) => { const b = p.getBBox();"
+        "[...MAP.outlines].map(([g, p]) => { const b = p.getBBox();"
         " return [D.views[D.map.view].labels[g], b.x, b.y, b.x + b.width, b.y + b.height]; })"
     )
     illinois, ohio = ([box[1:] for box in boxes if box[0].startswith(f"PUMA {state}-")] for state in (17, 39))
@@ -351,7 +351,7 @@ def test_colours_follow_the_measure(chromium, contest_map):
     after = page.run(fills)
     assert before != after
     totals = data(page)["views"][1]["totals"]
-    groups = page.run("[...MAP.places.keys()]")
+    groups = page.run("[...MAP.outlines.keys()]")
     dark = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#440154"]
     light = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#fde725"]
     assert min(dark) > max(light)

@@ -171,7 +171,7 @@ def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return fail
 
-    monkeypatch.setattr("observation.FixedNoise.noise", failing)
+    monkeypatch.setattr("worlds.observation.FixedNoise.noise", failing)
     found = [runs.measured(parquet, TABLES[name]) for name in ("empty", "thousands")]
     assert "is spent" in found[0]["outcome"][0]
     assert differences(*found) == []
