@@ -30,7 +30,7 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.unit import Unit
-from prade.release.kept import KEPT_ROWS, is_kept
+from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"

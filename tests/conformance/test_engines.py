@@ -235,7 +235,7 @@ def check(source, kinds, cells_of, empty=None):
             with pytest.raises(DataError):
                 count(empty, schema, [Marginal.of(schema, [name])])
     for words in refused.values():
-        assert re.search("can be one of the listed|cannot be coded|the schema has", words)
+        assert re.search("can equal a listed value|cannot be coded|the schema has", words)
     assert len(found) > len(columns) / 2
     return list(refused)
 

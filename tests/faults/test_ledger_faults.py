@@ -35,7 +35,8 @@ import os, random, resource, signal, sys, time
 from pathlib import Path
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.ledger import Ledger
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from worlds.processes import ended, forked, killed_at
 
 UNIT = Unit(max_rows=2)
@@ -114,7 +115,7 @@ def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converte
 import shutil
 from prade import Level, Plan, Schema, Workload
 from prade.measuring.run import measure
-from prade.release.beside import import_release
+from prade.release.unrecorded_releases import import_release
 
 schema = Schema.from_mbi({"age": 4})
 plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])

@@ -21,8 +21,8 @@ from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.beside import import_release
 from prade.release.release import Release
+from prade.release.unrecorded_releases import import_release
 from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
 from worlds.plans import ledger_for
 
@@ -121,7 +121,7 @@ def test_a_changed_account_is_not_told(home: Path) -> None:
     sound = path.read_text()
     assert "remaining  epsilon = 2" in release.account()
     path.write_text(sound.replace("remaining  epsilon = 2", "remaining  epsilon = 9"))
-    with pytest.raises(DataError, match=r"ledger\.json is damaged: bring the original back"):
+    with pytest.raises(DataError, match=r"ledger\.json is damaged: restore the original"):
         release.account()
     path.unlink()
     with pytest.raises(DataError, match=r"it has no ledger\.json"):
@@ -155,15 +155,17 @@ def test_folders_that_hold_something_else(home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine" / "thesis.txt").write_text("chapter 1")
     for place in (home / "mine", home / "mine" / "thesis.txt"):
-        with pytest.raises(DataError, match=r"is no release: it has no release\.json; give .* to measure, a new one"):
+        with pytest.raises(
+            DataError, match=r"is not a release: it has no release\.json\. Give .* a new one to measure into"
+        ):
             measure(town_plan("a"), IN_TOWNS, place, ledger)
-    with pytest.raises(DataError, match="holds the release of another plan; give a folder of its own"):
+    with pytest.raises(DataError, match="holds the release of another plan; choose a separate folder"):
         measure(town_plan("a"), IN_TOWNS, home / "release", ledger)
-    with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
+    with pytest.raises(DataError, match="already holds a release of this plan, which is kept; choose another folder"):
         measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger, again=True)
     with pytest.raises(BudgetError, match="were written; using them again costs nothing"):
         measure(TOWN_PLAN, IN_TOWNS, home / "elsewhere", ledger)
-    with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere that you can write to; make it first"):
         measure(town_plan("a"), IN_TOWNS, home / "nowhere" / "release", ledger)
     assert len(ledger.entries("people")) == 1
     assert (home / "mine" / "thesis.txt").read_text() == "chapter 1"
@@ -171,7 +173,7 @@ def test_folders_that_hold_something_else(home: Path) -> None:
 
 
 def test_a_name_that_leaves_no_room_for_a_longer_one(tmp_path: Path, ledger: Ledger) -> None:
-    with pytest.raises(DataError, match=r"File name too long.*nothing was spent; .* give another folder"):
+    with pytest.raises(DataError, match=r"File name too long.*Nothing was spent: .* choose another folder"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / ("r" * 250), ledger)
     assert ledger.entries("people") == []
 
@@ -201,7 +203,7 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     changed = bytearray((sealed / name).read_bytes())
     changed[len(changed) // 2] ^= 1
     (sealed / name).write_bytes(changed)
-    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure with again=True"):
+    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure again.*again=True"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=again)
     (entry,) = ledger.entries("people")
     assert entry.state == "reserved"
@@ -236,7 +238,7 @@ def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: 
     before = other.entries("people")
     place = tmp_path / "release"
     for _ in ("beside its place", "in its place"):
-        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Give the ledger"):
+        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Use the ledger"):
             measure(TOWN_PLAN, IN_TOWNS, place, other)
         assert other.entries("people") == before
         measure(TOWN_PLAN, IN_TOWNS, place, ledger)
@@ -272,7 +274,7 @@ def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeyp
     finish = run._finish
     with monkeypatch.context() as context:
         context.setattr(run, "_finish", move)
-        with pytest.raises(DataError, match=r"are paid for, but could not become .*there is no ledger at"):
+        with pytest.raises(DataError, match=r"are paid for, but could not be moved to .*there is no ledger at"):
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     away.rename(ledger.path)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
@@ -364,7 +366,7 @@ def test_a_draw_that_fails_is_spent_and_says_so(
 ) -> None:
     with monkeypatch.context() as context:
         context.setattr(run, "_draw", raising(error))
-        with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* with again=True") as caught:
+        with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* pass again=True") as caught:
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None  # crash reporters follow it

@@ -37,7 +37,7 @@ for size in (0, 10, 500, 5000, 100_000):
             continue
         failed += 1
         if step in ("measure.checked", "measure.prepared"):
-            words = "nothing was spent" if "unfinished" in message else "no noise may be drawn"
+            words = "Nothing was spent" if "unfinished" in message else "draw no noise"
             nothing_spent(world, message, words)
             assert world.recover() == "free"
         elif step == "measure.sealed" or size == 5000:  # which is enough for all files but the ledger
@@ -87,7 +87,7 @@ def full(step):
     return words
 
 world = World("checked")
-nothing_spent(world, full("measure.checked"), "nothing was spent")
+nothing_spent(world, full("measure.checked"), "Nothing was spent")
 assert world.recover() == "free"
 world = World("prepared")  # there was room for the plan, and there is none for the ledger
 nothing_spent(world, full("measure.prepared"), "no noise may be drawn for this step; free some disk space")
@@ -137,7 +137,7 @@ try:
     apart.chmod(0o666)
     here.chmod(0o777)
     refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, world.place, Ledger(apart)))
-    assert "that can be written to; make it first" in refused, refused
+    assert "that you can write to; make it first" in refused, refused
     assert not list(world.home.iterdir()) and not Ledger(apart).entries("people")
     here.chmod(0o755)
 
@@ -153,7 +153,7 @@ try:
 
     (outside / "release").chmod(0o700)
     refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
-    assert "cannot be looked into (Permission denied): get access to it" in refused, refused
+    assert "cannot be read (Permission denied): ask for permission to read it" in refused, refused
 finally:
     shutil.rmtree(here)
 """

@@ -175,7 +175,8 @@ def test_again_does_not_harm_a_run_that_is_alive(drive: Drive) -> None:
 def work():
     at("measure.drawn", stop)
     refused = said(world.measure_and_tell)
-    assert "release was taken meanwhile: the release is" in refused and "give that folder a name" in refused, refused
+    assert "release came into use in the meantime: the complete release is in" in refused, refused
+    assert "rename that folder" in refused, refused
 
 world = World("w")
 child = forked(work)

@@ -27,7 +27,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.map import MAP
 from prade.planning.plan import Plan
-from prade.release.kept import KEPT_ESTIMATES, recorded
+from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.map import outlines

@@ -237,7 +237,7 @@ def test_nothing_is_left_behind_in_the_database(people_url, postgres_url, monkey
 
     from prade.measuring import counts as module
 
-    monkeypatch.setattr(module, "PARTS_A_STATEMENT", 3)
+    monkeypatch.setattr(module, "PARTS_PER_STATEMENT", 3)
     declared = schema()
     with psycopg.connect(postgres_url) as other:
         listing = "SELECT count(*) FROM pg_class WHERE relname LIKE 'prade%'"

@@ -130,7 +130,7 @@ def test_what_the_sampler_returns_is_what_comes_out(
 ) -> None:
     """No value is cut off, moved or dropped, and OpenDP is asked once, for this law at this scale."""
     answers = far_out(scale)
-    monkeypatch.setattr("prade.measuring.noise.CELLS_A_TASK", len(answers))  # in two pieces
+    monkeypatch.setattr("prade.measuring.noise.CELLS_PER_TASK", len(answers))  # in two pieces
     asked = samplers(answers)
     counts = np.arange(2 * len(answers)).reshape(2, -1)
     assert add_noise(counts, law, scale, threads=threads).tolist() == [answers, answers]

@@ -401,11 +401,13 @@ def test_an_unknown_argument_is_a_type_error(tmp_path):
 
 
 def test_the_private_table_is_not_the_public_one(tmp_path):
-    with pytest.raises(DataError, match="the private table is also given as public: the same object"):
+    with pytest.raises(
+        DataError, match="the private table is also given as the public table: they are the same object"
+    ):
         synthesizer(tmp_path, public=PRIVATE).fit(PRIVATE)
     PRIVATE.to_parquet(tmp_path / "private.parquet")
     twice = synthesizer(tmp_path, public=str(tmp_path / "private.parquet"))
-    with pytest.raises(DataError, match=r"the private table is also given as public: .*is the public file"):
+    with pytest.raises(DataError, match=r"the private table is also given as the public table: .*is the public file"):
         twice.fit(tmp_path / ".." / tmp_path.name / "private.parquet")
 
 
@@ -519,7 +521,7 @@ def test_load_where_the_public_file_is_gone(tmp_path):
 
 
 def test_load_of_no_release(tmp_path):
-    with pytest.raises(DataError, match="is no release"):
+    with pytest.raises(DataError, match="is not a release"):
         Synthesizer.load(tmp_path)
 
 

@@ -152,14 +152,14 @@ def nothing_spent(world, message, words):
 
 
 def spent(world, message):
-    for words in ("is spent", "entry 1 of data set 'people'", "measure with again=True, which spends epsilon = 1"):
+    for words in ("is spent", "entry 1 of data set 'people'", "measuring again spends epsilon = 1", "pass again=True"):
         assert words in message, message
     world.entries(1)
     assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
 
 
 def kept(world, message):
-    assert "are paid for, but could not become" in message, message
+    assert "are paid for, but could not be moved to" in message, message
     assert "measure again, which spends nothing" in message, message
     world.entries(1)
     assert not world.place.exists()

@@ -10,7 +10,7 @@ from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.release.kept import write_rows
+from prade.release.derived_files import write_rows
 from worlds.plans import ledger_for
 
 NASTY = "</script><img src=x onerror=alert(1)>"

@@ -256,7 +256,7 @@ def test_tuning_says_what_to_expect(files, tmp_path):
 
 def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
-    assert "Gaussian scale" in done.stdout
+    assert "Gaussian noise of scale" in done.stdout
     measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
     command = complaint(*measure).partition("prade ledger open private ")[2]
     assert "--cap 2 --delta 1/1000000000 " in command
@@ -482,7 +482,7 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     assert not os.path.exists("none.db")
     for scheme in ("foo", "file"):
         said = complaint("measure", plan_file, f"{scheme}://x.db/people", "-o", tmp_path / "r")
-        assert f"{scheme}:// is no known kind" in said
+        assert f"{scheme}:// is not a known kind" in said
     assert "check the path" in complaint("measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r")
     assert "make it first" in complaint("measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r")
     assert sorted(tmp_path.iterdir()) == before
@@ -498,7 +498,7 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--epsilon": "inf"}, "epsilon is 'inf'"),
         ({"--epsilon": "1e400"}, "epsilon is 1e+400; a budget that large promises nothing"),
         ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
-        ({"--epsilon": "1e-300"}, "so little that its noise would drown any count"),
+        ({"--epsilon": "1e-300"}, "so small that its noise would drown every count"),
         ({"--epsilon": "1", "--delta": "0"}, "delta is 0, but Gaussian noise needs a delta"),
         ({"--person-id": ""}, "person_id is ''"),
         ({"--levels": "STATE,STATE"}, "level STATE adds no new column"),
@@ -534,8 +534,8 @@ def test_a_wrong_command_line_is_exit_code_2(files):
 
 def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
     for command in ("estimate", "sample"):
-        assert "is no release" in complaint(command, tmp_path)
-    assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
+        assert "is not a release" in complaint(command, tmp_path)
+    assert "is not a release" in complaint("answer", tmp_path, "AGE > 3")
     assert "AGEE" in complaint("answer", release, "AGEE > 3")
     assert "make it first" in complaint("sample", release, "-o", tmp_path / "no" / "rows.csv")
     assert "give a file that ends in" in complaint("sample", release, "-o", tmp_path / "rows.txt")

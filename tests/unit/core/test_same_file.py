@@ -18,7 +18,7 @@ from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplic
 from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
-from prade.measuring.identity import refuse_public
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from worlds.people import EVERYBODY, SCHEMA
@@ -162,7 +162,9 @@ def ledger(here):
     return ledger_for(planned(), here / "ledger", 20)
 
 
-PUBLISHED = "the private table is also given as public.*Nothing was spent: give a public table"
+PUBLISHED = (
+    "the private table is also given as the public table.*Nothing was spent: give a table that is already public"
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

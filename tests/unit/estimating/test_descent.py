@@ -147,7 +147,7 @@ def test_three_levels_with_parts_at_some_of_them():
 
 
 def test_a_last_level_with_nothing_to_it_is_no_plan():
-    with pytest.raises(PradeError, match="the last level asks for nothing"):
+    with pytest.raises(PradeError, match="the last level asks no question"):
         survey(Level("STATE", A), Level("PLACE"))
 
 

@@ -17,8 +17,8 @@ from prade.measuring.run import measure
 from prade.privacy.ledger.chain import Head
 from prade.privacy.ledger.location import custodian_ledger
 from prade.privacy.ledger.records import Claim, Origin
-from prade.release.beside import import_release
 from prade.release.release import claim_of, read_manifest, read_sealed
+from prade.release.unrecorded_releases import import_release
 from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
 from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
@@ -264,9 +264,9 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
         import_release(kind, tmp_path / "r")
     with (tmp_path / "r" / "measurements.parquet").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(DataError, match="is not the file that the release was made with"):
+    with pytest.raises(DataError, match="has changed since the release was made"):
         import_release(ledger_at(tmp_path / "new"), tmp_path / "r")
-    with pytest.raises(DataError, match="is no release"):
+    with pytest.raises(DataError, match="is not a release"):
         import_release(ledger_at(tmp_path / "newer"), tmp_path)
 
 

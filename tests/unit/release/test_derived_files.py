@@ -14,7 +14,7 @@ from prade.cli.main import every_command
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import sample
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
 from prade.release.release import sealed_text
 from prade.reporting.report import write_report
 from worlds.releases import write_folder
@@ -116,7 +116,7 @@ def test_all_files_of_another_release_are_refused(release, tmp_path, record):
     other = released(tmp_path / "other" / "release", seed=1)
     for name in (record.name, *record.files):
         shutil.copy(other.path / name, release.path / name)
-    with pytest.raises(DataError, match=rf"{record.name} is about another release: run `prade {record.command}"):
+    with pytest.raises(DataError, match=rf"{record.name} belongs to another release: run `prade {record.command}"):
         check_kept(release, record)
 
 
@@ -147,7 +147,7 @@ def test_damaged_estimates_are_never_used_and_made_again_by_the_command(release)
     path = release.path / "estimates.parquet"
     data = path.read_bytes()
     path.write_bytes(flipped(data, random.Random(1)))
-    with pytest.raises(DataError, match=r"estimates\.parquet is not the file that was made .* run `prade estimate"):
+    with pytest.raises(DataError, match=r"estimates\.parquet has changed since it was made .* run `prade estimate"):
         sample(release, public())
     for command in (["answer", str(release.path), "AGE >= 65"], ["sample", str(release.path)]):
         done = CliRunner().invoke(every_command(), command)
@@ -174,7 +174,7 @@ def test_while_files_are_written_there_is_no_record(release):
 def test_a_report_needs_sound_rows(release):
     path = release.path / "synthetic.parquet"
     path.write_bytes(flipped(path.read_bytes(), random.Random(1)))
-    with pytest.raises(DataError, match=r"synthetic\.parquet is not the file that was made .* run `prade sample"):
+    with pytest.raises(DataError, match=r"synthetic\.parquet has changed since it was made .* run `prade sample"):
         write_report(release)
     (release.path / KEPT_ROWS.name).unlink()
     with pytest.raises(DataError, match=r"synthetic\.parquet without its checksums in synthetic\.json"):

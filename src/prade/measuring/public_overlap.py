@@ -1,8 +1,8 @@
-"""What is private is not public: a private source is refused that is also the public table, or one of its files.
+"""Refuse a private source that is also the public table, or one of its files.
 
-Files are compared as `prade.core.duplicate_files` says, all of them with all of them. Tables in memory are compared by
-where their cells are, never by what is in them: two tables with equal cells in different places pass, because a
-refusal must not depend on a private cell.
+Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are compared by
+the memory that holds their cells, never by the cells themselves: two tables with equal cells in different memory pass,
+because a refusal must not depend on a private cell.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ def paths_of(source: Any) -> list[str] | None:
 
 
 def found_files(paths: Sequence[str]) -> list[str]:
-    """The files that paths and globs stand for."""
-    found: list[str] = []
-    for path in paths:
-        place = Path(path)
-        pattern = any(mark in path for mark in "*?[") and not place.exists()
-        root = Path(place.anchor) if place.is_absolute() else Path()
-        files = sorted(map(str, root.glob(str(place.relative_to(place.anchor))))) if pattern else [path]
-        if not files or not all(Path(each).is_file() for each in files):
-            raise DataError(f"there is no file {path}; check the path")
-        found += files
-    return found
+    """The files that paths and globs match."""
+    files: list[str] = []
+    for text in paths:
+        path = Path(text)
+        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
+        root = Path(path.anchor) if path.is_absolute() else Path()
+        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
+        if not matches or not all(Path(each).is_file() for each in matches):
+            raise DataError(f"there is no file {text}; check the path")
+        files += matches
+    return files
 
 
 def refuse_public(private: Any, *public: Any) -> None:
-    """Refuse a private source (what `open_source` takes, or gave) that is among the public tables or files.
+    """Refuse a private source (an argument or result of `open_source`) that is among the public tables or files.
 
-    Public files that are not there are compared by the hashes of their contents, where a `PublicFiles` has them;
-    others, and what is None, are passed over: they cannot be compared.
+    Public files that no longer exist are compared by the hashes of their contents, where a `PublicFiles` records them.
+    Missing files without a hash cannot be compared and are skipped, as is None.
     """
     private = getattr(private, "origin", private)
     known = [each for each in public if each is not None]
@@ -59,11 +59,11 @@ def refuse_public(private: Any, *public: Any) -> None:
     for each in known if not isinstance(private, str) else ():  # a text that is not a path is a database's address
         in_memory = not isinstance(each, PublicFiles) and paths_of(each) is None
         if in_memory and (shared := _shared(private, each)):
-            raise _refusal(f"{shared} of the private table and of the public one")
+            raise _refusal(shared)
 
 
 def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
-    """Refuse private files that are public ones, or have the recorded contents of public files that were moved."""
+    """Refuse private files that are public ones, or have the recorded contents of public files since moved."""
     named = [each.files if isinstance(each, PublicFiles) else paths_of(each) or () for each in public]
     files = [file for each in named for file in each if Path(file).is_file()]
     pair = find_duplicate([found_files(paths), files]) if files else None
@@ -77,46 +77,50 @@ def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
 
 def _refusal(what: str) -> DataError:
     return DataError(
-        f"the private table is also given as public: {what}, and rows of the public table reappear in synthetic ones. "
-        "Nothing was spent: give a public table that is public already, such as last year's release or another region's"
+        f"the private table is also given as the public table: {what}. Rows of the public table reappear among the "
+        "synthetic rows. Nothing was spent: give a table that is already public, such as last year's release or "
+        "another region's"
     )
 
 
 # ---------------------------------------------------------------------- tables in memory
 
 
-class Place(NamedTuple):
-    """Where cells are, in bits: Arrow keeps eight true/false cells in a byte. `cells`: an array that may have gaps."""
+class Region(NamedTuple):
+    """The memory of some cells, addressed in bits because Arrow keeps eight true/false cells in a byte.
+
+    `cells` is an array that may have gaps.
+    """
 
     start: int
     end: int
     cells: Any = None
 
-    def shares(self, other: Place) -> bool:
-        """Whether a cell is in both places."""
+    def shares(self, other: Region) -> bool:
+        """Whether some cell is in both regions."""
         if not (self.start < other.end and other.start < self.end):
             return False
         return self.cells is None or other.cells is None or bool(np.shares_memory(self.cells, other.cells))
 
 
 def _shared(private: Any, public: Any) -> str | None:
-    """What two tables in memory have in common: the object, or memory in which both have cells of a column."""
+    """What two tables in memory share: the object itself, or memory that holds cells of a column in both."""
     if private is public:
-        return "the same object"
-    # All arrays are kept until the end: the memory of one that is gone may be given to the next.
+        return "they are the same object"
+    # All arrays are kept until the end: the memory of a freed one might be reused for the next.
     theirs, own = _columns(public), _columns(private)
-    places = [place for cells in theirs.values() for place in _places(cells)]
-    starts, ends = (np.array([place[side] for place in places], np.int64) for side in (0, 1))
+    regions = [region for cells in theirs.values() for region in _regions(cells)]
+    starts, ends = (np.array([region[side] for region in regions], np.int64) for side in (0, 1))
     for name, cells in own.items():
-        for place in _places(cells):
-            near = np.flatnonzero((starts < place.end) & (ends > place.start))
-            if any(place.shares(places[each]) for each in near):
-                return f"the same column {name!r}"
+        for region in _regions(cells):
+            near = np.flatnonzero((starts < region.end) & (ends > region.start))
+            if any(region.shares(regions[each]) for each in near):
+                return f"they share the memory of column {name!r}"
     return None
 
 
 def _columns(table: Any) -> dict[str, Any]:
-    """The columns of a table as arrays in the place where they are; none for what holds no rows itself."""
+    """The columns of a table as arrays, without copying them; none for a table that holds no rows itself."""
     if type(table).__name__ == "LazyFrame":
         table = _collected(table)
     if table is None or type(table).__module__.startswith("ibis."):
@@ -125,14 +129,14 @@ def _columns(table: Any) -> dict[str, Any]:
 
 
 def _collected(lazy: Any) -> Any:
-    """The table of a LazyFrame that is in memory already; None where files would have to be read again."""
-    with suppress(Exception):  # what its steps say of cells is not repeated; opening the source has said what it may
+    """The table of a LazyFrame that is already in memory; None if files would have to be read again."""
+    with suppress(Exception):  # its error might quote cells; opening the source has already reported what it may
         return lazy.collect() if " SCAN " not in lazy.explain(optimized=False) else None
     return None
 
 
 def _array(column: Any) -> Any:
-    """A column's cells as the library keeps them, without a conversion: that could fail, and quote a cell."""
+    """A column's cells as its library stores them, without a conversion, which could fail and quote a cell."""
     import pyarrow as pa
 
     if isinstance(column, (list, np.ndarray, pa.Array, pa.ChunkedArray)):
@@ -140,53 +144,53 @@ def _array(column: Any) -> Any:
     if hasattr(column, "to_arrow"):  # polars
         import polars as pl
 
-        with suppress(Exception):  # types that Arrow does not have, such as Int128
+        with suppress(Exception):  # types that Arrow lacks, such as Int128
             return column.to_arrow(compat_level=pl.CompatLevel.newest())  # older levels copy texts
         return ()
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, from here on
         return column.to_numpy()
-    kept = getattr(column, "array", column)
-    inner = (getattr(kept, name, None) for name in ("_pa_array", "_ndarray", "_data"))  # pandas has no public names
-    return next((each for each in inner if isinstance(each, (np.ndarray, pa.Array, pa.ChunkedArray))), kept)
+    stored = getattr(column, "array", column)
+    inner = (getattr(stored, name, None) for name in ("_pa_array", "_ndarray", "_data"))  # pandas has no public names
+    return next((each for each in inner if isinstance(each, (np.ndarray, pa.Array, pa.ChunkedArray))), stored)
 
 
-def _places(column: Any) -> Iterator[Place]:
-    """Where a column's cells are; nowhere, if it has none or does not tell."""
+def _regions(column: Any) -> Iterator[Region]:
+    """The memory of a column's cells; nothing if it has no cells or does not tell where they are."""
     if isinstance(column, np.ndarray) and column.size:
         steps = [(size - 1) * step for size, step in zip(column.shape, column.strides, strict=True)]
         address = column.__array_interface__["data"][0]
         first, last = (address + sum(cut(0, step) for step in steps) for cut in (min, max))
-        yield Place(8 * first, 8 * (last + column.itemsize), column)
+        yield Region(8 * first, 8 * (last + column.itemsize), column)
     elif isinstance(column, np.ndarray) or not hasattr(column, "__len__") or not len(column):
         return
     elif hasattr(column, "chunks"):
         for chunk in column.chunks:
-            yield from _places(chunk)
+            yield from _regions(chunk)
     elif hasattr(column, "buffers"):
-        yield from _arrow_places(column)
+        yield from _arrow_regions(column)
     else:
-        yield Place(8 * id(column), 8 * id(column) + 1)
+        yield Region(8 * id(column), 8 * id(column) + 1)
 
 
-def _arrow_places(cells: Any) -> Iterator[Place]:
-    """Where an Arrow array's cells are, or what leads to each: an offset, a view, the code of a dictionary's value."""
+def _arrow_regions(cells: Any) -> Iterator[Region]:
+    """The memory of an Arrow array's cells, or of what refers to each: an offset, a view, the code of a dictionary."""
     import pyarrow.types as kinds
 
-    cells = getattr(cells, "storage", cells)  # of an extension
-    cells = getattr(cells, "indices", cells)  # of a dictionary: its values may well be shared
+    cells = getattr(cells, "storage", cells)  # of an extension type
+    cells = getattr(cells, "indices", cells)  # of a dictionary, whose values two tables may rightly share
     if kinds.is_struct(cells.type):
         for number in range(cells.type.num_fields):
-            yield from _places(cells.field(number))
+            yield from _regions(cells.field(number))
         return
     bits = _bits(cells.type)
     buffers = cells.buffers()
-    if bits and len(buffers) > 1 and buffers[1] is not None:  # the first says what is missing
+    if bits and len(buffers) > 1 and buffers[1] is not None:  # the first buffer marks missing cells
         start = 8 * buffers[1].address + bits * cells.offset
-        yield Place(start, start + bits * len(cells))
+        yield Region(start, start + bits * len(cells))
 
 
 def _bits(kind: Any) -> int:
-    """Bits per cell in the first buffer of an Arrow type; 0 for types that have none of their own."""
+    """Bits per cell in the data buffer of an Arrow type; 0 for types that have no such buffer."""
     import pyarrow.types as kinds
 
     if kinds.is_fixed_size_list(kind) or kinds.is_run_end_encoded(kind) or kinds.is_null(kind):

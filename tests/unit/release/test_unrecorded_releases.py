@@ -21,8 +21,8 @@ from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.release.beside import import_release
 from prade.release.release import Release, read_manifest, read_sealed, sealed_text
+from prade.release.unrecorded_releases import import_release
 from worlds.people import PERSONS, TWO_ROWS
 from worlds.plans import ledger_for, plan_of
 
@@ -166,7 +166,7 @@ def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_p
         measure(plan_for(2), PERSONS, tmp_path / "elsewhere", ledger)
     said = refused(plan_for(3), out / "r3", ledger)
     assert f"{ledger.path} is an old copy, or its end was cut off: {out / 'r2'}" in said
-    assert "Bring the newest copy back" in said
+    assert "Restore the newest copy" in said
     assert command_in(said, "import") == ["ledger", "import", str(out / "r2"), "--ledger", str(ledger.path)]
     forgotten = ledger.path.read_bytes()
     ledger.path.write_bytes(newest)
@@ -245,7 +245,7 @@ def test_a_release_that_cannot_be_read_is_not_passed_over(ledger: Ledger, out: P
     sound = (out / "r1" / name).read_bytes()
     (out / "r1" / name).write_bytes(sound[:-9])
     said = refused(plan_for(2), out / "r2", ledger)
-    assert f"{out / 'r1' / name} is damaged: bring the original back; or move {out / 'r1'} elsewhere" in said
+    assert f"{out / 'r1' / name} is damaged: restore the original; or move {out / 'r1'} elsewhere" in said
     (out / "r1").rename(out.parent / "moved")
     measure(plan_for(2), PERSONS, out / "r2", ledger)
 
