@@ -1,8 +1,8 @@
 """Refuse a private source that is also the public table, or one of its files.
 
-Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are compared by
-the memory that holds their cells, never by the cells themselves: two tables with equal cells in different memory pass,
-because a refusal must not depend on a private cell.
+Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are
+compared by the memory that holds their cells, never by the cells themselves: two tables with equal cells in different
+memory pass, because a refusal must not depend on a private cell.
 """
 
 from __future__ import annotations

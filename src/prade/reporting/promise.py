@@ -19,7 +19,8 @@ from prade.release.release import read_account, read_manifest
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
-    from prade.privacy.budget import Budget, Law, Neighbours
+    from prade.privacy.budget import Budget, Law
+    from prade.privacy.unit import Neighbours
     from prade.release.release import Release
 
 NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times

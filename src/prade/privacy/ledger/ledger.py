@@ -144,8 +144,8 @@ class Ledger:
     ) -> Entry:
         """Record the cost of a release that another ledger paid for, or this one before it lost its last events.
 
-        `prade.release.unrecorded_releases.import_release` reads the arguments from the folder `source`. The cost counts from now
-        on. If the release is already recorded, nothing changes and its entry is returned.
+        `prade.release.unrecorded_releases.import_release` reads the arguments from the folder `source`. The cost counts
+        from now on. If the release is already recorded, nothing changes and its entry is returned.
         """
         with self._file.transaction("import_release") as chain:
             records = self._records_of(chain)
