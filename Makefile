@@ -44,7 +44,7 @@ bench: $(BENCH_READY)
 	$(BIN)/python benchmarks/run.py
 
 compare: $(BENCH_READY) $(PEERS)/dpmm/.ready $(PEERS)/opendp/.ready
-	$(BIN)/python benchmarks/compare.py $(COMPARE)
+	PYTHONPATH=$(CURDIR)/benchmarks $(BIN)/python -m compare $(COMPARE)
 
 $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -28,7 +28,7 @@ from prade.data.tables import read_table
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"

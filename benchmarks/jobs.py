@@ -39,6 +39,8 @@ from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
 TUNING = 120  # seconds
+OTHER_METHODS = "baselines", "measuring/adaptive"  # the second room is the part of the door that only they use
+ONLY_SHOW = "cli", "reporting"  # rooms that decide no result
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,21 +237,16 @@ def texas() -> Job:
     return Job("texas", schema, *files, None, (), Unit(1))
 
 
-def sources() -> list[Path]:
-    """All files of the package."""
-    return sorted((ROOT / "src" / "prade").rglob("*.py"))
-
-
-def is_baseline(file: Path) -> bool:
-    """Whether it is other people's methods, or the part of the door that only they use."""
-    return file.parent.name in ("baselines", "adaptive")
+def sources(*rooms: str) -> list[Path]:
+    """The source files of some rooms; of the whole package, if none is named."""
+    return sorted(file for room in rooms or (".",) for file in (ROOT / "src" / "prade" / room).rglob("*.py"))
 
 
 @cache
 def code() -> str:
-    """A fingerprint of all code that decides prade's own results: what only shows them is left out."""
-    shown = ("cli", "command", "demo", "planning", "progress", "report", "synthesizer")
-    files = [file for file in sources() if not file.name.startswith(shown) and not is_baseline(file)]
+    """A fingerprint of all code that decides prade's own results."""
+    left_out = set(sources(*OTHER_METHODS, *ONLY_SHOW))
+    files = [file for file in sources() if file not in left_out]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 

@@ -16,7 +16,7 @@ NAMES = {
     "groups": "All PUMAs of New York and Pennsylvania",
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
-    "strategy": "What to measure",
+    "shares": "Larger shares for larger tables",
     "startup": "Startup time",
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",

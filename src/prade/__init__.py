@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from prade.planning.settings import Settings as Settings
     from prade.planning.task import Task as Task
     from prade.privacy.budget import Budget as Budget
-    from prade.privacy.budget import Unit as Unit
     from prade.privacy.ledger import Ledger as Ledger
+    from prade.privacy.unit import Unit as Unit
     from prade.queries.parts import Part as Part
     from prade.queries.workload import Workload as Workload
     from prade.release.release import Release as Release
@@ -62,7 +62,7 @@ _HOMES = {
     "Settings": "prade.planning.settings",
     "Synthesizer": "prade.synthesizer",
     "Task": "prade.planning.task",
-    "Unit": "prade.privacy.budget",
+    "Unit": "prade.privacy.unit",
     "Workload": "prade.queries.workload",
     "score": "prade.scoring.score",
 }

@@ -23,7 +23,7 @@ from prade.data.decode import Like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.measuring.identity import refuse_public
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure as run_measure
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -31,10 +31,10 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
-from prade.release.beside import need_on_record, not_entered
+from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.file_names import SYNTHETIC
-from prade.release.kept import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.release import MANIFEST, PLAN, Release
+from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
 from prade.sampling.sizes import resized

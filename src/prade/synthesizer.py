@@ -27,9 +27,10 @@ from prade.estimating.levels.estimates import Estimates
 from prade.pipeline import NOT_REHEARSED, Terms, estimate, fit, keep_rows, kept_or_new_plan, report, sample
 from prade.planning.plan import Plan
 from prade.planning.task import Task
-from prade.privacy.budget import Budget, Number, Unit
+from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.release.kept import KEPT_ROWS, is_kept
+from prade.privacy.unit import Unit
+from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
 
 _IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"

@@ -16,7 +16,7 @@ ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for
     *(f"prade.measuring.adaptive.session.{name}" for name in ("Dependence", "Door", "Misfit", "adaptive", "answered")),
 }
 # To say early that a private file is public: it compares where files and tables are, and counts nothing.
-EARLY = {"prade.measuring.identity", "prade.measuring.identity.refuse_public"}
+EARLY = {"prade.measuring.public_overlap", "prade.measuring.public_overlap.refuse_public"}
 ENGINES = ("opendp", "ibis", "duckdb", "psycopg")
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 OUTSIDE = [name for name in MODULES if not name.startswith("measuring/")]

@@ -179,7 +179,7 @@ def test_a_column_shows_four_series(page):
     found = data(page)
     shown = found["views"][2]["columns"][1]
     assert page.texts("#marginal-legend span") == [
-        *["Public table", "Noisy answers", "Estimate, ± 2 standard deviations", "Synthetic rows"]
+        *["Public table", "Noisy answers", "Estimate, ± 2 standard errors", "Synthetic rows"]
     ]
     for place, name in enumerate(("prior", "noisy", "estimate", "synthetic"), 2):
         assert percents(page, place) == [round(value / 100, 2) for value in shown[name][1]]
@@ -210,7 +210,7 @@ def test_pairs_are_small_multiples(page):
     assert first[1] == f"AGE {ages[0]}, MARITAL {marital[1]}: {stored[len(ages)] / 100:.2f} %"
     page.choose("#second", place["SEX"])
     assert len(page.texts("#marginal-chart h3")) == 5
-    assert "all groups together only" in page.texts("#marginal-note")[0]
+    assert "only the table of all groups together" in page.texts("#marginal-note")[0]
     page.click("#marginal-box summary")
     assert len(names(page, "#marginal-box")) > 5
     page.choose("#second", "")
@@ -231,7 +231,7 @@ def test_a_column_is_no_pair_with_itself(page):
 def test_scores_are_in_the_table(chromium, with_truth):
     page = chromium.page(with_truth)
     heads = [text.strip() for text in page.texts("#groups-table thead th")]
-    assert [name in heads for name in ("Score", "Distance of prior", "Distance of synthetic rows")] == [True] * 3
+    assert [name in heads for name in ("Score", "Distance of public table", "Distance of synthetic rows")] == [True] * 3
     place = heads.index("Score") + 1
     assert page.texts(f"#groups-table tbody tr > :nth-child({place})") == [
         "\u2013" if value is None else f"{value:.3f}" for value in data(page)["views"][-1]["score"]
@@ -241,7 +241,7 @@ def test_scores_are_in_the_table(chromium, with_truth):
 
 def test_the_papers_figure_has_a_mark_of_each_kind_a_group(chromium, with_truth):
     page = chromium.page(with_truth, *WIDE)
-    assert page.texts('nav a[href="#paper"]') == ["Against the truth"]
+    assert page.texts('nav a[href="#paper"]') == ["Comparison with the truth"]
     found = data(page)
     view = found["views"][-1]
     order = sorted(range(8), key=lambda g: view["priorError"][g])
@@ -290,7 +290,7 @@ def test_marginals_have_the_true_rows_exactly_with_the_truth(chromium, plain, wi
 
 
 def test_sums_over_groups_are_said_to_be_less_sure_than_they_look(page):
-    assert "a model's figures" in " ".join(page.texts("#sure p"))
+    assert "come from a model" in " ".join(page.texts("#sure p"))
     hidden = "document.getElementById('sure-note').offsetParent === null"
     for group, summed in (("0,0", True), ("2,3", False)):
         page.choose("#group", group)
@@ -305,7 +305,7 @@ def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
     page = chromium.page(contest_map)
     assert page.run("document.querySelectorAll('#map-chart path.place').length") == 181
     boxes = page.run(
-        "[...MAP.places].map(([g, p]) => { const b = p.getBBox();"
+        "[...MAP.outlines].map(([g, p]) => { const b = p.getBBox();"
         " return [D.views[D.map.view].labels[g], b.x, b.y, b.x + b.width, b.y + b.height]; })"
     )
     illinois, ohio = ([box[1:] for box in boxes if box[0].startswith(f"PUMA {state}-")] for state in (17, 39))
@@ -351,7 +351,7 @@ def test_colours_follow_the_measure(chromium, contest_map):
     after = page.run(fills)
     assert before != after
     totals = data(page)["views"][1]["totals"]
-    groups = page.run("[...MAP.places.keys()]")
+    groups = page.run("[...MAP.outlines.keys()]")
     dark = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#440154"]
     light = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#fde725"]
     assert min(dark) > max(light)
@@ -430,7 +430,7 @@ def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
     assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
     said = "[...document.querySelectorAll('#budget-table tr:nth-child(1) td')]"
     assert page.run(f"{said}.map(e => getComputedStyle(e, '::before').content.slice(1, -1))") == [
-        *["Asked of each group", "Share of budget", "Cost", "Noise", "In plain words"]
+        *["Question about each group", "Share of budget", "Cost", "Noise", "In plain words"]
     ]
 
 

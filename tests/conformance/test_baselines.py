@@ -136,7 +136,7 @@ def test_answers_that_it_cannot_take(name, prior):
 
 def test_a_networks_tables_come_in_order(prior):
     measured = noisy("privbayes", 5)
-    with pytest.raises(EstimationError, match="columns that came before and a new one, last"):
+    with pytest.raises(EstimationError, match="columns of earlier tables and one new column at the end"):
         BASELINES["privbayes"].fit(prior, measured[::-1], TOTAL)
 
 

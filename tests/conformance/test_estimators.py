@@ -353,7 +353,7 @@ def test_unknown_columns(estimator, prior):
 
 def test_part_of_another_schema(estimator, prior):
     other = Schema.from_mbi({"a": 5})
-    with pytest.raises(WorkloadError, match="made when column 'a' had 5 codes"):
+    with pytest.raises(WorkloadError, match="made for 5 codes in column 'a'"):
         estimator.fit(prior, [Measurement(Marginal.of(other, ["a"]), [1] * 5, 1.0)], TOTAL)
 
 

@@ -55,16 +55,8 @@ ALL_ELSE = Idiom(r"\ball else\b", "everything else")
 
 IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
 LEFT: dict[str, Sequence[Idiom]] = {
-    "baselines": (PER, IS_NO, AS_IT_IS, FOR_NOTHING, WHOEVER),
     "cli": (PER, IS_NO, AS_IT_IS, WHOEVER),
-    "core": (PER, IS_NO, SO_MANY, WHOEVER),
-    "data": (PER, IS_NO, AS_IT_IS, BUT_FOR, SHALL),
-    "measuring": (PER, IS_NO, SO_MANY, AS_IT_IS, WHOEVER, SHALL, YOURS_TO, ALL_ELSE),
-    "planning": (PER, IS_NO, AS_IT_IS, OF_WHICH, ASKED_OF, FOR_NOTHING),
-    "privacy": (IS_NO, AS_IT_IS, WHOEVER, ALL_ELSE),
-    "queries": (IS_NO, OF_WHICH),
-    "release": (PER, IS_NO, WHOEVER, YOURS_TO),
-    "reporting": (PER, IS_NO, SO_MANY, BUT_FOR),
+    "planning": (PER, IS_NO, AS_IT_IS),
     "synthesizer.py": (PER, WHOEVER),
 }
 

@@ -83,7 +83,7 @@ class Place(World):
             assert self.kept() == self.told(), "the answers were replaced"
         else:
             refused = said(self.run)
-            assert "is paid for already" in refused and "again=True" in refused, refused
+            assert "has already been paid for" in refused and "again=True" in refused, refused
             assert self.ledger.entries("people") == before
             assert not self.answers.exists()
             kind, after = "lost", 2
@@ -178,7 +178,7 @@ for meet in (None, "adaptive.counted"):
         return SimpleNamespace(noisy=[[place.run().weights]])
     returned, refused = race(*[act] * 3, meet=meet)
     assert returned and all(each == returned[0] for each in returned), returned
-    assert all("is paid for already" in text for text in refused), refused
+    assert all("has already been paid for" in text for text in refused), refused
     assert place.entries(1)[0].state == "committed"
     met = len(returned)
 

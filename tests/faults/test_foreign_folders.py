@@ -24,7 +24,7 @@ SECONDS = 60
 SPILL = """
 import sys
 from pathlib import Path
-from prade.measuring.held import spill_folder
+from prade.measuring.locked_folders import spill_folder
 
 with spill_folder() as own:
     (own / "rows.tmp").write_text("private")
@@ -164,34 +164,34 @@ def test_a_dead_runs_folder_is_removed_and_a_living_ones_is_not(dead: Path, tmp_
 
 def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_path: Path) -> None:
     """The name is given to a link after the folder was looked at: what is behind the link stays."""
-    from prade.measuring.held import held, remove_held
+    from prade.measuring.locked_folders import locked, remove_locked
 
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "notes").write_text("notes")
-    with held(dead) as handle:
+    with locked(dead) as handle:
         dead.rename(tmp_path / "elsewhere")
         dead.symlink_to(outside)
         assert handle is not None
         with pytest.raises(NotADirectoryError):
-            remove_held(dead, handle)
+            remove_locked(dead, handle)
     assert (outside / "notes").exists()
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A removal that breaks off leaves a folder that the next run removes."""
-    from prade.measuring import held
+    from prade.measuring import locked_folders
 
     def broken(*arguments: object, **named: object) -> None:
         raise OSError("the disk is gone")
 
-    with monkeypatch.context() as failing, held.held(dead) as handle:
+    with monkeypatch.context() as failing, locked_folders.locked(dead) as handle:
         failing.setattr("shutil.rmtree", broken)
         assert handle is not None
         with pytest.raises(OSError, match="the disk is gone"):
-            held.remove_held(dead, handle)
-    assert (dead / held.MARK).exists()
+            locked_folders.remove_locked(dead, handle)
+    assert (dead / locked_folders.MARK).exists()
     run(SPILL, tmp_path)
     assert not dead.exists()
 
@@ -240,7 +240,7 @@ def test_a_link_to_a_damaged_release_stops_the_run_and_is_left_alone(tmp_path: P
     before = seen(tmp_path)
     schema = Schema.from_mbi({"a": 2})
     plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    with pytest.raises(DataError, match="nothing is spent beside a release that cannot be read"):
+    with pytest.raises(DataError, match="spends nothing next to a release that it cannot read"):
         measure(plan, pa.table({"a": [0, 1, 1]}), tmp_path / "release", tmp_path / "ledger", cap=Budget.pure(1))
     assert seen(tmp_path) == before
 

@@ -25,6 +25,8 @@ from prade.core.threads import _workers
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
+from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.plans import ledger_for
 
 cli.every_command()
 
@@ -63,7 +65,7 @@ while True:
     kind = world.recover()
     assert kind == ("kept" if paid else "free"), kind
     world.entries(1)
-    assert world.ledger.find("people", PLAN.hash).state == "committed"
+    assert world.ledger.find("people", TOWN_PLAN.hash).state == "committed"
     steps += 1
 print(steps, released)
 """
@@ -81,15 +83,8 @@ def test_a_signal_at_any_step_wastes_no_budget(
 
 def small_measurement(folder: Path) -> Callable[[], object]:
     """A plan that `measure` follows in this process, with the ledger that pays for it."""
-    import pyarrow
-
-    from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
-
-    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    ledger = Ledger(folder / "people.ledger")
-    ledger.open_dataset("people", plan.unit, cap=plan.budget)
-    return lambda: run.measure(plan, pyarrow.table({"AGE": [3, 70]}), folder / "release", ledger)
+    ledger = ledger_for(TOWN_PLAN, folder / "people.ledger")
+    return lambda: run.measure(TOWN_PLAN, IN_TOWNS, folder / "release", ledger)
 
 
 def test_an_interrupt_that_gets_through_says_what_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

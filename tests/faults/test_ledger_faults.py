@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +21,12 @@ from pathlib import Path
 import pytest
 
 from prade.core.errors import BudgetError, DataError, PradeError
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_chain import Chain
+from prade.privacy.ledger.chain import Chain
+from prade.privacy.unit import Unit
 from worlds.ledger_format_1 import old_dataset, old_entry, write_format_1
+from worlds.processes import driven
 
 UNIT = Unit(max_rows=2)
 
@@ -34,33 +35,19 @@ import os, random, resource, signal, sys, time
 from pathlib import Path
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.ledger import Ledger
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
+from worlds.processes import ended, forked, killed_at
 
 UNIT = Unit(max_rows=2)
 here = Path(sys.argv[1])
 
-def forked(act):
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
 
 
 def drive(code: str, folder: Path, *wrapper: str) -> list[int]:
     """Run a driver; the numbers that it prints."""
-    command = [*wrapper, sys.executable, "-c", PRELUDE + code, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return [int(number) for number in done.stdout.split()]
+    return driven(PRELUDE + code, folder, *wrapper)
 
 
 @pytest.fixture
@@ -79,15 +66,6 @@ def test_killed_at_every_step(tmp_path: Path) -> None:
     """SIGKILL at each named step: before COMMIT nothing is there, after it everything, and a rerun finishes."""
     (kills,) = drive(
         """
-def killed_at(step, act):
-    def listen(event, values):
-        if event == "prade.step" and values[0] == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def run():
-        sys.addaudithook(listen)
-        act()
-    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
-
 kills = 0
 for round in range(9):
     for step in ("opened", "begun", "recorded", "durable"):
@@ -137,15 +115,7 @@ def test_killed_while_a_cap_is_raised_a_release_imported_or_an_old_file_converte
 import shutil
 from prade import Level, Plan, Schema, Workload
 from prade.measuring.run import measure
-
-def killed_at(step, act):
-    def listen(event, values):
-        if event == "prade.step" and values[0] == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def run():
-        sys.addaudithook(listen)
-        act()
-    assert ended(forked(run)) == -signal.SIGKILL, f"{step} was never reached"
+from prade.release.unrecorded_releases import import_release
 
 schema = Schema.from_mbi({"age": 4})
 plan = Plan("d", schema, Budget.pure("1/2"), UNIT, [Level((), Workload.all_marginals(schema, 1))])
@@ -350,7 +320,7 @@ print(sum(race(*[won(lambda n=n: ledger.commit(1, f"hash-{n}")) for n in range(8
 def test_a_lock_that_stays_is_reported(ledger: Ledger) -> None:
     holder = sqlite3.connect(ledger.path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(PradeError, match=r"locked by another process for 0\.1 s: nothing was recorded"):
+    with pytest.raises(PradeError, match=r"locked by another process for 0\.1 s, so nothing was recorded"):
         ledger.reserve("d", "p3", Budget.pure("0.1"))
     assert ledger.remaining("d") == Budget.pure("5/12")  # reading goes on
     holder.execute("ROLLBACK")
@@ -482,7 +452,7 @@ def test_a_read_only_ledger_can_be_read(ledger: Ledger, open_folder: Path) -> No
             lambda: copy.commit(2, "h2"),
             lambda: copy.open_dataset("e", UNIT, Budget.pure(1)),
         ):
-            with pytest.raises(PradeError, match="may not be written: nothing was recorded; get write access"):
+            with pytest.raises(PradeError, match="so nothing was recorded; get write access"):
                 write()
     assert copy.path.read_bytes() == content
     copy.reserve("d", "p3", Budget.pure("0.1"))
@@ -491,7 +461,7 @@ def test_a_read_only_ledger_can_be_read(ledger: Ledger, open_folder: Path) -> No
 def test_a_folder_that_takes_no_journal(ledger: Ledger, open_folder: Path) -> None:
     copy = Ledger(shutil.copy(ledger.path, open_folder))
     copy.path.chmod(0o666)
-    with not_writable(open_folder), pytest.raises(PradeError, match="get write access to it and its folder"):
+    with not_writable(open_folder), pytest.raises(PradeError, match="get write access to the file and its folder"):
         copy.reserve("d", "p3", Budget.pure("0.1"))
     assert copy.remaining("d") == ledger.remaining("d")
 
@@ -542,7 +512,7 @@ def refused_everywhere(ledger: Ledger, message: str) -> None:
 def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("The budget is in the other file.\n" * 50)
-    refused_everywhere(Ledger(text), "is damaged, or not a ledger")
+    refused_everywhere(Ledger(text), "is damaged, or is not a ledger")
 
 
 def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
@@ -550,19 +520,19 @@ def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY)")
     connection.close()
-    refused_everywhere(Ledger(path), "is a SQLite file but not a ledger")
+    refused_everywhere(Ledger(path), "is an SQLite file but not a ledger")
 
 
 def test_a_newer_format(ledger: Ledger) -> None:
     connection = sqlite3.connect(ledger.path)
     connection.execute("PRAGMA user_version = 3")
     connection.close()
-    refused_everywhere(ledger, "ledger format 3, this version reads up to 2: update prade")
+    refused_everywhere(ledger, "ledger format 3, but this version of prade reads formats up to 2; update prade")
 
 
 def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
     ledger.path.write_bytes(b"")
-    with pytest.raises(DataError, match="is empty: bring it back from a copy"):
+    with pytest.raises(DataError, match="is empty; restore it from a copy"):
         ledger.remaining("d")
     with pytest.raises(DataError, match="is empty"):
         ledger.reserve("d", "p3", Budget.pure("0.1"))
@@ -663,7 +633,7 @@ def test_no_changed_byte_changes_the_account(ledger: Ledger, tmp_path: Path) -> 
 def test_a_truncated_file_is_refused(ledger: Ledger, share: float) -> None:
     sound = ledger.path.read_bytes()
     ledger.path.write_bytes(sound[: int(len(sound) * share)])
-    refused_everywhere(ledger, "is damaged, or not a ledger")
+    refused_everywhere(ledger, "is damaged, or is not a ledger")
 
 
 def test_the_file_is_gone_between_two_steps(ledger: Ledger) -> None:

@@ -14,17 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Ledger, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring import run
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells
-from prade.release.beside import import_release
 from prade.release.release import Release
+from prade.release.unrecorded_releases import import_release
+from worlds.people import IN_TOWNS, TOWN_PLAN, town_plan
+from worlds.plans import ledger_for
 
-ROWS = pa.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
 FILES = ("plan.toml", "measurements.parquet", "release.json", "ledger.json")
 
 
@@ -32,31 +33,16 @@ class Killed(BaseException):
     """In place of a kill."""
 
 
-def plan_of(*towns: str) -> Plan:
-    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
-    asked = Workload.all_marginals(schema, 1)
-    return Plan("people", schema, Budget.pure(1), Unit(1), [Level("TOWN", asked)], groups={"TOWN": list(towns)})
-
-
-PLAN = plan_of("a", "b")
-
-
-def new_ledger(path: Path) -> Ledger:
-    ledger = Ledger(path)
-    ledger.open_dataset("people", Unit(1), Budget.pure(3))
-    return ledger
-
-
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return new_ledger(tmp_path / "budget.ledger")
+    return ledger_for(TOWN_PLAN, tmp_path / "budget.ledger", 3)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a ledger and a release in it."""
     home = tmp_path_factory.mktemp("original")
-    measure(PLAN, ROWS, home / "release", new_ledger(home / "budget.ledger"))
+    measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger_for(TOWN_PLAN, home / "budget.ledger", 3))
     return home
 
 
@@ -75,7 +61,7 @@ def seal(place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Path:
     with monkeypatch.context() as context:
         context.setattr(run, "_finish", raising(Killed()))
         with pytest.raises(Killed):
-            measure(PLAN, ROWS, place, ledger)
+            measure(TOWN_PLAN, IN_TOWNS, place, ledger)
     (staging,) = place.parent.glob(".*.unfinished")
     return staging
 
@@ -124,9 +110,9 @@ def test_no_changed_byte_passes(home: Path, name: str) -> None:
     assert len(complaints) == len(sound) if name != "release.json" else len(complaints) > 0.8 * len(sound)
     path.write_bytes(sound[:-9])
     with pytest.raises(DataError, match=name):
-        measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     path.write_bytes(sound)
-    measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+    measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     assert len(Ledger(home / "budget.ledger").entries("people")) == 1
 
 
@@ -135,7 +121,7 @@ def test_a_changed_account_is_not_told(home: Path) -> None:
     sound = path.read_text()
     assert "remaining  epsilon = 2" in release.account()
     path.write_text(sound.replace("remaining  epsilon = 2", "remaining  epsilon = 9"))
-    with pytest.raises(DataError, match=r"ledger\.json is damaged: bring the original back"):
+    with pytest.raises(DataError, match=r"ledger\.json is damaged: restore the original"):
         release.account()
     path.unlink()
     with pytest.raises(DataError, match=r"it has no ledger\.json"):
@@ -146,7 +132,7 @@ def test_a_changed_account_is_not_told(home: Path) -> None:
 def test_a_missing_file(home: Path, name: str) -> None:
     (home / "release" / name).unlink()
     with pytest.raises(DataError, match=f"there is no file .*{name}" if name in FILES[:2] else f"it has no {name}"):
-        measure(PLAN, ROWS, home / "release", home / "budget.ledger")
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", home / "budget.ledger")
     (home / "release" / name).mkdir()
     with pytest.raises(DataError, match=rf"{name} cannot be read \(Is a directory\)"):
         Release.load(home / "release")
@@ -169,39 +155,41 @@ def test_folders_that_hold_something_else(home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine" / "thesis.txt").write_text("chapter 1")
     for place in (home / "mine", home / "mine" / "thesis.txt"):
-        with pytest.raises(DataError, match=r"is no release: it has no release\.json; give .* to measure, a new one"):
-            measure(plan_of("a"), ROWS, place, ledger)
-    with pytest.raises(DataError, match="holds the release of another plan; give a folder of its own"):
-        measure(plan_of("a"), ROWS, home / "release", ledger)
-    with pytest.raises(DataError, match="holds a release of this plan, which is kept; a second one needs another"):
-        measure(PLAN, ROWS, home / "release", ledger, again=True)
-    with pytest.raises(BudgetError, match="were written: find and use them, which is free"):
-        measure(PLAN, ROWS, home / "elsewhere", ledger)
-    with pytest.raises(DataError, match=r"there is no folder .*nowhere that can be written to; make it first"):
-        measure(plan_of("a"), ROWS, home / "nowhere" / "release", ledger)
+        with pytest.raises(
+            DataError, match=r"is not a release: it has no release\.json\. Give .* a new one to measure into"
+        ):
+            measure(town_plan("a"), IN_TOWNS, place, ledger)
+    with pytest.raises(DataError, match="holds the release of another plan; choose a separate folder"):
+        measure(town_plan("a"), IN_TOWNS, home / "release", ledger)
+    with pytest.raises(DataError, match="already holds a release of this plan, which is kept; choose another folder"):
+        measure(TOWN_PLAN, IN_TOWNS, home / "release", ledger, again=True)
+    with pytest.raises(BudgetError, match="were written; using them again costs nothing"):
+        measure(TOWN_PLAN, IN_TOWNS, home / "elsewhere", ledger)
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere that you can write to; make it first"):
+        measure(town_plan("a"), IN_TOWNS, home / "nowhere" / "release", ledger)
     assert len(ledger.entries("people")) == 1
     assert (home / "mine" / "thesis.txt").read_text() == "chapter 1"
     assert not hidden(home)
 
 
 def test_a_name_that_leaves_no_room_for_a_longer_one(tmp_path: Path, ledger: Ledger) -> None:
-    with pytest.raises(DataError, match=r"File name too long.*nothing was spent; .* give another folder"):
-        measure(PLAN, ROWS, tmp_path / ("r" * 250), ledger)
+    with pytest.raises(DataError, match=r"File name too long.*Nothing was spent: .* choose another folder"):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / ("r" * 250), ledger)
     assert ledger.entries("people") == []
 
 
 def test_an_empty_folder_and_a_link_to_one_are_used(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    release = measure(PLAN, ROWS, tmp_path / "link", ledger)
-    assert same(measure(PLAN, ROWS, tmp_path / "real", ledger), release)
+    release = measure(TOWN_PLAN, IN_TOWNS, tmp_path / "link", ledger)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / "real", ledger), release)
     assert len(ledger.entries("people")) == 1
 
 
 @pytest.mark.parametrize("name", ["[1]", "r*", "an {odd} name?", "-r", "\N{SNOWMAN}"])
 def test_odd_names_lose_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     kept = Release.load(seal(tmp_path / name, ledger, monkeypatch))
-    assert same(measure(PLAN, ROWS, tmp_path / name, ledger), kept)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / name, ledger), kept)
     assert len(ledger.entries("people")) == 1
 
 
@@ -215,15 +203,15 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     changed = bytearray((sealed / name).read_bytes())
     changed[len(changed) // 2] ^= 1
     (sealed / name).write_bytes(changed)
-    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure with again=True"):
-        measure(PLAN, ROWS, tmp_path / "release", ledger, again=again)
+    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder and measure again.*again=True"):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=again)
     (entry,) = ledger.entries("people")
     assert entry.state == "reserved"
     assert not (tmp_path / "release").exists()
     shutil.rmtree(sealed)
-    with pytest.raises(BudgetError, match="is paid for already"):
-        measure(PLAN, ROWS, tmp_path / "release", ledger)
-    measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)
+    with pytest.raises(BudgetError, match="has already been paid for"):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
     assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
 
 
@@ -231,10 +219,10 @@ def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
     sealed: Path, ledger: Ledger, tmp_path: Path
 ) -> None:
     kept = Release.load(sealed)
-    measure(plan_of("a"), ROWS, tmp_path / "release", ledger)
+    measure(town_plan("a"), IN_TOWNS, tmp_path / "release", ledger)
     assert same(Release.load(sealed), kept)
     (tmp_path / "release").rename(tmp_path / "other")
-    assert same(measure(PLAN, ROWS, tmp_path / "release", ledger), kept)
+    assert same(measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger), kept)
     assert [entry.state for entry in ledger.entries("people")] == ["committed", "committed"]
 
 
@@ -244,35 +232,35 @@ def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
 @pytest.mark.parametrize("entries", [0, 1])
 def test_another_ledger_is_not_credited(sealed: Path, ledger: Ledger, tmp_path: Path, entries: int) -> None:
     """Its entry 1 is none, or pays for something else: neither is taken for the entry that paid."""
-    other = new_ledger(tmp_path / "other.ledger")
+    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
     for number in range(entries):
         other.reserve("people", f"plan {number}", Budget.pure(1))
     before = other.entries("people")
     place = tmp_path / "release"
     for _ in ("beside its place", "in its place"):
-        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Give the ledger"):
-            measure(PLAN, ROWS, place, other)
+        with pytest.raises(DataError, match=r"other\.ledger did not pay for the noisy counts in .*Use the ledger"):
+            measure(TOWN_PLAN, IN_TOWNS, place, other)
         assert other.entries("people") == before
-        measure(PLAN, ROWS, place, ledger)
+        measure(TOWN_PLAN, IN_TOWNS, place, ledger)
     (entry,) = ledger.entries("people")
     assert entry.state == "committed"
 
 
 def test_an_older_copy_of_the_ledger_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
     copy = Path(shutil.copy(ledger.path, tmp_path / "copy.ledger"))
-    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     with pytest.raises(DataError, match=r"copy\.ledger did not pay.*this is an old copy of it"):
-        measure(PLAN, ROWS, tmp_path / "release", copy)
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", copy)
 
 
 def test_two_ledgers_and_one_folder_name(sealed: Path, ledger: Ledger, tmp_path: Path) -> None:
     """Both ledgers call it entry 1; the second run must not touch what the first one paid for."""
     kept = Release.load(sealed)
-    other = new_ledger(tmp_path / "other.ledger")
+    other = ledger_for(TOWN_PLAN, tmp_path / "other.ledger", 3)
     with pytest.raises(DataError, match=r"other\.ledger does not have on record"):
-        measure(plan_of("a"), ROWS, tmp_path / "release", other)
+        measure(town_plan("a"), IN_TOWNS, tmp_path / "release", other)
     import_release(other, sealed)
-    measure(plan_of("a"), ROWS, tmp_path / "release", other)
+    measure(town_plan("a"), IN_TOWNS, tmp_path / "release", other)
     assert same(Release.load(sealed), kept)
 
 
@@ -286,10 +274,10 @@ def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeyp
     finish = run._finish
     with monkeypatch.context() as context:
         context.setattr(run, "_finish", move)
-        with pytest.raises(DataError, match=r"are paid for, but could not become .*there is no ledger at"):
-            measure(PLAN, ROWS, tmp_path / "release", ledger)
+        with pytest.raises(DataError, match=r"are paid for, but could not be moved to .*there is no ledger at"):
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     away.rename(ledger.path)
-    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert len(ledger.entries("people")) == 1
 
 
@@ -326,7 +314,7 @@ def test_a_table_that_is_cut_off(
         else:
             context.setattr(run, "_count", lambda plan, source: (cut(), count(plan, source))[1])
         with pytest.raises(DataError) as caught:
-            measure(PLAN, private, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, private, tmp_path / "release", ledger)
     message = str(caught.value)
     if not message.startswith("the embedded DuckDB does not start"):  # where no row was read yet
         assert "its own message is not shown because it may quote private rows" in message
@@ -334,7 +322,7 @@ def test_a_table_that_is_cut_off(
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
     path.write_bytes(sound)
-    assert measure(PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
+    assert measure(TOWN_PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
 
 
 # ---------------------------------------------------------------- what fails before it is paid, and after
@@ -350,24 +338,24 @@ def test_helpers_that_fail_cost_nothing(
     with monkeypatch.context() as context:
         context.setattr(run, name, raising(error))
         with pytest.raises((PackageNotFoundError, ImportError, DataError)):
-            measure(PLAN, ROWS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
-    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 
 
 def test_settings_that_make_no_sense_cost_nothing(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(TypeError):
-        measure(PLAN, ROWS, tmp_path / "release", ledger, threads="two")
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, threads="two")
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 
 
 def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger) -> None:
-    halves = Workload(PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
-    plan = Plan("people", PLAN.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=PLAN.groups)
+    halves = Workload(TOWN_PLAN.schema, [Cells(["AGE"], [0, 0, 1], 2, ["young", "\ud800"])])
+    plan = Plan("people", TOWN_PLAN.schema, Budget.pure(1), Unit(1), [Level("TOWN", halves)], groups=TOWN_PLAN.groups)
     with pytest.raises(PradeError, match="half a character"):
-        measure(plan, ROWS, tmp_path / "release", ledger)
+        measure(plan, IN_TOWNS, tmp_path / "release", ledger)
     assert ledger.entries("people") == []
     assert not hidden(tmp_path)
 
@@ -378,23 +366,23 @@ def test_a_draw_that_fails_is_spent_and_says_so(
 ) -> None:
     with monkeypatch.context() as context:
         context.setattr(run, "_draw", raising(error))
-        with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* with again=True") as caught:
-            measure(PLAN, ROWS, tmp_path / "release", ledger)
+        with pytest.raises(DataError, match=r"entry 1 of data set 'people' is spent.* pass again=True") as caught:
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None  # crash reporters follow it
     assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
     assert not hidden(tmp_path)
-    measure(PLAN, ROWS, tmp_path / "release", ledger, again=True)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as context:
         context.setattr(run, "_draw", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            measure(PLAN, ROWS, tmp_path / "release", ledger)
+            measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert not hidden(tmp_path)
-    with pytest.raises(BudgetError, match="is under way, or broke off"):
-        measure(PLAN, ROWS, tmp_path / "release", ledger)
+    with pytest.raises(BudgetError, match="is in progress or was interrupted"):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 
 
 def test_a_file_system_that_cannot_make_names_durable(
@@ -412,5 +400,5 @@ def test_a_file_system_that_cannot_make_names_durable(
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", refuse_folders)
-    measure(PLAN, ROWS, tmp_path / "release", ledger)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]

@@ -37,7 +37,7 @@ for size in (0, 10, 500, 5000, 100_000):
             continue
         failed += 1
         if step in ("measure.checked", "measure.prepared"):
-            words = "nothing was spent" if "unfinished" in message else "draw no noise"
+            words = "Nothing was spent" if "unfinished" in message else "draw no noise"
             nothing_spent(world, message, words)
             assert world.recover() == "free"
         elif step == "measure.sealed" or size == 5000:  # which is enough for all files but the ledger
@@ -87,10 +87,10 @@ def full(step):
     return words
 
 world = World("checked")
-nothing_spent(world, full("measure.checked"), "nothing was spent")
+nothing_spent(world, full("measure.checked"), "Nothing was spent")
 assert world.recover() == "free"
 world = World("prepared")  # there was room for the plan, and there is none for the ledger
-nothing_spent(world, full("measure.prepared"), "draw no noise for this step; make room")
+nothing_spent(world, full("measure.prepared"), "no noise may be drawn for this step; free some disk space")
 assert world.recover() == "free"
 world = World("reserved")
 message = full("measure.reserved")
@@ -136,8 +136,8 @@ try:
     apart = Path(shutil.move(world.ledger.path, here))
     apart.chmod(0o666)
     here.chmod(0o777)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, world.place, Ledger(apart)))
-    assert "that can be written to; make it first" in refused, refused
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, world.place, Ledger(apart)))
+    assert "that you can write to; make it first" in refused, refused
     assert not list(world.home.iterdir()) and not Ledger(apart).entries("people")
     here.chmod(0o755)
 
@@ -145,15 +145,15 @@ try:
     outside = here / "open"
     outside.mkdir()
     outside.chmod(0o777)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
-    nothing_spent(world, refused, "may not be written: nothing was recorded; get write access")
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
+    nothing_spent(world, refused, "so nothing was recorded; get write access")
     assert not list(outside.iterdir())
-    measure(PLAN, ROWS, outside / "release", world.ledger)
+    measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger)
     world.entries(1)
 
     (outside / "release").chmod(0o700)
-    refused = as_nobody(lambda: measure(PLAN, ROWS, outside / "release", world.ledger))
-    assert "cannot be looked into (Permission denied): get access to it" in refused, refused
+    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
+    assert "cannot be read (Permission denied): ask for permission to read it" in refused, refused
 finally:
     shutil.rmtree(here)
 """

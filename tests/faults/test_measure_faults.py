@@ -103,7 +103,7 @@ for meet in (None, "measure.checked", "measure.prepared", "ledger.reserve.opened
     world = World(str(meet))
     returned, refused = race(*[world.measure] * 6, meet=meet)
     assert returned and all(each == returned[0] for each in returned), returned
-    assert all("BudgetError: plan" in text and "is paid for already" in text for text in refused), refused
+    assert all("BudgetError: plan" in text and "has already been paid for" in text for text in refused), refused
     world.entries(1)
     world.clean()
     assert numbers(world.measure().noisy) == returned[0]
@@ -123,7 +123,7 @@ counted = []
 for meet in (None, "measure.prepared"):
     world = World(str(meet), cap="3/2")
     acts = [
-        lambda towns=towns: measure(plan_of(*towns), ROWS, world.home / f"release-{towns}", world.ledger)
+        lambda towns=towns: measure(town_plan(*towns), IN_TOWNS, world.home / f"release-{towns}", world.ledger)
         for towns in ("a", "ab", "abc", "abcd", "abcde")
     ]
     returned, refused = race(*acts, meet=meet)
@@ -175,12 +175,13 @@ def test_again_does_not_harm_a_run_that_is_alive(drive: Drive) -> None:
 def work():
     at("measure.drawn", stop)
     refused = said(world.measure_and_tell)
-    assert "release was taken meanwhile: the release is" in refused and "give that folder a name" in refused, refused
+    assert "release came into use in the meantime: the complete release is in" in refused, refused
+    assert "rename that folder" in refused, refused
 
 world = World("w")
 child = forked(work)
 assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
-assert "its run is under way, or broke off" in said(world.measure)
+assert "its run is in progress or was interrupted" in said(world.measure)
 second = numbers(world.measure(again=True).noisy)
 os.kill(child, signal.SIGCONT)
 assert ended(child) == 0

@@ -119,12 +119,12 @@ from prade.baselines import Histogram
 from prade.baselines import run as run_baseline
 
 world = World("adaptive")
-schema = PLAN.schema
-terms = {"dataset": "people", "budget": Budget.pure(1), "unit": PLAN.unit}
+schema = TOWN_PLAN.schema
+terms = {"dataset": "people", "budget": Budget.pure(1), "unit": TOWN_PLAN.unit}
 answers = world.home / "answers.json"
 
 def act():
-    return run_baseline(Histogram(), Prior.uniform(schema), ROWS, answers, world.ledger, **terms).weights.tolist()
+    return run_baseline(Histogram(), Prior.uniform(schema), IN_TOWNS, answers, world.ledger, **terms).weights.tolist()
 
 def phase_of(steps):
     return [step in steps for step in ("ledger.reserve.durable", "ledger.commit.durable")]
@@ -158,11 +158,11 @@ from prade.data.tables import write_table
 home = HERE / "files"
 home.mkdir()
 writers = {
-    "plan.toml": PLAN.save,
-    "schema.toml": PLAN.schema.save,
-    "rows.parquet": lambda path: write_table(ROWS, path),
-    "rows.csv": lambda path: write_table(ROWS, path),
-    "rows.csv.gz": lambda path: write_table(ROWS, path),
+    "plan.toml": TOWN_PLAN.save,
+    "schema.toml": TOWN_PLAN.schema.save,
+    "rows.parquet": lambda path: write_table(IN_TOWNS, path),
+    "rows.csv": lambda path: write_table(IN_TOWNS, path),
+    "rows.csv.gz": lambda path: write_table(IN_TOWNS, path),
     "release.json": lambda path: write_sealed(path, {"made": "today"}),
 }
 for name in writers:

@@ -13,13 +13,15 @@ Drive = Callable[..., list[int]]
 WORLD = """
 import numpy as np
 import pyarrow as pa
-from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade import Ask, Column, Level, Schema, Workload
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.kept import KEPT_ESTIMATES, is_kept
+from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.file_names import ESTIMATES
 from prade.data.public import Public
 from prade.pipeline import sample
+from worlds.plans import ledger_for, plan_of
+from worlds.survey import AGE, PLACE, SEX, STATE
 
 generator = np.random.default_rng(0)
 
@@ -33,19 +35,12 @@ def people(rows, states):
         "WORK": (age > 17) * generator.integers(1, 4, rows),
     })
 
-schema = Schema([
-    Column("STATE", "group"),
-    Column("PLACE", "group"),
-    Column("AGE", "numeric", edges=[18, 40, 65]),
-    Column("SEX", "categorical", values=[1, 2]),
-    Column("WORK", "categorical", values=[0, 1, 2, 3]),
-])
+schema = Schema([STATE, PLACE, AGE, SEX, Column("WORK", "categorical", values=[0, 1, 2, 3])])
 public = people(600, [3, 4])
 ones = Workload.all_marginals(schema, 1)
 groups = {"STATE": [1, 1, 1, 2, 2, 2], "PLACE": ["p", "q", "r"] * 2}
-plan = Plan("people", schema, Budget.pure(2), Unit(1), [Level("STATE", ones), Level("PLACE", Ask(ones, 3))], groups)
-ledger = Ledger(HERE / "synthesis.ledger")
-ledger.open_dataset("people", Unit(1), Budget.pure(2))
+plan = plan_of(schema, Level("STATE", ones), Level("PLACE", Ask(ones, 3)), groups=groups, budget=2)
+ledger = ledger_for(plan, HERE / "synthesis.ledger")
 release = measure(plan, people(900, [1, 2]), HERE / "first", ledger, threads=1)
 FILES = {path.name for path in release.path.iterdir()}
 

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from fuzz import mutators
-from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people, seal
+from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people
 from prade import Schema, Workload
 from prade.data.decode import Decoder
 from prade.data.encode import encode, outside
@@ -24,14 +24,15 @@ from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.estimate import Estimate
-from prade.estimating.levels.kept_estimates import estimates_of
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.map import MAP
 from prade.planning.plan import Plan
-from prade.release.kept import KEPT_ESTIMATES, recorded
+from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.map import outlines
 from prade.reporting.promise import promise_of
+from worlds.releases import write_manifest
 
 # ---------------------------------------------------------------------- readers of documents
 
@@ -145,7 +146,7 @@ def release(world: World) -> Reader:
             (place / each).write_bytes(sound[each])
         (place / name).write_bytes(data)
         if fitting and name in (PLAN, MEASUREMENTS):
-            seal(place, world.plan.hash)
+            write_manifest(place, world.plan)
         found = Release.load(place)
         return found.account(), promise_of(found), [found.totals(level) for level in range(len(found.plan.levels))]
 
@@ -171,7 +172,7 @@ def estimates(world: World) -> Reader:
         with recorded(own, KEPT_ESTIMATES):
             for name in KEPT_ESTIMATES.files:
                 (place / name).write_bytes(given[1] if name == given[0] else sound[name])
-        return own.answer("AGE >= 65 and SEX == 2", by="STATE")
+        return kept_estimates(own).answer("AGE >= 65 and SEX == 2", by="STATE")
 
     return Reader("estimates", mutate, read)
 

@@ -19,15 +19,10 @@ from prade.data.public_files import PublicFiles
 from prade.estimating.levels.kept_estimates import estimates_of
 from prade.queries.parts import Cells
 from prade.release.release import (
-    EXTRACT,
-    MANIFEST,
-    MEASUREMENTS,
-    PLAN,
     Release,
-    file_hash,
-    measurement_table,
-    sealed_text,
 )
+from worlds.releases import answered, write_folder
+from worlds.survey import THREE_PLACES as GROUPS
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,6 @@ SCHEMA = Schema(
     ]
 )
 BORN = Column("BORN", "numeric", edges=(0.0, 10_000.0), dates=True)
-GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 
 
 def people() -> pa.Table:
@@ -95,21 +89,9 @@ class World:
 
     def _released(self, place: Path) -> Release:
         """As `measure` leaves it, with invented counts."""
-        place.mkdir()
         generator = np.random.default_rng(2)
-        noisy = tuple(
-            tuple(generator.integers(0, 50, (len(self.plan.groupings[q.level]), part.n_cells)) for part in q.parts)
-            for q in self.plan.questions
-        )
-        self.plan.save(place / PLAN)
-        pq.write_table(measurement_table(self.plan, noisy), place / MEASUREMENTS)
-        (place / EXTRACT).write_text(sealed_text({"account": ["epsilon = 3", "remaining 0"]}))
-        seal(place, self.plan.hash)
-        return Release.load(place)
 
+        def answer(question: Any, part: Any, groups: int) -> np.ndarray:
+            return generator.integers(0, 50, (groups, part.n_cells))
 
-def seal(place: Path, plan_hash: str) -> None:
-    """A manifest that fits the folder's files."""
-    files = {name: file_hash(place / name) for name in (PLAN, MEASUREMENTS)}
-    content = {"format": 1, "plan": plan_hash, "dataset": "survey", "entry": 1, "made": "2030-01-31", "files": files}
-    (place / MANIFEST).write_text(sealed_text(content))
+        return Release.load(write_folder(place, self.plan, answered(self.plan, answer).noisy))

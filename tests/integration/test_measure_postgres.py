@@ -11,20 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
 from prade.planning.questions import Level
+from worlds.people import AGES, EVERYBODY, SCHEMA
+from worlds.plans import ledger_for, plan_of
 
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
-PLAN = Plan(
-    "people",
-    SCHEMA,
-    Budget.pure(1),
-    Unit(1, "ID"),
-    [Level((), Workload.all_marginals(SCHEMA, 1)), Level("TOWN", Workload.all_marginals(SCHEMA, 1))],
-    groups={"TOWN": ["a", "b"]},
+PLAN = plan_of(
+    SCHEMA, EVERYBODY, Level("TOWN", AGES), groups={"TOWN": ["a", "b"]}, unit=Unit(1, "ID"), dataset="people"
 )
 
 
@@ -45,9 +40,7 @@ def slow_url(postgres_url: str) -> str:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    ledger = Ledger(tmp_path / "budget.ledger")
-    ledger.open_dataset("people", PLAN.unit, Budget.pure(1))
-    return ledger
+    return ledger_for(PLAN, tmp_path / "budget.ledger")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from prade.core.errors import DataError
 from prade.data.encode import encode
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
 
@@ -237,7 +237,7 @@ def test_nothing_is_left_behind_in_the_database(people_url, postgres_url, monkey
 
     from prade.measuring import counts as module
 
-    monkeypatch.setattr(module, "PARTS_A_STATEMENT", 3)
+    monkeypatch.setattr(module, "PARTS_PER_STATEMENT", 3)
     declared = schema()
     with psycopg.connect(postgres_url) as other:
         listing = "SELECT count(*) FROM pg_class WHERE relname LIKE 'prade%'"

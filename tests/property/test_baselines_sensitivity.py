@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade import Schema, Unit
-from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_A_ROW
+from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_PER_ROW
 from prade.measuring.adaptive.session import Dependence, Misfit
 from prade.queries.parts import Cells, Marginal
 
@@ -70,7 +70,7 @@ def exact(table: np.ndarray, columns: int) -> Fraction:
 def test_no_row_moves_the_dependence_further_than_proved(part, most):
     for table in tables(part.n_cells, most):
         here = exact(table, part.sizes[-1])
-        assert abs(Dependence(part).of(table) - STEPS_A_ROW * here) <= 0.5
+        assert abs(Dependence(part).of(table) - STEPS_PER_ROW * here) <= 0.5
         for cell in range(part.n_cells):
             assert abs(exact(table + np.eye(part.n_cells, dtype=int)[cell], part.sizes[-1]) - here) < 2
 
@@ -106,7 +106,7 @@ def test_floats_err_by_less_than_half_a_step():
     generator = np.random.default_rng(3)
     for _ in range(5):
         table = (generator.dirichlet(np.ones(12) * 0.3) * MOST_ROWS).astype(np.int64)
-        assert abs(Dependence(THREE).of(table) - STEPS_A_ROW * exact(table, 3)) < 1
+        assert abs(Dependence(THREE).of(table) - STEPS_PER_ROW * exact(table, 3)) < 1
 
 
 def test_the_dependence_is_of_a_marginals_last_column():
@@ -115,7 +115,7 @@ def test_the_dependence_is_of_a_marginals_last_column():
     assert Dependence(Marginal.of(SCHEMA, ["c"])).of(np.array([5, 7, 1])) == 0
     table = np.array([[8, 0, 0], [0, 8, 0], [0, 8, 0], [0, 0, 8]])  # c is known from a and b together
     off = 2 * (6 + 4 + 2) + 2 * (2 + 4 + 2)  # independent, a row of the table would be 2, 4, 2
-    assert Dependence(THREE).of(table.ravel()) == STEPS_A_ROW * off / 2
+    assert Dependence(THREE).of(table.ravel()) == STEPS_PER_ROW * off / 2
 
 
 def test_the_declared_sensitivity_of_the_dependence_is_that_of_the_proof():

@@ -26,6 +26,7 @@ from prade.baselines import run as run_baseline
 from prade.data.prior import Prior
 from prade.data.tables import write_table
 from worlds.observation import Observed, differences, observing, run_command
+from worlds.plans import ledger_for
 from worlds.private_tables import (
     ALL,
     NAMES,
@@ -41,7 +42,7 @@ from worlds.private_tables import (
     pyarrow_table,
     typed,
 )
-from worlds.small_plan import EMPTY, GROUPS, PERSONS, PLAN, SCHEMA, Runs, ledger_for, plan_for, succeeded
+from worlds.small_plan import EMPTY, GROUPS, LEDGER, PERSONS, PLAN, SCHEMA, Runs, plan_for, succeeded
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_the_noise_fails(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return fail
 
-    monkeypatch.setattr("observation.FixedNoise.noise", failing)
+    monkeypatch.setattr("worlds.observation.FixedNoise.noise", failing)
     found = [runs.measured(parquet, TABLES[name]) for name in ("empty", "thousands")]
     assert "is spent" in found[0]["outcome"][0]
     assert differences(*found) == []
@@ -195,7 +196,7 @@ def public_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def commands(runs: Runs, table: pa.Table, *lines: list[object], unit: Unit = PERSONS) -> Observed:
     """Commands one after the other; the exit code of each is observed as well."""
     with runs.given(parquet, table) as private, observing(runs.home) as found:
-        ledger_for(plan_for(unit))
+        ledger_for(plan_for(unit), LEDGER)
         found["codes"] = []
         for line in lines:
             try:
@@ -247,7 +248,7 @@ def test_the_synthesizer(runs: Runs) -> None:
     def fitted(table: pa.Table) -> Observed:
         with observing(runs.home) as found:
             terms = {"groups": GROUPS, "levels": ["PLACE"], "unit": PERSONS, "dataset": "people", "tune": False}
-            ledger = ledger_for(PLAN)
+            ledger = ledger_for(PLAN, LEDGER)
             synthesizer = Synthesizer(
                 1, schema=SCHEMA, public=PUBLIC, folder="release", ledger=ledger, progress=runs.told(found), **terms
             )
@@ -273,7 +274,9 @@ def test_the_adaptive_door(baseline: Any, runs: Runs) -> None:
     def asked(table: pa.Table) -> Observed:
         with observing(runs.home) as found:
             terms = {"dataset": "people", "budget": PLAN.budget, "unit": PERSONS}
-            estimate = run_baseline(baseline, Prior.uniform(SCHEMA), table, "answers.json", ledger_for(PLAN), **terms)
+            estimate = run_baseline(
+                baseline, Prior.uniform(SCHEMA), table, "answers.json", ledger_for(PLAN, LEDGER), **terms
+            )
             found["estimate"] = estimate.weights.tolist(), repr(estimate.report)
         assert found["outcome"] == "returned", found["outcome"]
         assert found["file answers.json"][1] > 0

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from prade import Column, Schema
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 
 DAY, MOMENT, HOURS = datetime.date, datetime.datetime, datetime.timedelta

@@ -15,8 +15,9 @@ from prade.core.errors import PradeError
 from prade.data.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.unit import Unit
 from prade.queries.query import backticked, parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 

@@ -8,7 +8,6 @@ All neighbours of a table are measured in one go, without noise: each is a "worl
 Sums are exact fractions.
 """
 
-import itertools
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prade import Budget, Column, Ledger, Schema, Task, Unit, Workload
+from prade import Budget, Column, Schema, Task, Unit, Workload
 from prade.baselines.algorithm_2 import published_plan
 from prade.data.public import Public
 from prade.measuring.counts import count
@@ -29,27 +28,14 @@ from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.queries.parts import Cells, Marginal, Predicate
-from prade.queries.query import parse
+from prade.queries.parts import Marginal
+from worlds.every_row import PARTS as EVERY_PART
+from worlds.every_row import ROWS, SCHEMA, one_table, persons
+from worlds.plans import ledger_for
 
-SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
-PLACES = ["here", "there"]
-ROWS = list(itertools.product([0, 1], [1, 7, None], [*PLACES, "elsewhere"]))  # every row there is, but for order
 BASE = [("p", ROWS[0]), ("q", ROWS[4]), ("r", ROWS[10])]
-PARTS = [
-    Marginal.of(SCHEMA, ["A"]),
-    Marginal.of(SCHEMA, ["A", "B"]),
-    Cells(["B"], table=[0, 1, 1], n_cells=1),
-    Predicate(parse("B < 5", SCHEMA)),
-    Predicate(parse("B >= 5", SCHEMA)),
-    Predicate(parse("A == 0 and B < 5", SCHEMA), parse("A == 1", SCHEMA)),
-]
+PARTS = list(EVERY_PART.values())
 BUDGETS = [Budget.pure(1), Budget.pure("0.3"), Budget.zcdp("1/7"), Budget.approx(1, 1e-6)]
-
-
-def persons(most):
-    """Every person with up to `most` rows; the first has none."""
-    return [rows for many in range(most + 1) for rows in itertools.combinations_with_replacement(ROWS, many)]
 
 
 def worlds_with(everybody, others=BASE):
@@ -59,13 +45,8 @@ def worlds_with(everybody, others=BASE):
 
 def measured(levels, budget, unit, tables):
     """The plan, and for each question the scale that the sampler got and the true counts, [worlds, counts]."""
-    rows = [(world, f"{world}:{person}", *row) for world, table in enumerate(tables) for person, row in table]
-    names = ("WORLD", "PERSON", "A", "B", "PLACE")
-    kinds = (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.string())
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    table = pa.table([pa.array(list(cells), kind) for cells, kind in zip(columns, kinds, strict=True)], names=names)
+    table, groups = one_table(tables)
     worlds = len(tables)
-    groups = {"WORLD": np.repeat(np.arange(worlds), 2), "PLACE": PLACES * worlds}
     plan = Plan("worlds", SCHEMA, budget, unit, levels, groups)
     scales = []
 
@@ -74,9 +55,7 @@ def measured(levels, budget, unit, tables):
         return counts
 
     with TemporaryDirectory() as folder, patch("prade.measuring.run.add_noise", no_noise):
-        ledger = Ledger(Path(folder) / "ledger")
-        ledger.open_dataset("worlds", unit, budget)
-        noisy = measure(plan, table, Path(folder) / "release", ledger).noisy
+        noisy = measure(plan, table, Path(folder) / "release", ledger_for(plan, Path(folder) / "ledger")).noisy
     drawn = iter(scales[-sum(map(len, noisy)) :])  # before it spends, `measure` tries the sampler out
     found = []
     for answers in noisy:

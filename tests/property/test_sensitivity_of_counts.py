@@ -4,7 +4,6 @@ All neighbours of a table are counted in one go: every neighbouring table is a "
 table, so that the difference of two worlds' counts is the difference of the two tables' counts.
 """
 
-import itertools
 import warnings
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -19,22 +18,10 @@ from prade import Schema, Workload
 from prade.data.schema import Column
 from prade.measuring.counts import LONG_LIST, count
 from prade.measuring.source import open_source
-from prade.privacy.budget import Unit
-from prade.queries.parts import Cells, Marginal, Predicate
-from prade.queries.query import parse
+from prade.privacy.unit import Unit
+from prade.queries.parts import Marginal
+from worlds.every_row import PARTS, PLACES, ROWS, SCHEMA, one_table, persons
 
-SCHEMA = Schema([Column("A", "categorical", values=(0, 1)), Column("B", "numeric", edges=(5,), missing=True)])
-PLACES = ["here", "there"]
-ROWS = list(itertools.product([0, 1], [1, 7, None], [*PLACES, "elsewhere"]))  # every row there is, but for order
-
-PARTS = {
-    "A": Marginal.of(SCHEMA, ["A"]),
-    "A x B": Marginal.of(SCHEMA, ["A", "B"]),
-    "some cells": Cells(["B"], table=[0, 1, 1], n_cells=1),
-    "young": Predicate(parse("B < 5", SCHEMA)),
-    "old": Predicate(parse("B >= 5", SCHEMA)),
-    "two": Predicate(parse("A == 0 and B < 5", SCHEMA), parse("A == 1", SCHEMA)),
-}
 law = settings(derandomize=True, deadline=None, max_examples=15)
 
 
@@ -47,20 +34,10 @@ def way(request):
 
 def worlds_of(tables, parts, unit=None):
     """One vector of counts a table: all parts, both places."""
-    rows = [(world, person, *row) for world, table in enumerate(tables) for person, row in table]
-    names = ("WORLD", "PERSON", "A", "B", "PLACE")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    types = dict(zip(names, (pa.int64(), pa.string(), pa.int64(), pa.int64(), pa.string()), strict=True))
-    table = pa.table({name: pa.array(list(columns[name]), types[name]) for name in names})
-    groups = {"WORLD": np.repeat(np.arange(len(tables)), 2), "PLACE": PLACES * len(tables)}
+    table, groups = one_table(tables)
     with open_source(table) as source:
         answers = count(source, SCHEMA, parts, groups, unit)
     return np.concatenate([answer.reshape(len(tables), -1) for answer in answers], axis=1)
-
-
-def persons(most):
-    """Every person with up to `most` rows."""
-    return [rows for many in range(most + 1) for rows in itertools.combinations_with_replacement(ROWS, many)]
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -85,11 +62,6 @@ def test_every_neighbour_is_within_the_claim(most, chosen):
     assert (exchanged**2).sum(axis=2).max() <= workload.sensitivity(unit, norm=2) ** 2 + 1e-9
 
 
-def identified(world, person):
-    """Persons of different worlds are different persons."""
-    return f"{world}:{person}"
-
-
 @law
 @given(
     others=st.lists(st.sampled_from(ROWS), max_size=4),
@@ -102,9 +74,9 @@ def test_an_enforced_bound_holds_for_persons_with_any_number_of_rows(others, cro
     parts = [PARTS[name] for name in ("A", "A x B", "young", "old")]
     unit = Unit(most, person_id="PERSON", per_group=per_group)
     tables = []
-    for world, rows in enumerate([[], *crowd]):
-        kept = [(identified(world, number), row) for number, row in enumerate(others)]
-        tables.append(kept + [(identified(world, "new"), row) for row in rows])
+    for rows in [[], *crowd]:
+        kept = [(str(number), row) for number, row in enumerate(others)]
+        tables.append(kept + [("new", row) for row in rows])
     vectors = worlds_of(tables, parts, unit)
     workload = Workload(SCHEMA, parts)
     change = vectors - vectors[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.query import backticked, expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 

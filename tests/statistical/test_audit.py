@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from prade import Budget, Ledger, Schema, Unit, Workload
+from prade import Budget, Schema, Unit, Workload
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Marginal, Predicate
 from prade.queries.query import parse
+from worlds.chance import proved_epsilon
+from worlds.plans import ledger_for, plan_of
 
 FALSE_ALARM = 1e-4
 AUDITS = 2 * (2 + 1)  # under both laws: by likelihood ratio and by contrasts, and that separate releases differ
@@ -42,14 +43,14 @@ OTHERS = [(0, 0), (1, 1), (1, 1)]
 PERSON = [(0, 1), (0, 1)]  # two rows alike move each count as far as two rows can
 
 
-def plan_of(budget, worlds):
+def audited_plan(budget, worlds):
     """Two levels, two parts that cover and one that does not, uneven shares, a total; by world."""
     levels = [
         Level(["OUTER", "INNER"], [Ask(Workload(SCHEMA, [X, Y]), 6)], total=1),
         Level("PLACE", [Ask(Workload(SCHEMA, [Y, BOTH]), 1)], total=0),
     ]
     groups = {**places(worlds), "PLACE": np.zeros(worlds, int)}
-    return Plan("worlds", SCHEMA, budget, Unit(2), levels, groups)
+    return plan_of(SCHEMA, *levels, groups=groups, budget=budget, unit=Unit(2), dataset="worlds")
 
 
 def places(worlds):
@@ -79,8 +80,7 @@ WITHOUT, WITH = true_counts(OTHERS), true_counts(OTHERS + PERSON)
 
 def release(folder, plan, worlds, number):
     """Noisy counts [worlds, counts of a world], their scales and their law, as the file has them."""
-    ledger = Ledger(folder / "ledger")
-    ledger.open_dataset("worlds", plan.unit, plan.budget * 10_000)
+    ledger = ledger_for(plan, folder / "ledger", plan.budget * 10_000)
     measure(plan, rows_of(worlds), folder / f"release-{number}", ledger, again=True)
     table = pq.read_table(folder / f"release-{number}" / "measurements.parquet")
     pieces, start = [], 0
@@ -107,16 +107,6 @@ def contrasts(noisy):
     return noise[:, first] == noise[:, second]
 
 
-def bound(events, there, delta):
-    """Lower confidence bound on epsilon: the best of the events, each with its share of ALPHA on either side."""
-    alpha = ALPHA / 2 / events.shape[1]
-    with_person, without = events[there].sum(axis=0), events[~there].sum(axis=0)
-    low = stats.beta.ppf(alpha, with_person, sum(there) - with_person + 1)
-    high = stats.beta.isf(alpha, without + 1, sum(~there) - without)
-    gain = np.nan_to_num(low) - delta
-    return float(np.log(np.maximum(gain, 1e-300) / np.nan_to_num(high, nan=1.0)).max())
-
-
 def claim_of(budget):
     return (budget, 0) if budget.kind == "pure" else (budget.as_approx(DELTA), float(DELTA))
 
@@ -127,14 +117,15 @@ def audited(noisy, scale, law, budget):
     there = present(len(noisy))
     thresholds = float(claim.epsilon) * np.arange(0.1, 2.5, 0.1)
     ratios = likelihood_ratio(noisy, scale, law)[:, None] >= thresholds - 1e-9
-    return bound(ratios, there, delta), bound(contrasts(noisy), there, delta), float(claim.epsilon)
+    proved = (proved_epsilon(events, there, delta, ALPHA) for events in (ratios, contrasts(noisy)))
+    return *proved, float(claim.epsilon)
 
 
 @pytest.mark.parametrize("law", BUDGETS)
 def test_separate_releases_prove_no_more_than_is_claimed(law, tmp_path):
     """By separate calls of `measure`; what is drawn in one says nothing about the others."""
     worlds = WORLDS // CALLS
-    plan = plan_of(BUDGETS[law], worlds)
+    plan = audited_plan(BUDGETS[law], worlds)
     found = [release(tmp_path, plan, worlds, number) for number in range(CALLS)]
     noisy, scale = (np.concatenate([each[place] for each in found]) for place in (0, 1))
     by_ratio, by_contrast, claim = audited(noisy, scale, law, plan.budget)
@@ -205,7 +196,7 @@ def uses_noise_twice(monkeypatch):
 )
 def test_broken_copies_are_caught(law, fault, tmp_path, monkeypatch):
     fault(monkeypatch)
-    plan = plan_of(BUDGETS[law], WORLDS)
+    plan = audited_plan(BUDGETS[law], WORLDS)
     noisy, scale, declared = release(tmp_path, plan, WORLDS, 0)
     assert declared == law
     by_ratio, by_contrast, claim = audited(noisy, scale, law, plan.budget)

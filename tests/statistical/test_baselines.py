@@ -2,7 +2,7 @@
 
 Nothing takes a seed, so these tests fail by chance now and then: the laws all together once in 10,000 runs
 (`FALSE_ALARM`, shared out among the checks by Bonferroni's inequality), the audits once in 2,500 (22 bounds, each wrong
-once in 60,000, see `test_audit.py`).
+once in 60,000).
 """
 
 import itertools
@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
-from test_audit import bound
-from test_noise import p_value as p_value_of_noise
 
 from prade import Budget, Ledger, Schema, Unit, Workload
 from prade.baselines import MWEM, Histogram, PrivBayes
@@ -24,6 +22,7 @@ from prade.data.prior import Prior
 from prade.measuring.adaptive.selection import select, selection_scale
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 from prade.measuring.noise import add_noise
+from worlds.chance import p_value_of_choices, p_value_of_noise, proved_epsilon
 
 FALSE_ALARM = 1e-4
 CASES = [
@@ -33,8 +32,8 @@ CASES = [
     ([0, 1, 2, 3, 4, 5], 2, Fraction(1, 10)),
 ]
 ALPHA = FALSE_ALARM / (len(CASES) + 4)  # and the door's two choices, the histogram's mean and its law
+AUDIT_ALPHA = 1 / 60_000  # of each bound
 DRAWS = 4000
-ENOUGH = 100  # expected choices, from which on chi-square's tail at ALPHA is near enough to the truth
 
 
 def law(scores: list[int], scale: float) -> np.ndarray:
@@ -49,30 +48,18 @@ def law(scores: list[int], scale: float) -> np.ndarray:
     return result / math.factorial(len(scores))
 
 
-def p_value(chosen: list[int], probability: np.ndarray) -> float:
-    """Chi-square test of the likely candidates; how often it is one of the others is tested by its binomial law."""
-    observed = np.bincount(chosen, minlength=len(probability))
-    likely = probability * len(chosen) >= ENOUGH
-    among = probability[likely] / probability[likely].sum()
-    found = stats.chisquare(observed[likely], among * observed[likely].sum()).pvalue
-    if not likely.all():  # of two p-values twice the smaller is one
-        others = stats.binomtest(int(observed[~likely].sum()), len(chosen), probability[~likely].sum()).pvalue
-        found = 2 * min(found, others)
-    return float(found)
-
-
 @pytest.mark.parametrize(("scores", "sensitivity", "epsilon"), CASES, ids=str)
 def test_the_selection_has_the_declared_law(scores, sensitivity, epsilon):
     chosen = [select(scores, sensitivity, epsilon) for _ in range(DRAWS)]
-    assert p_value(chosen, law(scores, 2 * sensitivity / float(epsilon))) > ALPHA
+    assert p_value_of_choices(chosen, law(scores, 2 * sensitivity / float(epsilon))) > ALPHA
 
 
 @pytest.mark.parametrize(("scores", "sensitivity", "epsilon"), [CASES[0], CASES[2]], ids=str)
 def test_the_check_would_notice_the_sensitivity_halved(scores, sensitivity, epsilon):
     generator = np.random.default_rng(7)
     careless, right = (law(scores, sensitivity * factor / float(epsilon)) for factor in (1, 2))
-    assert p_value(list(generator.choice(len(scores), DRAWS, p=careless)), right) < ALPHA
-    assert p_value(list(generator.choice(len(scores), DRAWS, p=right)), right) > ALPHA
+    assert p_value_of_choices(list(generator.choice(len(scores), DRAWS, p=careless)), right) < ALPHA
+    assert p_value_of_choices(list(generator.choice(len(scores), DRAWS, p=right)), right) > ALPHA
 
 
 @pytest.mark.parametrize(("scores", "sensitivity", "epsilon"), CASES, ids=str)
@@ -107,7 +94,7 @@ def test_the_door_chooses_with_that_law_and_the_units_sensitivity(opened):
     scores = [Misfit(a, [0, 0]), Misfit(b, [1, 2, 2]), Misfit(both, [9, 0, 0, 0, 0, 0], penalty=3)]
     by_hand = [5, 0, (8 + 2 + 1 + 0 + 0 + 1) - 3]
     chosen = [door.choose(scores, 1) for _ in range(DRAWS)]
-    assert p_value(chosen, law(by_hand, scale=4.0)) > ALPHA  # two rows a person, epsilon 1
+    assert p_value_of_choices(chosen, law(by_hand, scale=4.0)) > ALPHA  # two rows a person, epsilon 1
 
 
 def test_the_door_chooses_by_dependence_with_the_declared_sensitivity(opened):
@@ -117,8 +104,8 @@ def test_the_door_chooses_by_dependence_with_the_declared_sensitivity(opened):
     by_hand = [score.of(np.array(counts)) for score, counts in zip(scores, ([4, 1], [1, 2, 1, 0, 0, 1]), strict=True)]
     right, careless = (law(by_hand, scale=factor * 258 / 5.0) for factor in (2, 1))
     generator = np.random.default_rng(11)
-    assert p_value(list(generator.choice(2, DRAWS // 2, p=careless)), right) < ALPHA
-    assert p_value([door.choose(scores, 5) for _ in range(DRAWS // 2)], right) > ALPHA
+    assert p_value_of_choices(list(generator.choice(2, DRAWS // 2, p=careless)), right) < ALPHA
+    assert p_value_of_choices([door.choose(scores, 5) for _ in range(DRAWS // 2)], right) > ALPHA
 
 
 def test_the_noisy_table_is_unbiased_before_negatives_go(opened):
@@ -221,8 +208,8 @@ def proved(name, folder):
     bounds = []
     for ratio, claim in zip(ratios.T, claims, strict=True):
         grid = claim * np.array([0.25, 0.5, 0.75, 0.9])
-        towards = bound(ratio[:, None] >= grid - 1e-9, there, 0.0), bound(ratio[:, None] <= 1e-9 - grid, ~there, 0.0)
-        bounds.append(max(towards))
+        either_way = (ratio[:, None] >= grid - 1e-9, there), (ratio[:, None] <= 1e-9 - grid, ~there)
+        bounds.append(max(proved_epsilon(*events, 0.0, AUDIT_ALPHA) for events in either_way))
     return np.array(bounds), claims
 
 

@@ -6,23 +6,25 @@ right method fails a check by chance once in 1,000 times (`FALSE_ALARM`); seeds 
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from prade import Budget, Column, Level, Plan, Release, Schema, Unit, Workload
+from prade import Budget, Column, Level, Schema, Workload
 from prade.data.encode import encode
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
+from worlds.plans import plan_of
+from worlds.releases import counted
+from worlds.survey import PLACE
 
 FALSE_ALARM = 1e-3
 PLACES, ROWS, WORLDS = 150, 600, 4
 SCHEMA = Schema(
     [
-        Column("PLACE", "group"),
+        PLACE,
         Column("A", "categorical", values=[0, 1, 2, 3]),
         Column("B", "categorical", values=[0, 1, 2]),
         Column("C", "categorical", values=[0, 1]),
@@ -44,18 +46,6 @@ def table_of(generator, names, drift=0.0, tilts=None):
     return {"PLACE": np.repeat(names, ROWS), "A": a, "B": b, "C": c}, tilts
 
 
-def release_of(generator, plan, codes):
-    place, noisy = np.repeat(np.arange(PLACES), ROWS), []
-    for question in plan.questions:
-        answers = []
-        for part in question.parts:
-            cells = part.cells(SCHEMA, codes).astype(np.int64)
-            true = np.bincount(place * part.n_cells + cells, minlength=PLACES * part.n_cells).reshape(PLACES, -1)
-            answers.append(true + np.rint(generator.normal(0, float(question.scale), true.shape)).astype(np.int64))
-        noisy.append(tuple(answers))
-    return Release(Path("nowhere"), plan, tuple(noisy))
-
-
 def world(seed, rho, settings, *, same=False, drift=0.0):
     """Estimates for a world's private places, and the codes of their rows."""
     generator = np.random.default_rng([seed, 7])
@@ -63,10 +53,10 @@ def world(seed, rho, settings, *, same=False, drift=0.0):
     public, tilts = table_of(generator, names if same else [f"q{k}" for k in range(PLACES)])
     private, _ = table_of(generator, names, drift, tilts if same else None)
     level = Level("PLACE", Workload.marginals(SCHEMA, ["A", "B"]))
-    plan = Plan("survey", SCHEMA, Budget.zcdp(rho), Unit(1), [level], {"PLACE": names})
+    plan = plan_of(SCHEMA, level, groups={"PLACE": names}, budget=Budget.zcdp(rho))
     codes = encode(SCHEMA, private).codes
     rows = Public.of(SCHEMA, public, ["PLACE"])
-    return Estimates.of(release_of(generator, plan, codes), rows, settings), codes
+    return Estimates.of(counted(plan, private, generator), rows, settings), codes
 
 
 def held(found, truth, deviations=1.96):
@@ -74,7 +64,7 @@ def held(found, truth, deviations=1.96):
     return int(np.sum(np.abs(found["share"].to_numpy() - truth / ROWS) <= deviations * found["sd"].to_numpy()))
 
 
-def counted(codes, inside):
+def true_counts(inside):
     return inside.reshape(PLACES, ROWS).sum(axis=1)
 
 
@@ -97,7 +87,7 @@ def worlds(request):
 
 def coverage(worlds, kind, deviations=1.96):
     query, inside = QUERIES[kind]
-    answers = [(found.answer(query, by="PLACE"), counted(codes, inside(codes))) for found, codes in worlds]
+    answers = [(found.answer(query, by="PLACE"), true_counts(inside(codes))) for found, codes in worlds]
     return sum(held(found, truth, deviations) for found, truth in answers)
 
 

@@ -18,6 +18,7 @@ from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.source import open_source
 from prade.queries.parts import Marginal
+from worlds.chance import masses, p_value_of_noise
 
 FALSE_ALARM = 1e-4
 CASES = [
@@ -31,53 +32,22 @@ CASES = [
 CHECKS = len(CASES) + 1 + 2 + 2  # laws; end to end; neighbouring cells; the two halves of threads
 ALPHA = FALSE_ALARM / CHECKS
 DRAWS = 30_000
-ENOUGH = 100  # expected in a bin; with 5 or 10 chi-square's tail at ALPHA would be left up to four times as often
-
-
-def masses(law: str, scale: Fraction) -> tuple[np.ndarray, np.ndarray]:
-    """The whole numbers that matter and their probabilities, from the formula."""
-    values = np.arange(-int(60 * scale) - 60, int(60 * scale) + 61)
-    exponent = np.abs(values) / float(scale) if law == "laplace" else values**2 / (2 * float(scale) ** 2)
-    weights = np.exp(-exponent)
-    return values, weights / weights.sum()
-
-
-def p_value(noise: np.ndarray, law: str, scale: Fraction) -> float:
-    """Chi-square test of the noise against the law; neighbouring values share a bin until ENOUGH are expected."""
-    values, probability = masses(law, scale)
-    starts, expected = bins_of(probability * len(noise))
-    place = np.searchsorted(values[starts], noise, side="right") - 1
-    observed = np.bincount(np.maximum(place, 0), minlength=len(starts))
-    return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
-
-
-def bins_of(expected: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Where bins begin, and how many are expected in each."""
-    starts, sums = [0], [0.0]
-    for place, number in enumerate(expected):
-        if sums[-1] >= ENOUGH:
-            starts.append(place)
-            sums.append(0.0)
-        sums[-1] += number
-    if sums[-1] < ENOUGH:  # the upper end
-        starts, sums = starts[:-1], [*sums[:-2], sums[-2] + sums[-1]]
-    return starts, np.array(sums)
 
 
 @pytest.mark.parametrize(("law", "scale"), CASES, ids=str)
 def test_the_noise_has_the_declared_law(law, scale):
     noise = add_noise(np.zeros(DRAWS, int), law, scale)
     assert noise.dtype == np.int64
-    assert p_value(noise, law, scale) > ALPHA
+    assert p_value_of_noise(noise, law, scale) > ALPHA
 
 
 @pytest.mark.parametrize(("law", "scale"), CASES, ids=str)
 def test_the_check_would_notice_a_tenth_less_noise(law, scale):
     generator = np.random.default_rng(5)
     values, probability = masses(law, scale * Fraction(9, 10))
-    assert p_value(generator.choice(values, DRAWS, p=probability), law, scale) < ALPHA
+    assert p_value_of_noise(generator.choice(values, DRAWS, p=probability), law, scale) < ALPHA
     values, probability = masses(law, scale)
-    assert p_value(generator.choice(values, DRAWS, p=probability), law, scale) > ALPHA
+    assert p_value_of_noise(generator.choice(values, DRAWS, p=probability), law, scale) > ALPHA
 
 
 def test_released_minus_true_counts_have_the_declared_law():
@@ -93,7 +63,7 @@ def test_released_minus_true_counts_have_the_declared_law():
     np.add.at(truth, (place, x), 1)
     released = add_noise(counts, "laplace", scale)
     assert released.shape == truth.shape
-    assert p_value((released - truth).ravel(), "laplace", scale) > ALPHA
+    assert p_value_of_noise((released - truth).ravel(), "laplace", scale) > ALPHA
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
@@ -106,11 +76,11 @@ def test_cells_are_independent(law):
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_threads_draw_different_noise_of_the_same_law(law, monkeypatch):
-    monkeypatch.setattr("prade.measuring.noise.CELLS_A_TASK", DRAWS // 4)
+    monkeypatch.setattr("prade.measuring.noise.CELLS_PER_TASK", DRAWS // 4)
     noise = add_noise(np.zeros(DRAWS, int), law, Fraction(9), threads=4)
     pieces = noise.reshape(4, -1)
     assert len({piece.tobytes() for piece in pieces}) == 4
-    assert p_value(noise, law, Fraction(9)) > ALPHA
+    assert p_value_of_noise(noise, law, Fraction(9)) > ALPHA
 
 
 def test_noise_is_added_to_the_counts_it_is_given():

@@ -15,13 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Schema, Unit, Workload
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.queries.parts import Cells, Marginal, Predicate
 from prade.queries.query import parse
+from worlds.chance import p_value_of_uniform
+from worlds.plans import ledger_for
 
 FALSE_ALARM = 1e-4
 ENOUGH = 18_000  # counts from which on a question is tested by itself: fewer do not tell nine tenths from ten
@@ -95,9 +97,7 @@ def released(folder, name, kind):
     """Measure into a folder; the release, and its file as pyarrow reads it."""
     plan = Plan("people", SCHEMA, BUDGETS[kind], Unit(2), PLANS[name], GROUPS[name])
     pq.write_table(pa.table(people()), folder / "people.parquet")
-    ledger = Ledger(folder / "ledger")
-    ledger.open_dataset("people", plan.unit, plan.budget)
-    release = measure(plan, folder / "people.parquet", folder / "release", ledger)
+    release = measure(plan, folder / "people.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
     return release, pq.read_table(folder / "release" / "measurements.parquet")
 
 
@@ -112,11 +112,6 @@ def uniform(noise, law, scale, generator):
     return below[place] + generator.random(len(noise)) * mass[place]
 
 
-def p_value(numbers):
-    """Chi-square test of uniformity over 10 bins."""
-    return stats.chisquare(np.bincount(np.minimum((numbers * 10).astype(int), 9), minlength=10)).pvalue
-
-
 def p_values(table, true):
     """A p-value for every scale that has ENOUGH counts, and one for all counts together."""
     generator = np.random.default_rng(5)
@@ -129,8 +124,8 @@ def p_values(table, true):
         (name,) = set(law[own])
         numbers[own] = uniform(noise[own], name, each, generator)
         if own.sum() >= ENOUGH:
-            found[float(each)] = p_value(numbers[own])
-    found["all"] = p_value(numbers)
+            found[float(each)] = p_value_of_uniform(numbers[own])
+    found["all"] = p_value_of_uniform(numbers)
     return found
 
 

@@ -35,10 +35,10 @@ from prade.measuring.adaptive.selection import select
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Marginal
 from prade.release.release import Release
+from worlds.plans import ledger_for, plan_of
 
 FALSE_ALARM = 1e-6
 CASES = [
@@ -130,7 +130,7 @@ def test_what_the_sampler_returns_is_what_comes_out(
 ) -> None:
     """No value is cut off, moved or dropped, and OpenDP is asked once, for this law at this scale."""
     answers = far_out(scale)
-    monkeypatch.setattr("prade.measuring.noise.CELLS_A_TASK", len(answers))  # in two pieces
+    monkeypatch.setattr("prade.measuring.noise.CELLS_PER_TASK", len(answers))  # in two pieces
     asked = samplers(answers)
     counts = np.arange(2 * len(answers)).reshape(2, -1)
     assert add_noise(counts, law, scale, threads=threads).tolist() == [answers, answers]
@@ -144,14 +144,12 @@ def test_what_the_sampler_returns_is_what_is_released(samplers: Any, tmp_path: P
     """From the sampler to the file, and back from the file."""
     schema = Schema([Column("AGE", "numeric", edges=list(range(1, 40)))])
     ages = Level("TOWN", Workload.all_marginals(schema, 1), total=0)
-    plan = Plan("people", schema, Budget.pure(1), Unit(1), [ages], groups={"TOWN": ["a", "b"]})
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("people", plan.unit, plan.budget)
+    plan = plan_of(schema, ages, groups={"TOWN": ["a", "b"]})
     (question,) = plan.questions
     answers = far_out(question.scale)
     asked = samplers(answers)
     rows = pa.table({"AGE": [3, 7], "TOWN": ["a", "b"]})
-    release = measure(plan, rows, tmp_path / "release", ledger)
+    release = measure(plan, rows, tmp_path / "release", ledger_for(plan, tmp_path / "ledger"))
     expected = [answers[place % len(answers)] for place in range(release.noisy[0][0].size)]
     assert len(expected) > len(answers)
     assert release.noisy[0][0].ravel().tolist() == expected

@@ -9,38 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import compare.jobs
+import jobs
+from compare import box, comparison, entrants, page
+from compare.run import scored
+from compare.systems import MOST_GROUPS, Drawn
+from prade import Column, Schema, Unit
+from prade.data.encode import Coded
+
 WRITE = (
     "import json, sys; json.dump({'seconds': 1.0, 'GiB': 0.5, 'errors': [0.25], 'groups': [0]}, open(sys.argv[1], 'w'))"
 )
 
 
 @pytest.fixture
-def box(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import compare_box
-
-    return compare_box
-
-
-@pytest.fixture
-def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import compare_page
-
-    return compare_page
-
-
-@pytest.fixture
-def compare(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import compare
-
-    return compare
-
-
-@pytest.fixture
-def docs(page, tmp_path, monkeypatch):
+def docs(tmp_path, monkeypatch):
     """The page and its plots in a folder of the test's own."""
     (tmp_path / "docs").mkdir()
     monkeypatch.setattr(page, "ROOT", tmp_path)
@@ -52,11 +35,11 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_a_box_hands_on_what_was_written(box):
+def test_a_box_hands_on_what_was_written():
     assert box.boxed(python(WRITE), box.Limits(60, 1))["errors"] == [0.25]
 
 
-def test_a_box_ends_what_takes_too_long_with_all_that_it_started(box, tmp_path):
+def test_a_box_ends_what_takes_too_long_with_all_that_it_started(tmp_path):
     child = f"import time, pathlib; time.sleep(3); pathlib.Path({str(tmp_path / 'late')!r}).touch()"
     code = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
     found = box.boxed(python(code), box.Limits(1.0, 1))
@@ -66,25 +49,25 @@ def test_a_box_ends_what_takes_too_long_with_all_that_it_started(box, tmp_path):
     assert not (tmp_path / "late").exists()
 
 
-def test_a_box_ends_what_takes_too_much_memory(box):
+def test_a_box_ends_what_takes_too_much_memory():
     found = box.boxed(python("import time; held = bytearray(400 * 2**20); time.sleep(60)"), box.Limits(30, 0.2))
     assert found["failed"] == "more than 0.2 GiB"
     assert found["GiB"] > 0.2
     assert found["seconds"] < 30
 
 
-def test_a_box_tells_why_a_command_failed(box):
+def test_a_box_tells_why_a_command_failed():
     assert box.boxed(python("raise ValueError('no such thing')"), box.Limits(60, 1))["failed"] == (
         "ValueError: no such thing"
     )
 
 
 @pytest.mark.parametrize("code", ["pass", "import sys; open(sys.argv[1], 'w').write('{')"])
-def test_a_box_is_told_when_there_is_no_result(box, code):
+def test_a_box_is_told_when_there_is_no_result(code):
     assert "without a result" in box.boxed(python(code), box.Limits(60, 1))["failed"]
 
 
-def test_what_is_done_is_not_done_again(box, tmp_path):
+def test_what_is_done_is_not_done_again(tmp_path):
     file = tmp_path / "kept.jsonl"
     limits = box.Limits(60, 1)
     first = box.Kept(file).run("job system 1 0", "code", python(WRITE), limits)
@@ -95,7 +78,7 @@ def test_what_is_done_is_not_done_again(box, tmp_path):
     assert len(file.read_text().splitlines()) == 2
 
 
-def test_a_failure_is_tried_again_only_with_more_to_spend(box, tmp_path):
+def test_a_failure_is_tried_again_only_with_more_to_spend(tmp_path):
     kept = box.Kept(tmp_path / "kept.jsonl")
     kept.run("key", "code", python("raise SystemExit('no')"), box.Limits(60, 1))
     assert kept.get("key", "code", box.Limits(60, 1))["failed"] == "no"
@@ -105,7 +88,7 @@ def test_a_failure_is_tried_again_only_with_more_to_spend(box, tmp_path):
     assert box.Kept(kept.file, again=True).get("key", "code", box.Limits(60, 1)) is None
 
 
-def test_what_did_a_part_for_want_of_time_is_tried_again_with_more_of_it(box, tmp_path):
+def test_what_did_a_part_for_want_of_time_is_tried_again_with_more_of_it(tmp_path):
     kept = box.Kept(tmp_path / "kept.jsonl")
     for key, late in (("cut", True), ("as many as are taken", False)):
         made = {"seconds": 1.0, "GiB": 0.5, "errors": [0.25], "groups": [0], "of": 3, "late": late}
@@ -118,7 +101,7 @@ def test_what_did_a_part_for_want_of_time_is_tried_again_with_more_of_it(box, tm
     assert again.get("as many as are taken", "code", box.Limits(60, 1)) is not None
 
 
-def test_a_line_that_was_torn_off_is_skipped_and_spoils_no_other(box, tmp_path):
+def test_a_line_that_was_torn_off_is_skipped_and_spoils_no_other(tmp_path):
     file, limits = tmp_path / "kept.jsonl", box.Limits(60, 1)
     box.Kept(file).run("whole", "code", python(WRITE), limits)
     file.write_text(file.read_text() + '{"key": "torn", "sta')
@@ -126,7 +109,7 @@ def test_a_line_that_was_torn_off_is_skipped_and_spoils_no_other(box, tmp_path):
     assert set(box.Kept(file).found) == {("whole", "code"), ("next", "code")}
 
 
-def test_a_closed_store_runs_nothing_and_takes_what_is_there(box, tmp_path):
+def test_a_closed_store_runs_nothing_and_takes_what_is_there(tmp_path):
     file = tmp_path / "kept.jsonl"
     box.Kept(file).run("key", "code", python("raise SystemExit('no')"), box.Limits(60, 1))
     closed = box.Kept(file, closed=True)
@@ -159,7 +142,7 @@ def results():
     }
 
 
-def test_tables_say_who_was_best_who_did_some_and_who_failed(page, results):
+def test_tables_say_who_was_best_who_did_some_and_who_failed(results):
     text = page.tables(results)
     ours, theirs, failed = (text.index(word) for word in ("| prade", "| MWEM", "| AIM (dpmm)"))
     assert ours < theirs < failed
@@ -170,7 +153,7 @@ def test_tables_say_who_was_best_who_did_some_and_who_failed(page, results):
     assert "| AIM (dpmm) | (eps, 1e-9) | no | failed |" in text
 
 
-def test_tables_tell_failed_from_not_tried_from_not_run(page, results):
+def test_tables_tell_failed_from_not_tried_from_not_run(results):
     text = page.tables(results)
     assert "| MST (dpmm) | (eps, 1e-9) | no | not tried |" in text
     assert "| MST (dpmm) | - | - | 0.00 |" in text
@@ -179,13 +162,13 @@ def test_tables_tell_failed_from_not_tried_from_not_run(page, results):
     assert "| PrivBayes | - | - | - |" in text
 
 
-def test_a_failure_of_a_later_seed_is_told(page, results):
+def test_a_failure_of_a_later_seed_is_told(results):
     text = page.tables(results)
     assert "0.2333 ± 0.0471 (2 of 3 runs) |" in text
     assert "* prade, eps 1 (seed 2): more than 12 GiB" in text
 
 
-def test_tables_have_the_error_without_the_rule_on_numbers_of_rows(page, results):
+def test_tables_have_the_error_without_the_rule_on_numbers_of_rows(results):
     text = page.tables(results)
     assert "| prade | 0.1667 (0.5) |" in text  # the mean of 0.6 / 3 and 0.4 / 3
     assert "| MWEM | 0.5000 (0.5) <sup>1</sup> |" in text
@@ -196,7 +179,7 @@ def test_tables_have_the_error_without_the_rule_on_numbers_of_rows(page, results
     assert "| prade | 0.1000 (1) |" in page.tables(ungrouped)
 
 
-def test_who_did_some_groups_stands_beside_prade_in_the_groups_of_each_of_its_runs(page, results):
+def test_who_did_some_groups_stands_beside_prade_in_the_groups_of_each_of_its_runs(results):
     text = page.tables(results)
     # prade: (0.3 + 0.5) / 2 where the first run was, (0.25 + 0.35) / 2 where the second was; without the rule 0.2, 0.2
     assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | 0.3500 | 0.5000 | 0.2000 |" in text
@@ -206,7 +189,7 @@ def test_who_did_some_groups_stands_beside_prade_in_the_groups_of_each_of_its_ru
     assert "| MWEM | 1 | 1 to 2 of 3 | 0.6000 | - | 0.5000 | - |" in page.tables(results)
 
 
-def test_tables_say_what_was_done_beforehand(page, results):
+def test_tables_say_what_was_done_beforehand(results):
     text = page.tables(results)
     assert "| MWEM | 2.0 | 33 | 0.50 |" in text
     assert "| prade | 2.0 | - | 12.10 |" in text  # the plan is older than the record of its time
@@ -214,7 +197,7 @@ def test_tables_say_what_was_done_beforehand(page, results):
     assert "* MWEM, eps 1 (seed 0): rounds 5" in text
 
 
-def test_the_page_states_the_limits_that_its_results_were_made_under(page, results):
+def test_the_page_states_the_limits_that_its_results_were_made_under(results):
     assert page.allowed({}) == page.allowed(results) == "with limits on time and memory"
     made = {
         ("acs", "prade", "1"): [run([0.1], limits=[600, 12])],
@@ -225,7 +208,7 @@ def test_the_page_states_the_limits_that_its_results_were_made_under(page, resul
     assert page.allowed(made) == "10 to 30 min and 12 GiB (acs); 10 min and 12 GiB (nist)"
 
 
-def test_the_page_keeps_what_was_written_by_hand(page, results, docs):
+def test_the_page_keeps_what_was_written_by_hand(results, docs):
     page.write_page({})
     assert page.UNREAD in page.PAGE.read_text()
     page.PAGE.write_text(page.PAGE.read_text().replace(page.UNREAD, "AIM wins on nothing."))
@@ -240,7 +223,7 @@ def test_the_page_keeps_what_was_written_by_hand(page, results, docs):
         assert (docs / name).stat().st_size > 1000
 
 
-def test_the_page_in_the_documentation_has_the_generator_s_words(page):
+def test_the_page_in_the_documentation_has_the_generator_s_words():
     text = page.PAGE.read_text()
     for sentence in re.split(r"\{\w+\}", page.HEAD):
         assert sentence.strip() in text
@@ -248,7 +231,7 @@ def test_the_page_in_the_documentation_has_the_generator_s_words(page):
     assert all(page.TITLES[job] in text for job in ("acs", "nist", "adult", "few"))
 
 
-def test_plots_have_open_marks_where_not_all_groups_were_done(page, results, docs, monkeypatch):
+def test_plots_have_open_marks_where_not_all_groups_were_done(results, docs, monkeypatch):
     seen = []
     monkeypatch.setattr(page, "_legend", lambda figure, panels: seen.extend(panels))
     page.write_page(results)
@@ -261,71 +244,60 @@ def test_plots_have_open_marks_where_not_all_groups_were_done(page, results, doc
     assert "Open marks" in page.PAGE.read_text()
 
 
-def test_the_page_is_made_of_what_is_kept_and_nothing_is_run(compare, docs, box, page, tmp_path, monkeypatch):
+def test_the_page_is_made_of_what_is_kept_and_nothing_is_run(docs, tmp_path, monkeypatch):
     kept = [
         {"key": "few prade 1 0", **run([0.1], of=1, limits=[600, 12])},
         {"key": "few prade 1 1", **run([0.3], of=1, limits=[600, 12])},
         {"key": "few prade 10 0", **run([0.5], of=1), "stamp": "older code"},
         {"key": "few mwem 0.1 0", "failed": "not done in 600 s", "seconds": 600.1, "GiB": 1.0, "limits": [600, 12]},
     ]
-    lines = [{"stamp": compare.SYSTEMS[each["key"].split()[1]].stamp, **each} for each in kept]
+    lines = [{"stamp": comparison.SYSTEMS[each["key"].split()[1]].stamp, **each} for each in kept]
     file = tmp_path / "compare.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     before = file.read_text()
-    monkeypatch.setattr(compare, "OUT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["compare.py", "--page"])
-    for module in (compare, box):
+    monkeypatch.setattr(comparison, "OUT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["compare", "--page"])
+    for module in (comparison, box):
         monkeypatch.setattr(module, "boxed", lambda *_: pytest.fail("something was run"))
-    compare.main()
+    comparison.main()
     text = page.PAGE.read_text()
     assert "| prade | eps | yes | not run | 0.2000 ± 0.1414 | not run |" in text
     assert "| MWEM | eps | yes | failed | not tried | not tried |" in text
     assert "| PrivBayes | eps | no | not run | not run | not run |" in text
     assert "10 min and 12 GiB" in text
-    cells = len(compare.MAIN) * len(compare.SYSTEMS) * len(compare.EPSILONS)
+    cells = len(comparison.MAIN) * len(comparison.SYSTEMS) * len(comparison.EPSILONS)
     assert f'"Not run", {cells - 4} of {cells} cells' in text
-    assert all(page.TITLES[job] in text for job in compare.MAIN)
+    assert all(page.TITLES[job] in text for job in comparison.MAIN)
     assert file.read_text() == before
 
 
-def test_a_run_is_scored_with_the_rule_and_without_group_by_group(compare):
-    import compare_run
-    from compare_systems import MOST_GROUPS, Drawn
-    from jobs import Job
-    from prade import Column, Schema, Unit
-    from prade.data.encode import Coded
-
+def test_a_run_is_scored_with_the_rule_and_without_group_by_group():
     schema = Schema([Column(name, "categorical", values=[0, 1]) for name in "AB"])
     zeros = {name: np.zeros(600, np.int64) for name in "AB"}
     place, groups = np.repeat([0, 1], 300), MOST_GROUPS + 1
-    job = Job("job", schema, None, None, {"PLACE": list(range(groups))}, ("PLACE",), Unit(1))
+    job = jobs.Job("job", schema, None, None, {"PLACE": list(range(groups))}, ("PLACE",), Unit(1))
     vars(job)["truth"] = Coded(schema, zeros), place
     few = Coded(schema, {"A": np.zeros(310, np.int64), "B": np.arange(310) // 10 % 2}), np.repeat([0, 1], [300, 10])
-    found = compare_run.scored(job, Drawn(few, 1.0, done=[0, 1]))
+    found = scored(job, Drawn(few, 1.0, done=[0, 1]))
     assert found["errors"] == [1.0, 2.0]  # 290 rows are missing in the second place
     assert found["raw"] == [1.0, 0.0]
     assert (found["biased"], found["of"], found["late"]) == (1, groups, True)
-    some = compare_run.scored(job, Drawn(None, 1.0, done=list(range(MOST_GROUPS)), errors=np.arange(groups) / 100))
+    some = scored(job, Drawn(None, 1.0, done=list(range(MOST_GROUPS)), errors=np.arange(groups) / 100))
     assert some["raw"] == some["errors"] == (np.arange(MOST_GROUPS) / 100).tolist()
     assert (some["biased"], some["late"]) == (0, False)
 
 
-def test_the_histogram_has_a_job_that_it_can_do(compare, tmp_path, monkeypatch):
-    import compare_jobs
-
-    monkeypatch.setattr(compare_jobs, "OUT", tmp_path)
-    monkeypatch.setattr(compare_jobs, "PERSONS", 500)
-    few, adult = compare.JOBS["few"](), compare.JOBS["adult"]()
-    assert "few" in compare.MAIN
+def test_the_histogram_has_a_job_that_it_can_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare.jobs, "OUT", tmp_path)
+    monkeypatch.setattr(compare.jobs, "PERSONS", 500)
+    few, adult = comparison.JOBS["few"](), comparison.JOBS["adult"]()
+    assert "few" in comparison.MAIN
     assert few.private == adult.private
     assert np.prod(few.schema.shape(few.schema.coded)) <= 20_000
 
 
-def test_stamps_follow_what_decides_a_result_and_nothing_else(compare, monkeypatch):
-    import compare_list
-    import jobs
-
-    ours, peer = compare.SYSTEMS["prade"], compare.SYSTEMS["mst-opendp"]
+def test_stamps_follow_what_decides_a_result_and_nothing_else(monkeypatch):
+    ours, peer = comparison.SYSTEMS["prade"], comparison.SYSTEMS["mst-opendp"]
     before = ours.stamp, peer.stamp
 
     def changed() -> tuple[bool, bool]:
@@ -333,39 +305,51 @@ def test_stamps_follow_what_decides_a_result_and_nothing_else(compare, monkeypat
 
     plain = Path.read_bytes
 
+    own = [*(f"compare/{name}.py" for name in ("systems", "rehearsal", "peers", "box")), "baselines/mwem.py"]
     expected = {
-        **dict.fromkeys(("compare_run.py", "compare_jobs.py"), (True, True)),
-        **dict.fromkeys(("compare_systems.py", "compare_rehearsal.py", "jobs.py", "common.py"), (True, False)),
-        **dict.fromkeys(("score.py", "invented.py", "encode.py", "opendp_peer.py"), (False, True)),
-        **dict.fromkeys(("compare_page.py", "compare_list.py", "map.py", "dpmm_peer.py"), (False, False)),
+        **dict.fromkeys(("compare/run.py", "compare/jobs.py"), (True, True)),
+        **dict.fromkeys((*own, "benchmarks/jobs.py", "benchmarks/common.py"), (True, False)),
+        **dict.fromkeys(("scoring/score.py", "data/invented.py", "data/encode.py", "opendp_peer.py"), (False, True)),
+        **dict.fromkeys(("compare/page.py", "compare/entrants.py", "reporting/map.py", "dpmm_peer.py"), (False, False)),
     }
     for file, both in expected.items():  # prade's own code is in jobs.code(), which is made once
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_bytes", lambda each, file=file: plain(each) + b"#" * (each.name == file))
-            compare_list._hash.cache_clear()
+            patch.setattr(Path, "read_bytes", lambda each, file=file: plain(each) + b"#" * each.match(file))
+            entrants._hash.cache_clear()
             assert (file, *changed()) == (file, *both)
-    compare_list._hash.cache_clear()
+    entrants._hash.cache_clear()
     assert changed() == (False, False)
     for module, name, both in (
         (jobs, "code", (True, False)),  # prade
-        (compare_list, "version", (True, False)),  # mbi
-        (compare_list.inspect, "getsource", (False, True)),  # what a peer is given
+        (entrants, "version", (True, False)),  # mbi
+        (entrants.inspect, "getsource", (False, True)),  # what a peer is given
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, lambda *_: "new")
             assert changed() == both
 
 
-def test_a_plan_s_time_is_recorded(compare, tmp_path, monkeypatch):
-    import jobs
+def test_prade_s_results_depend_on_all_rooms_but_those_that_show_them_and_other_methods(monkeypatch):
+    assert all(jobs.sources(room) for room in (*jobs.OTHER_METHODS, *jobs.ONLY_SHOW, "data", "scoring"))
+    before, plain = jobs.code(), Path.read_bytes
+    expected = {
+        **dict.fromkeys(("measuring/run.py", "core/numbers.py", "tuning/tune.py", "prade/synthesizer.py"), True),
+        **dict.fromkeys(("cli/main.py", "reporting/report.py", "baselines/mwem.py", "adaptive/session.py"), False),
+    }
+    for file, changed in expected.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", lambda each, file=file: plain(each) + b"#" * each.match(file))
+            assert (jobs.code.__wrapped__() != before) == changed, file
 
+
+def test_a_plan_s_time_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "OUT", tmp_path)
     made = jobs.kept("job", "plan 1", lambda: time.sleep(0.05) or {"plan": "x"})
     assert made["took"] >= 0.05
     assert jobs.kept("job", "plan 1", lambda: pytest.fail("made again")) == made
 
 
-def test_seeds_go_on_as_long_as_one_run_s_time_holds_them(compare, box):
+def test_seeds_go_on_as_long_as_one_run_s_time_holds_them():
     class Counted:
         def __init__(self, seconds: float) -> None:
             self.seconds, self.runs = seconds, 0
@@ -379,5 +363,5 @@ def test_seeds_go_on_as_long_as_one_run_s_time_holds_them(compare, box):
 
     for seconds, runs in ((10.0, 3), (40.0, 2), (90.0, 1)):
         kept = Counted(seconds)
-        compare.seeds(kept, "small", "prade", "1", 3, box.Limits(100, 1), None)
+        comparison.seeds(kept, "small", "prade", "1", 3, box.Limits(100, 1), None)
         assert kept.runs == runs

@@ -22,18 +22,18 @@ from prade.pipeline import sample
 from prade.release.release import PLAN
 from prade.sampling.sizes import shared_out
 from prade.synthesizer import NotFittedError
+from worlds.survey import PLACE, STATE, THREE_PLACES, YEARS
 
 SCHEMA = Schema(
     [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", integer=True, min=0, max=99, edges=[18, 40, 65]),
+        STATE,
+        PLACE,
+        YEARS,
         Column("SEX", "categorical", values=["f", "m"]),
         Column("HOURS", "categorical", values=[10, 20, 40], missing=True),
         Column("SINCE", "numeric", dates=True, edges=[date(1990, 1, 1), date(2010, 1, 1)]),
     ]
 )
-GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
 SECRET = "a value that only one private row has"
 
 
@@ -65,7 +65,7 @@ def synthesizer(place: Path, **changes) -> Synthesizer:
         "epsilon": 5,
         "public": PUBLIC,
         "folder": place / "release",
-        "groups": GROUPS,
+        "groups": THREE_PLACES,
         "levels": ["STATE", "PLACE"],
         "tune": False,
         "cap": 5,
@@ -106,7 +106,7 @@ def test_the_estimates_follow_the_private_table(tmp_path):
     """With a budget that hides nothing, the answer is the truth: private rows were measured, not public ones."""
     found = synthesizer(tmp_path, epsilon=10_000, cap=10_000, weak_protection=True).fit(PRIVATE)
     rows = found.answer("AGE >= 65", by=["STATE", "PLACE"]).set_index(["STATE", "PLACE"])
-    for state, place in zip(*GROUPS.values(), strict=True):
+    for state, place in zip(*THREE_PLACES.values(), strict=True):
         inside = (PRIVATE["STATE"] == state) & (PRIVATE["PLACE"] == place) & (PRIVATE["AGE"] >= 65)
         assert rows.loc[(state, place), "count"] == pytest.approx(inside.sum(), abs=1)
 
@@ -267,7 +267,7 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
 def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):
     found = synthesizer(tmp_path, cap=10).fit(PRIVATE)
     Path(found.folder).rename(tmp_path / "lost")
-    with pytest.raises(BudgetError, match="is paid for already"):
+    with pytest.raises(BudgetError, match="has already been paid for"):
         synthesizer(tmp_path, cap=None).fit(PRIVATE)
     assert synthesizer(tmp_path, cap=None).fit(PRIVATE, again=True).spent_ == Budget.pure(5)
     assert Ledger(custodian).remaining("private") == Budget.pure(0)
@@ -295,7 +295,7 @@ def test_other_parameters_need_another_folder(fitted, change, named):
 
 
 def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
-    with pytest.raises(BudgetError, match="nothing was spent"):
+    with pytest.raises(BudgetError, match="Nothing was spent"):
         synthesizer(tmp_path, cap=4).fit(PRIVATE)
     assert not custodian.exists()
     assert not (tmp_path / "release").exists()
@@ -304,7 +304,7 @@ def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
 def test_a_ledger_may_be_shared(tmp_path):
     ledger = Ledger(tmp_path / "agency.ledger")
     ledger.open_dataset("private", Unit(), Budget.pure(9))
-    with pytest.raises(PradeError, match="a cap is set once"):
+    with pytest.raises(PradeError, match="give the recorded cap"):
         synthesizer(tmp_path, ledger=ledger, cap=8).fit(PRIVATE)
     synthesizer(tmp_path, ledger=ledger, cap=None).fit(PRIVATE)
     assert ledger.remaining("private") == Budget.pure(4)
@@ -401,11 +401,13 @@ def test_an_unknown_argument_is_a_type_error(tmp_path):
 
 
 def test_the_private_table_is_not_the_public_one(tmp_path):
-    with pytest.raises(DataError, match="the private table is also given as public: the same object"):
+    with pytest.raises(
+        DataError, match="the private table is also given as the public table: they are the same object"
+    ):
         synthesizer(tmp_path, public=PRIVATE).fit(PRIVATE)
     PRIVATE.to_parquet(tmp_path / "private.parquet")
     twice = synthesizer(tmp_path, public=str(tmp_path / "private.parquet"))
-    with pytest.raises(DataError, match=r"the private table is also given as public: .*is the public file"):
+    with pytest.raises(DataError, match=r"the private table is also given as the public table: .*is the public file"):
         twice.fit(tmp_path / ".." / tmp_path.name / "private.parquet")
 
 
@@ -415,7 +417,7 @@ def test_the_private_table_is_not_the_public_one(tmp_path):
         ({"epsilon": 0}, "the budget is zero"),
         ({"epsilon": -1}, "never negative"),
         ({"epsilon": Budget.pure(1), "delta": 1e-6}, "leave delta out"),
-        ({"public": None}, "there is no public table"),
+        ({"public": None}, "need a public table"),
         ({"public": "nowhere.parquet"}, "there is no public file"),
         ({"schema": {"columns": {}}}, "schema is a dict; give a prade.Schema"),
         ({"levels": ()}, "groups and levels go together"),
@@ -469,7 +471,7 @@ def test_parameters_are_kept_as_given(tmp_path):
     params = found.get_params()
     assert params == found.get_parameters() == {name: getattr(found, name) for name in params}
     assert params["public"] is PUBLIC
-    assert params["groups"] is GROUPS
+    assert params["groups"] is THREE_PLACES
     assert set(params) == set(vars(found))
     assert vars(Synthesizer(**params)) == vars(found)
 
@@ -519,7 +521,7 @@ def test_load_where_the_public_file_is_gone(tmp_path):
 
 
 def test_load_of_no_release(tmp_path):
-    with pytest.raises(DataError, match="is no release"):
+    with pytest.raises(DataError, match="is not a release"):
         Synthesizer.load(tmp_path)
 
 

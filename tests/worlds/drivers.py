@@ -3,44 +3,26 @@
 Not imported by tests: drivers do, in interpreters of their own, which get the folder to work in as their argument.
 """
 
-import itertools
 import os
 import pickle
-import signal
 import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow
-
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget
 from prade.core.errors import PradeError
 from prade.measuring import run
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
-from prade.planning.questions import Level
 from prade.release.release import Release
+from worlds.people import IN_TOWNS, TOWN_PLAN
+from worlds.plans import ledger_for
+from worlds.processes import at, ended, forked, said
 
-__all__ = [
-    *["Ledger", "Path", "Release", "measure"],
-    *["HERE", "PLAN", "ROWS", "World", "plan_of", "numbers", "at", "die", "stop", "forked", "ended", "killed_at"],
-    *["killed_at_touches", "race", "said", "words_of", "nothing_spent", "spent", "kept"],
-]
+__all__ = ["HERE", "World", "kept", "nothing_spent", "numbers", "race", "spent"]
 
 HERE = Path(sys.argv[1])
 tempfile.tempdir = str(HERE)  # killed processes leave their engine's folders
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
-AGES = Workload.all_marginals(SCHEMA, 1)
-ROWS = pyarrow.table({"AGE": [3, 70, 80, 41], "TOWN": ["a", "b", "elsewhere", "b"]})
-TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect")
 FILES = {"plan.toml", "measurements.parquet", "release.json", "ledger.json"}
-
-
-def plan_of(*towns):
-    return Plan("people", SCHEMA, Budget.pure(1), Unit(1), [Level("TOWN", AGES)], groups={"TOWN": list(towns)})
-
-
-PLAN = plan_of("a", "b")
 
 
 class World:
@@ -52,11 +34,10 @@ class World:
         self.place = self.home / "release"
         self.drawn = within / f"{name}.drawn"
         self.cap = Budget.pure(cap)
-        self.ledger = Ledger(self.home / "budget.ledger")
-        self.ledger.open_dataset("people", Unit(1), self.cap)
+        self.ledger = ledger_for(TOWN_PLAN, self.home / "budget.ledger", self.cap)
 
     def measure(self, **more):
-        return measure(PLAN, ROWS, self.place, self.ledger, threads=1, **more)
+        return measure(TOWN_PLAN, IN_TOWNS, self.place, self.ledger, threads=1, **more)
 
     def measure_and_tell(self):
         """Measure, and keep what was drawn where a kill does not reach it. For forked processes."""
@@ -84,7 +65,7 @@ class World:
         """There is nothing but the ledger and a whole release."""
         assert {path.name for path in self.home.iterdir()} == {"budget.ledger", "release"}, list(self.home.iterdir())
         assert {path.name for path in self.place.iterdir()} == FILES, list(self.place.iterdir())
-        assert self.ledger.find("people", PLAN.hash).state == "committed"
+        assert self.ledger.find("people", TOWN_PLAN.hash).state == "committed"
 
     def sealed(self):
         return [path.parent for path in self.home.glob(".release.*.unfinished/release.json")]
@@ -106,8 +87,8 @@ class World:
             assert numbers(release.noisy) == self.told(), "not the numbers that were drawn"
         else:
             refused = said(self.measure)
-            assert "is paid for already" in refused, refused
-            assert "say again=True" in refused, refused
+            assert "has already been paid for" in refused, refused
+            assert "pass again=True" in refused, refused
             assert self.entries(1) == before
             assert not self.place.exists()
             kind, release, after = "lost", self.measure(again=True), 2
@@ -123,96 +104,6 @@ def numbers(noisy):
 
 
 # ---------------------------------------------------------------- processes
-
-
-def at(step, act):
-    """Do something when a step is reached. Audit hooks stay: for forked processes."""
-
-    def listen(event, values):
-        if event == "prade.step" and values[0] == step:
-            act()
-
-    sys.addaudithook(listen)
-
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def stop():
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def forked(act):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(50)  # a process that hangs fails the test instead of stopping it
-        code = 1
-        try:
-            act()
-            code = 0
-        except BaseException as error:
-            print(repr(error), file=sys.stderr, flush=True)
-        finally:
-            os._exit(code)
-    return child
-
-
-def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def words_of(act):
-    """What a forked process is refused with; an empty text when it got through."""
-    reading, writing = os.pipe()
-
-    def work():
-        try:
-            act()
-        except PradeError as error:
-            os.write(writing, str(error).encode())
-
-    child = forked(work)
-    os.close(writing)
-    assert ended(child) == 0
-    with os.fdopen(reading) as file:
-        return file.read()
-
-
-def killed_at(step, act):
-    def work():
-        at(step, die)
-        act()
-
-    assert ended(forked(work)) == -signal.SIGKILL, f"{step} was never reached"
-
-
-def killed_at_touches(fresh, path_of, act):
-    """Kill `act(place)` before it touches a path with `path_of(place)` in it, one touch later in each fresh(number).
-
-    Each place, and whether the run there was killed: the last one gets through.
-    """
-
-    def work(place, number):
-        touched = 0
-
-        def listen(event, values):
-            nonlocal touched
-            if event in TOUCHES:
-                touched += any(str(path_of(place)) in str(value) for value in values)
-                if touched == number:
-                    die()
-
-        sys.addaudithook(listen)
-        act(place)
-
-    for kills in itertools.count():
-        place = fresh(kills)
-        code = ended(forked(lambda place=place, kills=kills: work(place, kills + 1)))
-        assert code in (0, -signal.SIGKILL), code
-        yield place, code != 0
-        if code == 0:
-            return
 
 
 def race(*acts, meet=None):
@@ -254,14 +145,6 @@ def race(*acts, meet=None):
 # ---------------------------------------------------------------- what a run that failed says and leaves
 
 
-def said(act):
-    try:
-        act()
-    except PradeError as error:
-        return str(error)
-    raise AssertionError("that should have been refused")
-
-
 def nothing_spent(world, message, words):
     assert words in message, message
     world.entries(0)
@@ -269,14 +152,14 @@ def nothing_spent(world, message, words):
 
 
 def spent(world, message):
-    for words in ("is spent", "entry 1 of data set 'people'", "measure with again=True, which spends epsilon = 1"):
+    for words in ("is spent", "entry 1 of data set 'people'", "measuring again spends epsilon = 1", "pass again=True"):
         assert words in message, message
     world.entries(1)
     assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
 
 
 def kept(world, message):
-    assert "are paid for, but could not become" in message, message
+    assert "are paid for, but could not be moved to" in message, message
     assert "measure again, which spends nothing" in message, message
     world.entries(1)
     assert not world.place.exists()

@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Column, Schema, Unit, Workload
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from worlds.observation import Observed, observing
+from worlds.plans import ledger_for
 from worlds.private_tables import TABLES
 
 SCHEMA = Schema(
@@ -28,16 +29,11 @@ LEVELS = [Level((), Workload.all_marginals(SCHEMA, 1), total=1), Level("PLACE", 
 PERSONS = Unit(2, person_id="ID", per_group=1)
 PLAN = Plan("people", SCHEMA, Budget.pure(1), PERSONS, LEVELS, GROUPS)
 EMPTY = TABLES["empty"]
+LEDGER = "budget.ledger"
 
 
 def plan_for(unit: Unit = PERSONS, budget: Budget = PLAN.budget) -> Plan:
     return Plan("people", SCHEMA, budget, unit, LEVELS, GROUPS)
-
-
-def ledger_for(plan: Plan) -> Ledger:
-    ledger = Ledger("budget.ledger")
-    ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
-    return ledger
 
 
 class Runs:
@@ -49,7 +45,7 @@ class Runs:
     def measured(self, kind: Any, table: pa.Table, plan: Plan = PLAN, *, broken: str = "") -> Observed:
         """`measure`, in Python; what it returns and tells its caller's `progress` is observed, too."""
         with self.given(kind, table) as private, observing(self.home, broken=broken) as found:
-            release = measure(plan, private, "release", ledger_for(plan), progress=self.told(found), threads=1)
+            release = measure(plan, private, "release", ledger_for(plan, LEDGER), progress=self.told(found), threads=1)
             found["release"] = repr(release), [each.tolist() for part in release.noisy for each in part]
         return found
 

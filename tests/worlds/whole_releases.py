@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade import Ask, Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.release.kept import write_rows
+from prade.release.derived_files import write_rows
+from worlds.plans import ledger_for
 
 NASTY = "</script><img src=x onerror=alert(1)>"
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EDUC", "MARITAL", "WAGE"]
@@ -19,10 +20,8 @@ CONTEST = ["SEX", "AGE", "MARST", "RACE", "EDUC", "LABFORCE", "HCOVANY", "INCWAG
 
 def released(folder: Path, plan: Plan, public: pa.Table, private: pa.Table) -> Path:
     """A whole release folder, and the private table beside it."""
-    ledger = Ledger(folder / "prade.ledger")
-    ledger.open_dataset(plan.dataset, plan.unit, plan.budget)
     write_table(private, folder / "private.parquet")
-    release = measure(plan, folder / "private.parquet", folder / "release", ledger)
+    release = measure(plan, folder / "private.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
     write_rows(sample(release, public, like="pyarrow"), folder / "release" / "synthetic.parquet", release)
     return folder / "release"
 

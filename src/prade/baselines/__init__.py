@@ -1,7 +1,7 @@
-"""What prade is compared with: other methods from their papers, on the same door, ledger, priors and scores.
+"""Published methods that prade is compared with, using the same door, ledger, priors and scores.
 
-Each is an estimator (`fit` makes an estimate from noisy answers) that also decides what to ask (`ask`); `run` does
-both for a private table. They are here to be compared with, not to be improved.
+Each baseline is an estimator (`fit` makes an estimate from noisy answers) that also decides what to ask (`ask`); `run`
+does both for a private table. They follow their papers and are not meant to be improved.
 """
 
 from prade.baselines.base import Baseline, run

@@ -1,16 +1,18 @@
-"""Algorithm 2 as the paper has it: two levels, Laplace noise, IDE, independent draws. The default is compared with it.
+"""Algorithm 2 of the paper, as published: two levels, Laplace noise, IDE, independent draws. A baseline for prade.
 
-    level    groups              asked of each group, with epsilon / 4 each
+Its functions are called `published_workloads`, `published_plan`, `published_estimates` and `published_rows`.
+
+    level    groups              questions about each group, with epsilon / 4 each
     1        for example STATE   number of rows;  W_S: cliques of columns with much mutual information
-    2        PUMA and YEAR       number of rows;  W_G: one-way parts on columns with little of it
+    2        PUMA and YEAR       number of rows;  W_G: one-way tables of columns with little mutual information
 
-Counts are divided by the noisy number of rows that was asked for at their level. IDE takes T = 2 x number of parts
-steps in random order: a level-1 group starts from the public table, a level-2 group from the estimate of the level-1
-group that it is in. Each level-2 group gets its noisy number of rows, drawn from its estimate one by one.
+Counts are divided by the noisy number of rows measured at their level. IDE takes T = 2 x number of parts steps in
+random order: a level-1 group starts from the public table, a level-2 group from the estimate of the level-1 group that
+contains it. Each level-2 group gets its noisy number of rows, drawn from its estimate independently.
 
-IDE's projection is the Euclidean one here: of the answers that are L1-nearest, which the paper does not tell apart, it
-is one that does not look at the estimate under way. The least-KL one, `IDE`'s own default, does, and is better at small
-epsilon; choosing it is no part of what was published.
+IDE uses the Euclidean projection here. The paper does not say which of the L1-nearest answers to take; this one does
+not depend on the current estimate. The least-KL projection, `IDE`'s own default, does and is better at small epsilon,
+but it is not part of what was published.
 """
 
 from __future__ import annotations
@@ -38,15 +40,15 @@ from prade.tuning.information import MOST_CELLS, Information, cliques, independe
 
 Projection = Literal["euclidean", "least-kl"]
 
-PAIRS = 40  # edges of the graph; more of them are more parts, and noise grows with the number of parts
-ONE_WAY = 8  # parts of the second level, where groups are small: 8 make the noise of a count 32 rows at epsilon 1
-FEWEST_ROWS = 1.0  # that counts are divided by
+PAIRS = 40  # edges of the graph; more edges make more parts, and noise grows with the number of parts
+ONE_WAY = 8  # one-way tables at the second level, where groups are small; with 8, the noise scale is 32 at epsilon 1
+FEWEST_ROWS = 1.0  # counts are divided by at least this
 
 
 def published_workloads(
     public: Public, *, pairs: int = PAIRS, one_way: int = ONE_WAY, most_cells: int = MOST_CELLS
 ) -> tuple[Workload, Workload]:
-    """W_S and W_G, chosen from the public table: see `prade.tuning.information`.
+    """Algorithm 2's workloads W_S and W_G, chosen from the public table: see `prade.tuning.information`.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
@@ -62,7 +64,7 @@ def published_workloads(
 
 
 def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Workload] | None = None) -> Plan:
-    """The plan of Algorithm 2: epsilon / 4 for the number of rows and for the parts, at each of two levels.
+    """Algorithm 2's plan: at each of two levels, epsilon / 4 for the number of rows and epsilon / 4 for the parts.
 
         b(total) = 4 rows / epsilon        b(parts) = 4 rows * number of parts / epsilon
 
@@ -78,20 +80,16 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
     >>> print(published_plan(task, public, workloads=workloads).describe())
     3 groups, 2 levels, epsilon = 4 (pure differential privacy)
     STATE (2 groups)
-      number of rows: epsilon = 1, Laplace scale 1
-      2 parts, 6 counts a group: epsilon = 1, Laplace scale 2
+      number of rows: epsilon = 1, Laplace noise of scale 1
+      2 tables (a x b, c), 6 counts in each of 2 groups: epsilon = 1, Laplace noise of scale 2
     STATE+PUMA (3 groups)
-      number of rows: epsilon = 1, Laplace scale 1
-      1 part, 2 counts a group: epsilon = 1, Laplace scale 1
+      number of rows: epsilon = 1, Laplace noise of scale 1
+      1 one-way table (a), 2 counts in each of 3 groups: epsilon = 1, Laplace noise of scale 1
     """
     if task.budget.kind != "pure":
-        raise PradeError(
-            f"the paper's system adds Laplace noise for a pure budget, got {task.budget}: give Budget.pure(...)"
-        )
+        raise PradeError(f"Algorithm 2 adds Laplace noise for a pure budget, got {task.budget}: give Budget.pure(...)")
     if len(task.levels) != 2:
-        raise PradeError(
-            f'the paper\'s system has two levels, got {len(task.levels)}: give two, as in ["STATE", "PUMA"]'
-        )
+        raise PradeError(f'Algorithm 2 has two levels, got {len(task.levels)}: give two, as in ["STATE", "PUMA"]')
     chosen = published_workloads(public) if workloads is None else workloads
     levels = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(task.levels, chosen, strict=True)]
     return Plan.of(task, levels)
@@ -100,14 +98,14 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
 def published_estimates(
     release: Release, public: Public, seed: int, *, projection: Projection = "euclidean", threads: int = 1
 ) -> Iterator[GroupEstimate]:
-    """The estimates of the last level's groups, in order, each with its noisy number of rows.
+    """Algorithm 2's estimates of the last level's groups, in order, each with its noisy number of rows.
 
-    Counts are divided by that number. One below 1, of which the paper does not speak, is taken as 1 there: the answers
-    then add up to more than everybody, and IDE's projection makes them shares again. `seed` is that of the random
-    orders of IDE's steps; `threads` do not change the result.
+    Counts are divided by that number. The paper does not say what to do with a number below 1; here counts are then
+    divided by 1, so the shares may add up to more than 1, which IDE's projection corrects. `seed` determines the random
+    order of IDE's steps; `threads` do not change the result.
 
-    The release needs an asked total and parts at each level, as `published_plan` has them; there may be more than two
-    levels. A group that asks for nothing that the public rows have keeps its parent's distribution.
+    Each level of the release needs a measured total and parts, as in `published_plan`; there may be more than two
+    levels. A group whose answers concern no public row keeps its parent's distribution.
     """
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
@@ -128,38 +126,38 @@ def published_rows(
 ) -> tuple[Coded, Ints]:
     """Algorithm 2's synthetic table, coded, and for each row the number of its group at the last level.
 
-    A group gets its noisy number of rows, rounded, and none where that is not positive. They are drawn from its
-    estimate independently of each other. The result depends on the arguments only, not on `threads`.
+    A group gets its noisy number of rows, rounded, or none if that is not positive. They are drawn from its estimate
+    independently. The result depends on the arguments only, not on `threads`.
     """
     drawn = []
-    for found in published_estimates(release, public, seed, projection=projection, threads=threads):
-        generator = np.random.default_rng([seed, len(release.plan.levels), found.group])  # no stream of IDE's
-        drawn.append(generator.choice(len(public), max(round(found.total), 0), p=found.estimate.weights))
+    for each in published_estimates(release, public, seed, projection=projection, threads=threads):
+        generator = np.random.default_rng([seed, len(release.plan.levels), each.group])  # not one of IDE's streams
+        drawn.append(generator.choice(len(public), max(round(each.total), 0), p=each.estimate.weights))
     rows = np.concatenate(drawn)
     coded = Coded(public.prior.schema, {name: code[rows] for name, code in public.prior.codes.items()})
     return coded, np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
 
 
 def asked_totals(release: Release, level: int) -> Floats:
-    """The noisy numbers of rows that were asked for at a level, without what its parts say about them."""
+    """The noisy numbers of rows that were measured at a level, without those derived from its parts."""
     for question, noisy in zip(release.plan.questions, release.noisy, strict=True):
         if question.level == level and question.is_total:
             return noisy[0][:, 0].astype(np.float64)
     raise EstimationError(
-        f"level {release.plan.levels[level].name} was not asked for its number of rows, by which the paper's system "
-        "divides: make the plan with published_plan"
+        f"level {release.plan.levels[level].name} has no measured number of rows, by which Algorithm 2 divides: make "
+        "the plan with published_plan"
     )
 
 
 def _level(
     release: Release, level: int, above: Sequence[Prior], parent_of: Ints, ide: IDE, threads: int
 ) -> Iterator[GroupEstimate]:
-    """IDE for each group of a level, from its parent's distribution, each group with an order of its own."""
+    """IDE for each group of a level, starting from its parent's distribution, with a separate order of steps."""
     totals = asked_totals(release, level)
     measured = [release.measurements(level, group) for group in range(len(totals))]
     if not measured[0]:
         raise EstimationError(
-            f"level {release.plan.levels[level].name} was asked for no parts: make the plan with published_plan"
+            f"level {release.plan.levels[level].name} has no measured parts: make the plan with published_plan"
         )
     workload = Workload(release.plan.schema, [measurement.part for measurement in measured[0]])
     layout = Layout(above[0], workload, threads=threads)

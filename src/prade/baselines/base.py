@@ -1,4 +1,4 @@
-"""What the baselines share: a run through the one door, paid for in the ledger, and a report on the result."""
+"""What the baselines share: a run through the one door, which the ledger pays for, and a report on the result."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from prade.queries.parts import Part, everybody
 if TYPE_CHECKING:
     from prade.data.prior import Prior
     from prade.estimating.layout import Layout
-    from prade.privacy.budget import Budget, Unit
+    from prade.privacy.budget import Budget
+    from prade.privacy.unit import Unit
     from prade.release.measurement import Measurement
 
 
-SMALLEST_VARIANCE = 1e-9  # of a sum of counts: an answer may be declared exact
-EXACT = 1e-9  # answers that are missed by less, in shares of the total, are met
+SMALLEST_VARIANCE = 1e-9  # of a sum of counts, because an answer may be declared exact
+EXACT = 1e-9  # an answer counts as met if it is missed by no more than this share of the total
 
 
 class Baseline(Estimator, Protocol):
-    """An estimator that also decides what to ask: `ask` is the private half, `fit` the half that is free.
+    """An estimator that also decides what to ask: `ask` uses private rows and costs budget, `fit` does not.
 
-    `fit` makes the same estimate from the noisy answers alone, whoever asked for them.
+    `fit` makes the same estimate from the noisy answers alone, wherever they come from.
     """
 
     def parts(self, prior: Prior) -> Sequence[Part]:
-        """What is counted at the beginning, and where columns that the table does not have come to light."""
+        """The parts that are counted at the beginning, which fails if the table lacks one of their columns."""
         ...
 
     def ask(self, prior: Prior, door: Door) -> Estimate:
-        """Ask for the total and then whatever the method asks for, with all the epsilon that the door has."""
+        """Ask for the total, then ask the method's own questions, with all of the door's epsilon."""
         ...
 
 
@@ -61,11 +62,11 @@ def run(
 ) -> Estimate:
     """The baseline's estimate of the private table, for a pure budget; its noisy answers are kept in the file `path`.
 
-    The ledger must know `dataset` with this unit. When the file has the answers of this very run, they are used and
-    nothing is spent; a run that was paid for but has no file is refused, unless `again` says to pay once more. Groups
-    are a coded column of the schema like any other. `public`, the table or file that the prior was made from, must not
-    be the private one; a budget that hardly protects needs `weak_protection` (see `prade.measuring.run.measure`).
-    ``estimate.report.total`` is the noisy number of rows.
+    The ledger must know `dataset` with this unit. If the file already has the answers of the same run, they are used
+    and nothing is spent; a run that was paid for but has no file is refused, unless `again` allows paying a second
+    time. Groups are a coded column of the schema like any other. `public`, the table or file that the prior was made
+    from, must not be the private one; a budget that gives little protection needs `weak_protection` (see
+    `prade.measuring.run.measure`). ``estimate.report.total`` is the noisy number of rows.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit
@@ -82,9 +83,9 @@ def run(
     ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     parts = [everybody(prior.schema, prior.columns[0]), *baseline.parts(prior)]
     task = _hash(baseline, prior, parts, budget, unit)
-    found = None if again else answered(path, prior.schema, parts, ledger, dataset=dataset, task=task)
-    if found is not None:
-        return baseline.fit(prior, found[1:], number_of_rows(found))
+    answers = None if again else answered(path, prior.schema, parts, ledger, dataset=dataset, task=task)
+    if answers is not None:
+        return baseline.fit(prior, answers[1:], number_of_rows(answers))
     note = f"baseline {baseline!r}"
     with adaptive(
         private,
@@ -105,15 +106,15 @@ def run(
 
 
 def ask_total(prior: Prior, door: Door, share: Fraction) -> None:
-    """A noisy number of rows, for a share of what the door has; the first thing that every baseline asks."""
+    """Ask for a noisy number of rows, with a share of the door's epsilon; every baseline does this first."""
     door.answer(everybody(prior.schema, prior.columns[0]), door.left * share)
 
 
 def number_of_rows(measurements: Sequence[Measurement]) -> float:
-    """The number of rows that an estimate is made for, at least 1.
+    """The number of rows of an estimate, at least 1.
 
-    The mean of all that says it, the total that was asked and the sum of every other part that all rows are in,
-    weighted by inverse variances.
+    It is the mean of the measured total and of the sum of every other part that covers all rows, weighted by inverse
+    variances.
 
     >>> from prade import Schema
     >>> from prade.release.measurement import Measurement
@@ -121,9 +122,9 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0
     """
-    saying = [each for each in measurements if each.part.covers]
-    variances = np.array([max(each.variance.sum(), SMALLEST_VARIANCE) for each in saying])
-    sums = np.array([each.counts.sum() for each in saying])
+    covering = [each for each in measurements if each.part.covers]
+    variances = np.array([max(each.variance.sum(), SMALLEST_VARIANCE) for each in covering])
+    sums = np.array([each.counts.sum() for each in covering])
     return max(float((sums / variances).sum() / (1 / variances).sum()), 1.0)
 
 
@@ -135,9 +136,9 @@ def judged(
     total: float,
     layout: Layout | None = None,
 ) -> Estimate:
-    """The estimate with these weights on a support's rows, and how it meets the noisy answers."""
+    """The estimate with these weights on a support's rows, and a report on how well it meets the noisy answers."""
     answers = check(support, measurements, total, layout)
-    if answers.hopeless:  # nothing in the answers is about these rows
+    if answers.hopeless:  # none of the answers concerns these rows
         weights = support.weights
     masses = answers.layout.masses_of(answers.layout.collapsed(weights))
     inside = weights > 0
@@ -152,7 +153,7 @@ def judged(
         total=answers.total,
         kl=max(kl, 0.0),
         objective=float(np.abs(masses - answers.y).sum()),
-        gap=np.nan,  # none of these methods solves a problem that would have one
+        gap=np.nan,  # these methods solve no optimisation problem that would have a gap
         parts=answers.fits(masses),
         trace=(TraceRow(1, 1.0, float(missed.sum()), np.nan, kl),),
         settings=settings,
@@ -161,7 +162,7 @@ def judged(
 
 
 def check_settings(**given: float) -> None:
-    """Refuse shares that are not between 0 and 1, and numbers of things below 1."""
+    """Refuse shares that are not between 0 and 1, and other numbers that are not whole or are below 1."""
     for name, value in given.items():
         if name.endswith("share"):
             if not 0 < exact(value, name) < 1:
@@ -171,7 +172,7 @@ def check_settings(**given: float) -> None:
 
 
 def _hash(baseline: Baseline, prior: Prior, parts: Sequence[Part], budget: Budget, unit: Unit) -> str:
-    """Of everything that a run depends on but private rows."""
+    """The hash of everything but private rows that a run depends on."""
     digest = hashlib.sha256()
     known = [baseline, prior.schema.fingerprint(), [part.name for part in parts], budget, unit]
     digest.update("\n".join(map(repr, known)).encode())

@@ -1,4 +1,4 @@
-"""The Laplace histogram: noise on every cell of a small domain, and nothing else."""
+"""The Laplace histogram: noisy counts of all cells of a small domain, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Histogram:
     """Every cell of the full domain of the prior's columns, counted with Laplace noise.
 
-        q_i = max(y_i, 0) / sum over cells max(y, 0)        y: noisy counts, unbiased; q is not, for it has no negatives
+        q_i = max(y_i, 0) / sum over cells max(y, 0)
 
-    Nothing is known beforehand: of the prior only the columns matter. Domains of more than `most_cells` are refused.
+    The noisy counts y are unbiased; q is not, because it has no negative values. The method uses no prior knowledge:
+    only the prior's columns matter. Domains of more than `most_cells` are refused.
 
     Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis (2006).
 
@@ -46,17 +47,17 @@ class Histogram:
         check_settings(most_cells=self.most_cells, total_share=self.total_share)
 
     def parts(self, prior: Prior) -> Sequence[Part]:
-        """The one part there is: all columns together."""
+        """The only part: the marginal of all columns."""
         cells = prior.schema.domain_size(prior.columns)
         if cells > self.most_cells:
             raise EstimationError(
-                f"the full domain of {len(prior.columns)} columns has {cells:.3g} cells, at most {self.most_cells:,} "
-                "are counted one by one; take fewer columns or coarser bins, or a method that does not need all cells"
+                f"the full domain of {len(prior.columns)} columns has {cells:.3g} cells, but a histogram may have at "
+                f"most {self.most_cells:,}; use fewer columns or coarser bins, or a method that does not need all cells"
             )
         return [Marginal.of(prior.schema, prior.columns)]
 
     def ask(self, prior: Prior, door: Door) -> Estimate:
-        """The total, then everything at once."""
+        """Ask for the total, then for all cells at once."""
         (part,) = self.parts(prior)
         ask_total(prior, door, exact(self.total_share, "total_share"))
         answer = door.answer(part, door.left)
@@ -65,11 +66,12 @@ class Histogram:
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
-        """The noisy cells without their negatives; uniform where nothing is left. (`layout` has no use here.)"""
+        """The noisy counts, with negative ones set to 0; uniform if none is positive. (`layout` is not used.)"""
         expected = self.parts(prior)
         if [measurement.part for measurement in measurements] != expected:
             raise EstimationError(
-                f"a histogram is one noisy answer, of {expected[0].name!r}; got {len(measurements)} of other parts"
+                f"a histogram needs one noisy answer, of part {expected[0].name!r}; got {len(measurements)}, of other "
+                "parts"
             )
         domain = Prior.uniform(prior.schema, prior.columns)
         positive = np.maximum(measurements[0].counts, 0.0)

@@ -1,4 +1,4 @@
-"""MWEM and PMW^Pub: ask what the estimate gets most wrong, learn it by multiplicative weights, again and again."""
+"""MWEM and PMW^Pub: in each round, ask for what the estimate gets most wrong and learn it by multiplicative weights."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 class MWEM:
     """Multiplicative weights with the exponential mechanism, on the rows of the prior's support, from uniform weights.
 
-    Each of T rounds chooses a part k of the workload privately, by how far the estimate q is from the truth,
+    Each of T rounds privately chooses a part k of the workload, by how far the estimate q is from the truth,
 
-        score_k = sum over cells |true count - n q_k| - (cells of k) b        b: the noise of the answer to come
+        score_k = sum over cells |true count - n q_k| - (cells of k) b        b: the noise scale of the next answer
 
-    (a part of one query makes the paper's score, for the last term is then the same for all), has it answered with
-    Laplace noise, half of the round's epsilon each, and learns from all answers so far, `passes` times in turn:
+    (if every part has one query, this is the paper's score, because the last term is then the same for all parts). It
+    asks for that part with Laplace noise; choice and answer cost half of the round's epsilon each. Then it learns from
+    all answers so far, going through them `passes` times:
 
         q_j <- q_j exp(rate * (y_i - q_i)), renormalised        j in cell i; y_i, q_i: noisy and estimated share
 
@@ -72,18 +73,18 @@ class MWEM:
             raise EstimationError("the workload has no parts to choose from; give at least one")
 
     def start(self, prior: Prior) -> Floats:
-        """Weights to begin with: all distinct rows that have any mass in the prior alike."""
+        """The initial weights: equal for all distinct rows that have mass in the prior."""
         first, kind = distinct_rows(list(prior.codes.values()))
         mass = mass_per_cell(kind, prior.weights, len(first))
         share = np.divide(prior.weights, mass[kind], out=np.zeros_like(prior.weights), where=prior.weights > 0)
         return np.asarray(share / (mass > 0).sum(), np.float64)
 
     def parts(self, prior: Prior) -> Sequence[Part]:
-        """All parts of the workload may be chosen."""
+        """All parts of the workload, any of which may be chosen."""
         return self.workload.parts
 
     def ask(self, prior: Prior, door: Door) -> Estimate:
-        """T rounds of choosing, asking and learning; then all answers are learnt again with the best total."""
+        """Choose, ask and learn in T rounds; then learn all answers again with the final total."""
         ask_total(prior, door, exact(self.total_share, "total_share"))
         half = door.left / (2 * self.rounds)
         expected_noise = math.ceil(Budget.pure(half).noise_scale(door.unit.rows, door.unit.rows**2))
@@ -103,7 +104,7 @@ class MWEM:
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
-        """What the rounds learn when these are the answers, one a round, in this order."""
+        """The estimate that the rounds learn from these answers, one per round, in this order."""
         answers = check(prior, measurements, total, layout)
         learnt = _Learner(self, prior)
         for measurement in measurements:
@@ -113,18 +114,18 @@ class MWEM:
 
 @dataclass(frozen=True)
 class PMWPub(MWEM):
-    """PMW^Pub: MWEM that starts from the public weights of the rows, instead of uniform ones.
+    """PMW^Pub: MWEM that starts from the public weights of the rows instead of uniform weights.
 
     Liu, Vietri, Steinke, Ullman, Wu: Leveraging Public Data for Practical Private Query Release (2021).
     """
 
     def start(self, prior: Prior) -> Floats:
-        """The public rows as they are."""
+        """The weights of the public rows."""
         return prior.weights
 
 
 class _Learner:
-    """The weights q under way, and the sum of the rounds'."""
+    """The current weights q, and the sum of the weights of all rounds."""
 
     def __init__(self, settings: MWEM, prior: Prior) -> None:
         self.settings = settings
@@ -134,11 +135,11 @@ class _Learner:
         self.answers: list[tuple[NDArray[np.integer], Floats]] = []
 
     def masses(self, cells: NDArray[np.integer], number: int) -> Floats:
-        """Estimated share of each cell."""
+        """The estimated share of each cell."""
         return mass_per_cell(cells, self.weights, number + 1)[:number]
 
     def learn(self, cells: NDArray[np.integer], measurement: Measurement, total: float) -> None:
-        """One round: the new answer joins the old ones, then all are gone through."""
+        """One round: add the new answer to the old ones, then learn from all of them."""
         self.answers.append((cells, measurement.counts))
         for _ in range(self.settings.passes):
             for each, counts in self.answers:
@@ -151,5 +152,5 @@ class _Learner:
         self.rounds += 1
 
     def result(self) -> Floats:
-        """The iterate that was asked for."""
+        """The last weights, or the average of the rounds, as the settings say."""
         return self.weights if self.settings.iterate == "last" else self.sum / self.rounds

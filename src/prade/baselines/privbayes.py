@@ -30,24 +30,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrivBayes:
-    """Columns join a network one by one, each with the parents that it depends on most.
+    """Columns join a network one by one, each with the parents on which it depends most.
 
-    Of d columns the first is drawn at random. Each other one is chosen together with its parents P among those that
-    have joined, by the exponential mechanism with score n R(X; P) (`prade.measuring.adaptive.scores.Dependence`), for
-    which `structure_share` of epsilon is spent, and then the d tables (P, X) are answered for the rest:
+    The first of d columns is drawn at random. Each further column X is chosen together with its parents P, which are
+    already in the network, by the exponential mechanism with score n R(X; P)
+    (`prade.measuring.adaptive.scores.Dependence`). This costs `structure_share` of epsilon; the rest pays for the d
+    tables (P, X):
 
         Pr(x_1, ..., x_d) = product over i of Pr(x_i | p_i)
         Pr(x | p) = max(y[p, x], 0) / sum over x max(y[p, x], 0)
 
-    Parents are as many as the noise allows: P may be taken when the table of (P, X) is theta-useful,
+    A column has as many parents as the noise allows: P qualifies if the table of (P, X) is theta-useful,
 
-        n / cells(P, X)  >=  theta * b        average count against b, the scale of its noise
+        n / cells(P, X)  >=  theta * b        the average count, compared with the noise scale b
 
-    and no larger set of parents is; `most_parents` is a bound for the sake of time. Rows are drawn along the network
-    with `seed`; of the prior only the columns matter.
+    and that of no larger set of parents is; `most_parents` limits the running time. Rows are drawn along the network
+    with `seed`; only the prior's columns matter.
 
-    Zhang, Cormode, Procopiuc, Srivastava, Xiao: PrivBayes: Private Data Release via Bayesian Networks (2017). There
-    tables differ by an exchanged row and n is known; here rows are added or removed, and n is measured.
+    Zhang, Cormode, Procopiuc, Srivastava, Xiao: PrivBayes: Private Data Release via Bayesian Networks (2017). In that
+    paper neighbouring tables differ by an exchanged row and n is known; here rows are added or removed, and n is
+    measured.
 
     >>> from prade import Schema
     >>> from prade.release.measurement import Measurement
@@ -71,11 +73,11 @@ class PrivBayes:
             raise EstimationError(f"theta is {self.theta!r}; give a number above 0, such as 4")
 
     def parts(self, prior: Prior) -> Sequence[Part]:
-        """Each column by itself; tables of several are counted when they become candidates."""
+        """Each column by itself; tables of several columns are counted when they become candidates."""
         return [Marginal.of(prior.schema, [name]) for name in prior.columns]
 
     def ask(self, prior: Prior, door: Door) -> Estimate:
-        """The total, the network, the tables."""
+        """Ask for the total, choose the network, and ask for its tables."""
         schema, columns = prior.schema, list(prior.columns)
         ask_total(prior, door, exact(self.total_share, "total_share"))
         total = number_of_rows(door.measurements)
@@ -98,27 +100,27 @@ class PrivBayes:
         return self.fit(prior, answers, number_of_rows(door.measurements))
 
     def parent_sets(self, schema: Schema, joined: Sequence[str], name: str, signal: float) -> Iterator[tuple[str, ...]]:
-        """The largest sets of parents for a column whose tables are theta-useful; `signal` is n / b.
+        """The largest sets of parents whose tables with a column are theta-useful; `signal` is n / b.
 
         >>> from prade import Schema
         >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 9, "x": 2})
         >>> list(PrivBayes(theta=4).parent_sets(schema, ["a", "b", "c"], "x", signal=80))
         [('a', 'b'), ('c',)]
         """
-        found: list[set[str]] = []
+        largest: list[set[str]] = []
         for number in range(min(self.most_parents, len(joined)), -1, -1):
             for parents in itertools.combinations(joined, number):
                 useful = signal >= self.theta * schema.domain_size([*parents, name])
-                if (useful or not number) and not any(set(parents) <= larger for larger in found):
-                    found.append(set(parents))
+                if (useful or not number) and not any(set(parents) <= larger for larger in largest):
+                    largest.append(set(parents))
                     yield parents
 
     def fit(
         self, prior: Prior, measurements: Sequence[Measurement], total: float, *, layout: Layout | None = None
     ) -> Estimate:
-        """Rows drawn along the network that the tables make: the last column of each has the others as parents.
+        """Rows drawn along the network of the tables, in each of which the last column has the others as parents.
 
-        (`layout` has no use here: the rows are new ones.)
+        (`layout` is not used, because the rows are new.)
         """
         _check_network(prior, measurements, total)
         generator = np.random.default_rng(self.seed)
@@ -129,7 +131,7 @@ class PrivBayes:
             size = prior.schema.size(name)
             edges = np.cumsum(_conditional(measurement, size), axis=1)
             edges[:, -1] = 1.0
-            # every row of the table on an interval of its own, so that one search finds all rows' codes
+            # each combination of parents gets its own unit interval, so that one search finds the codes of all rows
             line = (edges + np.arange(len(edges))[:, None]).ravel()
             drawn = np.searchsorted(line, given + generator.random(rows), side="right") - given * size
             codes[name] = np.clip(drawn, 0, size - 1).astype(smallest_unsigned(size))
@@ -138,7 +140,7 @@ class PrivBayes:
 
 
 def _conditional(measurement: Measurement, size: int) -> Floats:
-    """Pr(x | p), one row a combination of parents; where the noise has left none, as if there were no parents."""
+    """Pr(x | p), one row per combination of parents; without positive counts, the distribution over all parents."""
     table = np.maximum(measurement.counts, 0.0).reshape(-1, size)
     overall = table.sum(axis=0) if table.any() else np.ones(size)
     table = np.where(table.any(axis=1, keepdims=True), table, overall)
@@ -153,10 +155,12 @@ def _check_network(prior: Prior, measurements: Sequence[Measurement], total: flo
         *parents, name = part.columns
         if not isinstance(part, Marginal) or name in joined or not set(parents) <= set(joined):
             raise EstimationError(
-                f"{part.name}: a network's tables are marginals, each of columns that came before and a new one, last"
+                f"{part.name}: a network's tables must be marginals, each of columns of earlier tables and one new "
+                "column at the end"
             )
         joined.append(name)
     if set(joined) != set(prior.columns):
         raise EstimationError(
-            f"the network has {len(joined)} columns, the prior {len(prior.columns)}; all must be in it"
+            f"the network has {len(joined)} columns, but the prior has {len(prior.columns)}; the network needs all of "
+            "them"
         )

@@ -141,11 +141,11 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
 
 def where(folder: Path, release: str) -> list[str]:
     """Where the files are."""
-    from prade.reporting.report import report_place
+    from prade.reporting.report import report_path
 
     return [
         f"Synthetic table: {Path(release) / SYNTHETIC}",
-        f"Report:          {report_place(release)}",
-        f"With the truth:  {report_place(release, truth=True)}",
+        f"Report:          {report_path(release)}",
+        f"With the truth:  {report_path(release, truth=True)}",
         f"All the rest:    {folder}",
     ]

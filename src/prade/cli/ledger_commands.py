@@ -34,7 +34,7 @@ class Paying:
 def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Paying:
     """The ledger for a plan's run; the cap of a data set that it does not know is asked for, or refused elsewhere."""
     from prade.privacy.ledger import Ledger
-    from prade.release.beside import need_on_record, not_entered
+    from prade.release.unrecorded_releases import need_on_record, not_entered
 
     if not Path(output).exists():
         need_folder(output)
@@ -122,8 +122,8 @@ def open_(
 
     Plans for it must have the same unit. Entered again as it is, nothing changes.
     """
-    from prade.privacy.budget import Unit
     from prade.privacy.ledger import Ledger
+    from prade.privacy.unit import Unit
 
     unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
     book = Ledger.of(ledger_file)
@@ -174,7 +174,7 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
     Their costs count from then on. A release that is on record already changes nothing.
     """
     from prade.privacy.ledger import Ledger
-    from prade.release.beside import import_release
+    from prade.release.unrecorded_releases import import_release
 
     book = Ledger.of(ledger_file)
     found, lines = [], []

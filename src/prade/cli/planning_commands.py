@@ -133,7 +133,8 @@ def check(
     from prade.data.schema import Schema
     from prade.data.tables import read_table
     from prade.planning.task import recurring_names
-    from prade.privacy.budget import Budget, Unit
+    from prade.privacy.budget import Budget
+    from prade.privacy.unit import Unit
 
     declared, source = Schema.load(schema_file), public_files(public).source()
     listed = Groups.of(groups_file)
@@ -262,7 +263,7 @@ def task_of(
     """The task and the public table that the options name."""
     from prade.data.public_table import PublicTable
     from prade.planning.task import Task
-    from prade.privacy.budget import Unit
+    from prade.privacy.unit import Unit
 
     budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
     if bool(nest) != bool(groups_file):

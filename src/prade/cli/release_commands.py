@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
-    from prade.planning.settings import Kind
+    from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
 
@@ -119,7 +119,7 @@ def _looks_empty(release: Release) -> bool:
 )
 @as_json
 @examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | None, as_json: bool) -> None:
+def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, as_json: bool) -> None:
     """Estimate every group of a RELEASE.
 
     The estimates are kept in its folder, in place of earlier ones; `sample` and `answer` use those. Spends nothing.
@@ -141,7 +141,7 @@ def estimate(release_folder: str, public: tuple[str, ...], estimator: Kind | Non
 
 def _damaged(release: Release) -> bool:
     """Whether there are estimates that no longer are what was written; says so, for they are made again."""
-    from prade.release.kept import KEPT_ESTIMATES, check_kept, is_kept
+    from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept
 
     if is_kept(release, KEPT_ESTIMATES):
         try:
@@ -153,7 +153,7 @@ def _damaged(release: Release) -> bool:
 
 
 def _estimates(
-    release: Release, given: tuple[str, ...], estimator: Kind | None = None, *, anew: bool = False
+    release: Release, given: tuple[str, ...], estimator: EstimatorName | None = None, *, anew: bool = False
 ) -> Estimates:
     from dataclasses import replace
 
@@ -171,8 +171,8 @@ def _estimates(
 
 def _need_place_for_estimates(release: Release, anew: bool = False) -> None:
     """Estimates are kept in the release's folder: complain before they are made."""
+    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
     from prade.release.file_names import ESTIMATES
-    from prade.release.kept import KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -213,16 +213,16 @@ def sample(
     For every group, with values like the public table's. Spends nothing.
     """
     from prade.core.progress import progress_bar
-    from prade.data.tables import need_csv, table_suffix
+    from prade.data.tables import require_csv, table_suffix
     from prade.pipeline import sample as draw_rows
-    from prade.release.kept import write_rows
+    from prade.release.derived_files import write_rows
     from prade.release.release import Release
 
     release = Release.load(release_folder)
     path = output or str(Path(release_folder) / SYNTHETIC)
     need_file(path)
     _need_place_for_estimates(release)
-    need_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # complain now, not when the work is done
+    require_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # complain now, not when the work is done
     with progress_bar() as progress:
         table = draw_rows(release, _given(public), seed=seed, like="pyarrow", progress=progress)
     write_rows(table, path, release, spreadsheet_safe=spreadsheet_safe)
@@ -248,7 +248,7 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
     How many rows satisfy it, and their share, from the estimates themselves. Spends nothing.
     """
     from prade.pipeline import estimate as make_estimates
-    from prade.release.kept import KEPT_ESTIMATES, is_kept
+    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
     from prade.release.release import Release
 
     release = Release.load(release_folder)

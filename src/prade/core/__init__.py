@@ -1,1 +1,1 @@
-"""What every room uses: errors, exact numbers, arrays, threads, files, words. It knows nothing of tables or privacy."""
+"""What every room needs: errors, exact numbers, arrays, threads, files, wording. Nothing here knows about privacy."""

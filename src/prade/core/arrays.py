@@ -1,4 +1,4 @@
-"""Arrays: their names in signatures, and the few operations that many rooms need."""
+"""Type aliases for arrays, and the few array operations that many rooms need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Flags = NDArray[np.bool_]
 
 
 def smallest_unsigned(largest: int) -> np.dtype[Any]:
-    """The smallest unsigned integer type that holds every number up to `largest`."""
+    """The smallest unsigned integer type that can hold every number up to `largest`."""
     for candidate in (np.uint8, np.uint16, np.uint32):
         if largest <= np.iinfo(candidate).max:
             return np.dtype(candidate)
@@ -58,10 +58,10 @@ def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
 
 
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
-    """Index of the first row of each kind, and for every row which kind it is.
+    """The index at which each distinct row first appears, and for every row the number of its distinct row.
 
-    Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the answer is exact;
-    kinds come in the order of their first row, so it does not depend on the random numbers either.
+    Rows are compared by a random 64-bit sum of their codes and then checked column by column, so the result is exact.
+    Distinct rows are numbered in order of first appearance, so the result does not depend on the random numbers.
     """
     rows = len(columns[0])
     generator = np.random.default_rng(0x9E3779B9)
@@ -70,10 +70,10 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
         for column in columns:
             values = generator.integers(0, 2**64, size=int(column.max(initial=0)) + 1, dtype=np.uint64)
             key += values[column]
-        _, first, kind = np.unique(key, return_index=True, return_inverse=True)
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
         order = np.argsort(first, kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        first, kind = first[order], rank[kind]
-        if all(np.array_equal(column, column[first][kind]) for column in columns):
-            return first, kind
+        first, number = first[order], rank[number]
+        if all(np.array_equal(column, column[first][number]) for column in columns):
+            return first, number

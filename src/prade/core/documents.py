@@ -1,7 +1,7 @@
-"""Files of plain values, TOML and JSON: read within limits, so that a hostile or damaged file ends in a complaint.
+"""Reading TOML and JSON within limits, so that a hostile or damaged file leads to a clear error.
 
-Whatever comes out is a tree of at most `MOST_LEVELS` levels, its whole numbers have at most 300 digits, and its texts
-can be written to a file. Readers look at the tree's structure and need not think of the rest.
+What is read is a tree of at most `MOST_LEVELS` levels; its whole numbers have at most 300 digits, and its strings can
+be written to a file again. Code that uses the tree has to check only its structure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from prade.core.errors import DataError, PradeError
 
 MOST_BYTES = 2**28
 MOST_LEVELS = 40
-LARGEST_WHOLE_NUMBER = 10**300  # floats still hold it, and Python still writes it out in messages
+LARGEST_WHOLE_NUMBER = 10**300  # small enough for a float, and for Python to print in a message
 # The parser's time grows with the square of a dotted key's length. (40 is MOST_LEVELS.)
 LONG_KEY = re.compile(r"""(?<![\w"'.-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){40}""")
 
@@ -27,64 +27,64 @@ Structure = TypeVar("Structure")
 
 
 class Malformed(DataError):
-    """What a file holds is not what it should be; readers that know more of the file say so in their own words."""
+    """A file's content is not what it should be. Callers that know which file it is wrap this in their own error."""
 
 
 class Versioned(msgspec.Struct):
-    """The beginning of every file that prade writes for itself: older versions know by the number that it is newer."""
+    """The field that every file prade writes for itself has, so that an older version can recognise a newer file."""
 
     format: int
 
 
 def file_text(path: str | PathLike[str], what: str, error: type[PradeError] = DataError) -> str:
-    """The text of a file; complaints call it `what`, as in "plan", and are of the kind `error`."""
+    """The text of a file. Errors are of type `error` and call the file `what`, for example "plan"."""
     try:
         with open(path, "rb") as file:
             content = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise error(f"there is no {what} at {path}; check the path") from None
     except OSError as fault:
-        raise error(f"{path} cannot be read ({fault.strerror}): get access to it") from None
+        raise error(f"{path} cannot be read ({fault.strerror}); check its permissions") from None
     except ValueError:  # a null character
         raise error(f"there is no {what} at {str(path)!a}; check the path") from None
     if len(content) > MOST_BYTES:
-        raise error(f"{path} has more than {MOST_BYTES // 2**20} MiB, too much for a {what}; check the path")
+        raise error(f"{path} is larger than {MOST_BYTES // 2**20} MiB, too large for a {what}; check the path")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise error(f"{path} is not a text file (UTF-8), and a {what} is one; check the path") from None
+        raise error(f"{path} is not a UTF-8 text file, so it cannot be a {what}; check the path") from None
 
 
 def toml_table(text: str, error: type[PradeError] = Malformed) -> dict[str, Any]:
-    """The table that a TOML text holds."""
+    """Parse a TOML document."""
     if LONG_KEY.search(text):
-        raise error(f"not TOML that is read here: a key has more than {MOST_LEVELS} names joined by dots")
+        raise error(f"the TOML is refused: a key has more than {MOST_LEVELS} names joined by dots")
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        raise error(f"not TOML: {fault}") from None
+        raise error(f"this is not valid TOML: {fault}") from None
     except RecursionError:
         raise error(_too_deep("TOML")) from None
-    except ValueError:  # the parser leaves those to whoever makes a number or a date of the text
-        raise error("not TOML: a number has too many digits, or a date does not exist") from None
-    _check(found, error, "TOML")
-    return found
+    except ValueError:  # raised by int() and date(), which the parser calls without catching their errors
+        raise error("this is not valid TOML: a number has too many digits, or a date does not exist") from None
+    _check(table, error, "TOML")
+    return table
 
 
 def json_value(text: str | bytes, error: type[PradeError] = Malformed) -> Any:
-    """The value that a JSON text holds; a key that is there twice is refused, and so are NaN and Infinity."""
+    """Parse a JSON document; repeated keys, NaN and Infinity are refused."""
     try:
-        found = json.loads(text, object_pairs_hook=_each_once, parse_constant=_not_json)
+        value = json.loads(text, object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse_constant)
     except RecursionError:
         raise error(_too_deep("JSON")) from None
     except ValueError as fault:
-        raise error(f"not JSON: {str(fault)[:200]!a}") from None
-    _check(found, error, "JSON")
-    return found
+        raise error(f"this is not valid JSON: {str(fault)[:200]!a}") from None
+    _check(value, error, "JSON")
+    return value
 
 
 def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malformed) -> Structure:
-    """A value of such a tree as a structure that msgspec knows; extra keys are passed over.
+    """Convert a parsed value to a type that msgspec knows; extra keys are ignored.
 
     >>> structured({"a": [1, 2]}, dict[str, list[int]])
     {'a': [1, 2]}
@@ -96,7 +96,7 @@ def structured(value: Any, kind: type[Structure], error: type[PradeError] = Malf
 
 
 def _check(tree: Any, error: type[PradeError], language: str) -> None:
-    """Refuse what would make trouble later: depth, endless numbers, halves of characters."""
+    """Refuse what would cause trouble later: deep nesting, very long numbers, unpaired surrogates."""
     level, values = 0, [tree]
     while values:
         deeper: list[Any] = []
@@ -109,20 +109,21 @@ def _check(tree: Any, error: type[PradeError], language: str) -> None:
             elif isinstance(value, str):
                 if not writable(value):
                     raise error(
-                        f"the text {value[:40]!a} holds half a character, which no file can hold: write it anew"
+                        f"the text {value[:40]!a} contains half a character (an unpaired surrogate), which cannot be "
+                        "written to a file; correct it"
                     )
             elif isinstance(value, int):
                 if abs(value) >= LARGEST_WHOLE_NUMBER:
-                    raise error("a number has more than 300 digits: write a smaller one")
+                    raise error("a number has more than 300 digits; use a smaller one")
             elif isinstance(value, float) and language == "JSON" and not math.isfinite(value):
-                raise error("a number is too large to be calculated with: write a smaller one")
+                raise error("a number is too large for a floating-point number; use a smaller one")
         values, level = deeper, level + 1
         if level > MOST_LEVELS and values:
             raise error(_too_deep(language))
 
 
 def writable(text: str) -> bool:
-    """Whether a text can be written to a file: half of a surrogate pair cannot.
+    """Whether a string can be written to a file: one with an unpaired surrogate cannot.
 
     >>> writable("é"), writable("\\ud800")
     (True, False)
@@ -134,18 +135,18 @@ def writable(text: str) -> bool:
     return True
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice[:40]} is there twice")
-    return found
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {repeated[:40]} appears twice")
+    return values
 
 
-def _not_json(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 
 
 def _too_deep(language: str) -> str:
-    return f"not {language} that is read here: it is nested more than {MOST_LEVELS} levels deep"
+    return f"the {language} is refused: it is nested more than {MOST_LEVELS} levels deep"

@@ -1,8 +1,9 @@
-"""What can go wrong, by whose mistake it was.
+"""The errors that prade raises, sorted by what has to be corrected.
 
-Every message says what was expected and what came. What to do about it is data where it is an argument: a `Remedy` that
-Python and the shell each put in their own words (`prade.core.remedies`). Messages never carry a value of a private row:
-code that may see private rows raises only errors that depend on the schema, the plan and the table's column names.
+Every message says what was expected and what was given. If the remedy is to change an argument, it is data: a `Remedy`,
+which is worded differently for Python and for the shell (`prade.core.remedies`). No message contains a value from a
+private row: code that may see private rows raises only errors that depend on the schema, the plan and the table's
+column names.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from prade.core.remedies import Language, Remedy, in_words
 
 
 class PradeError(ValueError):
-    """Base of every error that prade raises on purpose."""
+    """Base class of every error that prade raises deliberately."""
 
     def __init__(self, message: str, *values: Any, remedy: str | Remedy | None = None) -> None:
         super().__init__(message, *values)
         self.remedy = Remedy(remedy) if isinstance(remedy, str) else remedy
 
     def told(self, language: Language) -> str:
-        """The message and the remedy, in the words of Python or of the shell."""
+        """The message and the remedy, worded for Python or for the shell."""
         message = str(self.args[0])
         return message if self.remedy is None else f"{message}; {in_words(self.remedy, language)}"
 
@@ -29,32 +30,32 @@ class PradeError(ValueError):
         return self.told("python")
 
     def within(self, where: str) -> Self:
-        """The same error, saying where it arose: in which file, or in which part of it."""
+        """The same error with a prefix that says where it occurred, such as the name of a file."""
         error = copy.copy(self)
         error.args = (f"{where}: {self.args[0]}", *self.args[1:])
         return error
 
 
 class SchemaError(PradeError):
-    """A schema, a domain or a group list that contradicts itself."""
+    """A schema, a domain or a list of groups contradicts itself."""
 
 
 class DataError(PradeError):
-    """A table or file that does not fit what was declared about it."""
+    """A table or file is not what was declared."""
 
 
 class WorkloadError(PradeError):
-    """A part, a query or a workload that cannot be built."""
+    """A part, a query or a workload cannot be built."""
 
 
 class EstimationError(PradeError):
-    """Answers, scales, weights or settings that no estimator can work with."""
+    """Answers, noise scales, weights or settings that no estimator can use."""
 
 
 class BudgetError(PradeError):
-    """More privacy budget was asked for than remains, or a second time for what is paid already; nothing was spent.
+    """A request exceeds the remaining privacy budget, or would pay a second time for the same plan. Nothing was spent.
 
-    `remaining` and `asked` are values of `prade.Budget`.
+    `remaining` and `asked` are instances of `prade.Budget`.
     """
 
     def __init__(self, message: str, remaining: Any, asked: Any, *, remedy: str | Remedy | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A package's face: names that load their module when they are first used, so that importing the package is cheap."""
+"""A package's public names, each loaded when it is first used, so that importing the package is fast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package whose names have these modules.
+    """`__getattr__` and `__dir__` for a package; `homes` maps each of its names to the module that defines it.
 
     >>> load, names = face("prade.core", {"exact": "prade.core.numbers"})
     >>> "exact" in names(), load("exact")("1/3", "a share")

@@ -1,11 +1,13 @@
-"""Files that are written whole or not at all."""
+"""Files: writing them completely or not at all, and hashing them."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
 
@@ -14,10 +16,10 @@ from prade.core.errors import DataError
 
 @contextmanager
 def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path`; what is written there replaces `path`, whole or not at all."""
+    """A temporary path next to `path`. When the block ends without an error, the file written there replaces `path`."""
     final = Path(path)
     if not final.parent.is_dir():
-        raise DataError(f"there is no folder {final.parent} to write {final.name} in; make it first")
+        raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
     handle, name = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
     os.close(handle)
     temporary = Path(name)
@@ -25,10 +27,20 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
-        # mkstemp makes a file that only its owner reads; give it what a plain open() would have given.
+        # mkstemp creates a file that only its owner can read; give it the permissions that open() would have given.
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sha256_of(file: BufferedIOBase) -> str:
+    """SHA-256 (hexadecimal) of what an open file contains, read in blocks.
+
+    >>> from io import BytesIO
+    >>> sha256_of(BytesIO(b"AGE"))[:8]
+    'ab864bbd'
+    """
+    return hashlib.file_digest(file, "sha256").hexdigest()

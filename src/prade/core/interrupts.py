@@ -1,4 +1,4 @@
-"""Ctrl-C: held back where stopping would waste a budget, and heard everywhere else."""
+"""Ctrl-C: postponed where stopping would waste privacy budget, and obeyed everywhere else."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ INTERRUPTED = 130  # the exit code of a command that was interrupted: 128 + SIGI
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Let the block come to its end before SIGINT or SIGTERM is heard; what came meanwhile is raised after it.
+    """Postpone SIGINT and SIGTERM until the block has finished; signals that arrived meanwhile are then raised.
 
-    If the block fails, its error is what is heard: that ends the work too, and says more. Python runs handlers of
-    signals in the main thread only; in another thread there is nothing to hold back.
+    If the block raises an error, that error is raised instead of the signal: it ends the work as well, and says more.
+    Python runs signal handlers in the main thread only, so in any other thread there is nothing to postpone.
 
     >>> try:
     ...     with held_back():
     ...         signal.raise_signal(signal.SIGINT)
-    ...         print("the block goes on")
+    ...         print("the block continues")
     ... except KeyboardInterrupt:
-    ...     print("and then it is heard")
-    the block goes on
-    and then it is heard
+    ...     print("and then the interrupt is raised")
+    the block continues
+    and then the interrupt is raised
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: set[signal.Signals] = set()
+    postponed: set[signal.Signals] = set()
 
-    def hold(number: int, _: FrameType | None) -> None:
-        came.add(signal.Signals(number))
+    def postpone(number: int, _: FrameType | None) -> None:
+        postponed.add(signal.Signals(number))
 
     with ExitStack() as handlers:
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) not in (None, signal.SIG_IGN):  # another language's handler cannot be put back
+            # None: the handler was not installed from Python, so Python could not restore it.
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):
                 handlers.callback(signal.signal, number, signal.getsignal(number))
-                signal.signal(number, hold)
+                signal.signal(number, postpone)
         yield
-    for number in sorted(came, reverse=True):  # SIGTERM first: it may end the process, SIGINT may be caught
+    for number in sorted(postponed, reverse=True):  # SIGTERM first: it may end the process, SIGINT may be caught
         signal.raise_signal(number)
 
 
 @contextmanager
 def second_ends() -> Iterator[None]:
-    """For the command line: one SIGINT interrupts as ever, a second one ends the process, whatever it is waiting for.
+    """For the command line: the first SIGINT interrupts as usual, a second one ends the process immediately.
 
-    Every file is written whole or not at all, so this loses no more than a kill does: what was being worked on.
+    Every file is written completely or not at all, so like a kill this loses only the work in progress.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # whoever has another handler wants another end
+        yield  # respect a handler that the caller installed
         return
 
     signal.signal(signal.SIGINT, _interrupt)
@@ -66,7 +67,7 @@ def second_ends() -> Iterator[None]:
 
 
 def interrupted() -> bool:
-    """Whether SIGINT came within `second_ends`: libraries make errors of their own of it, or pass it over.
+    """Whether SIGINT arrived within `second_ends`; a library may have replaced the KeyboardInterrupt, or hidden it.
 
     >>> with second_ends():
     ...     try:

@@ -1,7 +1,7 @@
-"""Exact numbers, and rounding in one direction.
+"""Exact numbers, and rounding in a known direction.
 
-A budget that is a fraction adds up exactly. Where a float or a short decimal is needed all the same, the functions
-here say on which side of the true number it lies.
+Budgets are fractions, so they add up exactly. Where a float or a short decimal is needed nevertheless, each function
+here states on which side of the exact number its result lies.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from numbers import Integral, Rational
 
 from prade.core.errors import PradeError
 
-LARGEST_EXPONENT = 1000  # an exponent of millions is no budget, and would be written out digit by digit
-MOST_BITS = 14_000  # of a numerator or denominator: Python still writes the number out
+LARGEST_EXPONENT = 1000  # nobody needs more, and a number with an exponent in the millions would take that many digits
+MOST_BITS = 14_000  # of a numerator or denominator: Python can still print the number
 
 
 def exact(value: object, name: str) -> Fraction:
-    """A number as a fraction; a float as the decimal number that it prints as.
+    """Convert a number to a fraction; a float is converted to the decimal number that it prints as.
 
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
     """
     try:
         if isinstance(value, float):
-            value = repr(float(value))  # numpy's float prints its type as well
+            value = repr(float(value))  # float() because a numpy float's repr includes its type
         if not isinstance(value, bool) and isinstance(value, Rational):
-            return _short(Fraction(int(value.numerator), int(value.denominator)), name)  # numpy's would overflow
+            return _short(Fraction(int(value.numerator), int(value.denominator)), name)  # numpy integers overflow
         if isinstance(value, str) and "/" in value:
             return _short(Fraction(value), name)
         if isinstance(value, str | Decimal):
@@ -48,17 +48,17 @@ def _short(value: Fraction, name: str) -> Fraction:
 
 
 def whole(value: object, least: int) -> bool:
-    """Whether it is a whole number (and no truth value), `least` or more."""
+    """Whether `value` is an integer (not a Boolean) of at least `least`."""
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 def digits_of(amount: Fraction, digits: int, rounding: str) -> Decimal:
-    """A fraction as a decimal number of so many digits, rounded one way."""
+    """A fraction as a decimal number with `digits` significant digits."""
     return Context(prec=digits, rounding=rounding).divide(Decimal(amount.numerator), Decimal(amount.denominator))
 
 
 def readable(amount: Fraction) -> str:
-    """A short text; a number that has none is rounded up, and says "about".
+    """A short text for a number; one that cannot be written briefly is rounded up and marked "about".
 
     >>> readable(Fraction(1, 10)), readable(Fraction(1, 3)), readable(Fraction(1, 10**9)), readable(Fraction(10**6, 7))
     ('0.1', '1/3', '1e-9', 'about 142858')
@@ -72,24 +72,24 @@ def readable(amount: Fraction) -> str:
 
 
 def float_above(value: Fraction) -> Fraction:
-    """The smallest float that is not below a positive number, as a fraction.
+    """The smallest float that is at least `value`, which is positive; returned as a fraction.
 
     >>> float_above(Fraction(1, 4)) == Fraction(1, 4), float_above(Fraction(1, 3)) > Fraction(1, 3)
     (True, True)
     """
     try:
-        nearest = value.numerator / value.denominator  # the division of integers rounds to nearest
+        nearest = value.numerator / value.denominator  # integer division rounds to the nearest float
     except OverflowError:
         nearest = math.inf
     if nearest < value:
         nearest = math.nextafter(nearest, math.inf)
     if nearest == math.inf:
-        raise PradeError("the budget is so small that no float holds the scale of its noise; give more")
+        raise PradeError("the budget is so small that its noise scale is too large for a float; use a larger budget")
     return Fraction(nearest)
 
 
 def root_above(value: Fraction) -> Fraction:
-    """The square root of a positive number, rounded up at about 2^-100 of itself; exact where it is a short binary.
+    """The square root of a positive number, rounded up with a relative error of about 2^-100; exact where possible.
 
     >>> root_above(Fraction(9, 16))
     Fraction(3, 4)

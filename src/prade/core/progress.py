@@ -1,4 +1,4 @@
-"""A progress bar for long work: on a terminal only, and only of public things (how many groups, how many seconds)."""
+"""A progress bar for long work, on terminals only. It shows public facts only: numbers of groups, seconds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Progress = Callable[[str, float, float], None]
 
 @contextmanager
 def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
-    """What `tune`, `measure` and `synthesize` take as `progress`: one bar for each kind of work that is told of.
+    """A callback to pass as `progress`; it shows one bar for each task that is reported to it.
 
-    `shown` is whether there is a bar at all; None: if the standard error output is a terminal.
+    `shown` says whether to show the bars; by default they appear if standard error is a terminal.
 
     >>> with progress_bar() as progress:
     ...     progress("estimating", 1, 2)
@@ -21,7 +21,7 @@ def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    wanted = console.is_terminal if shown is None else shown
+    visible = console.is_terminal if shown is None else shown
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -29,11 +29,11 @@ def progress_bar(*, shown: bool | None = None) -> Iterator[Progress]:
         TimeElapsedColumn(),
     )
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, disable=not wanted) as bars:
+    with Progress(*columns, console=console, disable=not visible) as bars:
 
-        def progress(what: str, done: float, number: float) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=number)
-            bars.update(tasks[what], completed=min(done, number), total=number)
+        def progress(task: str, done: float, total: float) -> None:
+            if task not in tasks:
+                tasks[task] = bars.add_task(task, total=total)
+            bars.update(tasks[task], completed=min(done, total), total=total)
 
         yield progress

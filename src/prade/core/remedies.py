@@ -1,4 +1,4 @@
-"""Remedies: what to change when an error is raised, in the words of Python and in those of the shell."""
+"""Remedies: what to change after an error, worded for Python and for the shell."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ Language = Literal["python", "shell"]
 
 @dataclass(frozen=True)
 class Remedy:
-    """An argument that the caller can change, by the name that Python gives it, and the value that would do."""
+    """An argument to change, by its Python name, and a value that would work."""
 
     name: str
     value: Any = None
 
 
-# How each language says it. `{value}` is the remedy's value.
+# The wording for each language; `{value}` is replaced by the remedy's value.
 _WORDS: dict[str, dict[Language, str]] = {
-    "again": {"python": "to pay once more, pass again=True", "shell": "to pay once more, add --again"},
+    "again": {
+        "python": "to spend {value} once more, pass again=True",
+        "shell": "to spend {value} once more, add --again",
+    },
     "against_advice": {
         "python": "give a larger epsilon or coarser levels and another folder, or pass against_advice=True",
         "shell": "give a larger --epsilon or coarser --levels and another folder with -o, or add --against-advice",
@@ -28,8 +31,8 @@ _WORDS: dict[str, dict[Language, str]] = {
         "shell": "enter it with the most that may ever be spent on these people: {value}",
     },
     "draft": {
-        "python": "name such columns in skip=, name places and years in groups=, or raise max_values",
-        "shell": "name such columns in --skip, name places and years in --groups, or raise --max-values",
+        "python": "list such columns in skip=, list places and years in groups=, or increase max_values",
+        "shell": "list such columns in --skip, list places and years in --groups, or increase --max-values",
     },
     "geojson_key": {
         "python": "give the property that names the groups as geojson_key=, or outlines of these groups",
@@ -41,13 +44,13 @@ _WORDS: dict[str, dict[Language, str]] = {
         "shell": "give --max-values and --bins of 2 or more",
     },
     "open_dataset": {
-        "python": "enter it with Ledger.open_dataset",
-        "shell": "enter it with `prade ledger open`",
+        "python": "record the data set with Ledger.open_dataset",
+        "shell": "record the data set with `prade ledger open`",
     },
     "public": {"python": "give the public table as public=", "shell": "give the public files with --public"},
     "raise_cap": {
-        "python": "raise the cap with Ledger.raise_cap",
-        "shell": "raise the cap with `prade ledger raise-cap`",
+        "python": "to raise the cap, use Ledger.raise_cap",
+        "shell": "to raise the cap, use `prade ledger raise-cap`",
     },
     "weak_protection": {
         "python": "to accept weak protection, pass weak_protection=True",

@@ -1,7 +1,7 @@
-"""Threads: how many there are, pools that Ctrl-C does not have to wait for, and one thread for linear algebra.
+"""Threads: the number of cores, thread pools that Ctrl-C stops at once, and single-threaded linear algebra.
 
 The matrices of this project are small (hundreds to two thousand cells). BLAS threads gain nothing on them, and on a
-busy machine they wait for each other for seconds. Work runs in parallel over groups and over rows instead.
+busy machine they wait for each other for seconds. Instead, work runs in parallel over groups and over rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _limit: Any = None
 
 
 def cores() -> int:
-    """The cores that this process may use: in a container, or under a batch system, fewer than the machine has.
+    """The number of cores that this process may use; in a container or batch job, fewer than the machine has.
 
     >>> cores() >= 1
     True
@@ -38,10 +38,10 @@ def cores() -> int:
 
 @contextmanager
 def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of threads; when its block is broken off, what has not begun is not begun any more.
+    """A thread pool. If its block raises an exception, tasks that have not started are cancelled.
 
-    An interrupt does not wait for what has begun either. It may come to the consumer of an iterator, which is then
-    closed: that counts as one.
+    On an interrupt the pool does not wait for running tasks either. The same holds when a generator that uses the pool
+    is closed early, because an interrupt may reach the code that consumes the generator instead.
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")
     try:
@@ -53,7 +53,7 @@ def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """work(item) for every item, in order, in threads, never more than a few ahead of the consumer.
+    """Yield work(item) for every item, in order, computed in threads that run at most a few tasks ahead.
 
     >>> list(several(abs, [-1, -2, 3], threads=2))
     [1, 2, 3]
@@ -71,7 +71,7 @@ def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int)
 
 @cache
 def _controller() -> Any:
-    import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be loaded to be found
+    import scipy.linalg  # noqa: F401 - it has its own BLAS, which must be loaded before it can be controlled
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -79,7 +79,7 @@ def _controller() -> Any:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread; the limit is the process's, so the first to enter sets it and the last lifts it."""
+    """Limit BLAS to one thread, in the whole process: the first caller to enter sets the limit, the last lifts it."""
     global _inside, _limit
     with _lock:
         if _inside == 0:

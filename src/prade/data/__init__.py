@@ -1,1 +1,1 @@
-"""Tables and what they are declared to hold: schemas, cells into codes and back, public rows and their groups."""
+"""Tables and their schemas: reading tables, turning cells into codes and back, public rows and their groups."""

@@ -1,13 +1,13 @@
-"""What a cell is, whatever type its column has: 1, 1.0, true and "1" in an integer, float, Boolean or text column.
+"""The text or number that a cell is compared by, whatever the type of its column (1, 1.0, true, "1").
 
-Types follow rows: one missing value turns a column of whole numbers into floats, one word turns floats into Python
-objects. So the text and the number that a cell is compared by depend on the cell's own value and on nothing else:
+A column's type can depend on its rows: one missing value turns a column of integers into floats, and one word turns
+floats into Python objects. So the text and the number of a cell depend on the cell's own value and on nothing else:
 
-    whole numbers    1, 1.0 and Decimal("1.00") are the text "1"; beyond 2**53, where floats skip numbers, no text
+    whole numbers    1, 1.0 and Decimal("1.00") have the text "1"; from 2**53 on, where floats skip numbers, no text
     other numbers    the shortest text that reads as the same double; decimals without trailing zeros
-    true and false   "true" and "false", the numbers 1 and 0
-    dates and times  2020-12-31, 2020-12-31 08:30:00; a time at midnight is its date; zones are converted to UTC;
-                     what lies beyond microseconds is dropped
+    true and false   the texts "true" and "false", the numbers 1 and 0
+    dates and times  2020-12-31, 2020-12-31 08:30:00; midnight is written as the date alone; times are converted to
+                     UTC and truncated to microseconds
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MIDNIGHT = r" 00:00:00$"
-ZEROS = r"(\.[0-9]*?)0+$"  # after the point; what is left of "1.00" is "1."
+ZEROS = r"(\.[0-9]*?)0+$"  # trailing zeros after the decimal point; "1.00" becomes "1."
 DAY = 86_400_000_000  # microseconds
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-FARTHEST = 2**62  # microseconds from 1970, some 146,000 years: later and earlier times are as good as this one
-LONGEST = 400  # digits of a decimal number that are written out; a double ends before that
+FARTHEST = 2**62  # microseconds from 1970, about 146,000 years: times farther away are moved to this limit
+LONGEST = 400  # digits: decimal numbers with more become floats (the range of a double ends before that)
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of the kinds of text."""
+    """Whether an Arrow type is one of the text types."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def one_piece(column: Any) -> pa.Array:
-    """The column as one Arrow array, also when its dictionaries differ from chunk to chunk."""
+    """The column as one Arrow array, even if its chunks have different dictionaries."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
@@ -55,22 +55,22 @@ def one_piece(column: Any) -> pa.Array:
 
 
 def plain_array(cells: Any) -> Any:
-    """The cells without wrappings: extension types, run lengths, slices of unions; bytes are text, as Python's are.
+    """The cells as a plain array: without extension types, run-end encoding and union offsets; bytes become text.
 
-    A union that is not one of `object_cells` is read object by object.
+    A union that `object_cells` did not make is converted cell by cell.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     cells = one_piece(cells)
     if isinstance(cells, pa.ExtensionArray) and cells.type.extension_name.startswith("arrow."):
-        cells = cells.storage  # others, such as pandas' periods, keep something else than the value
+        cells = cells.storage  # other extension types, such as pandas' periods, do not store the value itself
     types, kind = pa.types, cells.type
     if types.is_run_end_encoded(kind):
         return plain_array(pc.run_end_decode(cells))
     if types.is_union(kind):
         own = kind.mode == "dense" and [field.type for field in kind] == list(_kinds().values())
-        # Arrow forgets a union's offset when it hands out type codes; a copy has none.
+        # Arrow ignores a union's offset when it returns type codes; a copy has no offset.
         return pa.concat_arrays([cells]) if own else object_cells([_python_object(cell) for cell in cells])
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return clean_text(cells.cast(pa.large_binary()).view(pa.large_string()))
@@ -78,7 +78,7 @@ def plain_array(cells: Any) -> Any:
 
 
 def _python_object(cell: Any) -> Any:
-    """An Arrow scalar's value; an object without one where Python has none for it."""
+    """An Arrow scalar as a Python object; `object` itself if Python cannot represent the value."""
     try:
         return cell.as_py()
     except (ValueError, OverflowError, ArithmeticError):
@@ -86,7 +86,7 @@ def _python_object(cell: Any) -> Any:
 
 
 def texts_of(cells: Any) -> Any:
-    """Each cell as the text that a list of text is compared with; null for a cell that has none."""
+    """The text of each cell, to be compared with a list of texts; null for a cell without one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -101,7 +101,7 @@ def texts_of(cells: Any) -> Any:
 
 
 def clean_text(texts: Any) -> Any:
-    """Text as it is; bytes in it that are not UTF-8 become escapes such as \\xff, each by itself."""
+    """The texts, with each byte that is not valid UTF-8 replaced by an escape such as \\xff."""
     import pyarrow as pa
 
     texts = texts.cast(pa.large_string())
@@ -114,17 +114,17 @@ def clean_text(texts: Any) -> Any:
 
 
 def floats_of(cells: Any) -> NDArray[np.float64]:
-    """Each number, or true or false, as a double; NaN for none."""
+    """Each number or Boolean as a double; NaN for missing cells."""
     import pyarrow as pa
 
-    if pa.types.is_decimal(cells.type):  # a decimal's own conversion is not always to the nearest double
+    if pa.types.is_decimal(cells.type):  # Arrow's own conversion does not always give the nearest double
         cells = _decimal_texts(cells)
-    found = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(found, dtype=np.float64)
+    doubles = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(doubles, dtype=np.float64)
 
 
 def microseconds(cells: Any) -> pa.Array:
-    """Each date or time as whole microseconds since 1970 in UTC; one that 64 bits cannot hold is moved within them."""
+    """Each date or time as whole microseconds since 1970 in UTC; times beyond `FARTHEST` are moved to it."""
     import pyarrow as pa
 
     days = pa.types.is_date32(cells.type)
@@ -133,23 +133,23 @@ def microseconds(cells: Any) -> pa.Array:
     raw = raw.fill_null(0).to_numpy(zero_copy_only=False)
     unit = "ms" if pa.types.is_date64(cells.type) else "d" if days else cells.type.unit
     if unit == "ns":
-        found = raw // 1000
+        since = raw // 1000
     else:
         factor = DAY if unit == "d" else 10**6 // PER_SECOND[unit]
-        found = np.clip(raw, -(FARTHEST // factor), FARTHEST // factor) * factor
-    return pa.array(np.clip(found, -FARTHEST, FARTHEST), mask=empty)
+        since = np.clip(raw, -(FARTHEST // factor), FARTHEST // factor) * factor
+    return pa.array(np.clip(since, -FARTHEST, FARTHEST), mask=empty)
 
 
 def days_of(cells: Any) -> NDArray[np.float64]:
-    """Each date or time as days since 1970-01-01, the time of day as their fraction; NaN for none."""
+    """Each date or time as days since 1970-01-01, with the time of day as a fraction; NaN for missing cells."""
     import pyarrow as pa
 
     if pa.types.is_date32(cells.type):
         return floats_of(cells.cast(pa.int32()))
-    whole = microseconds(cells)
-    found = whole.fill_null(0).to_numpy(zero_copy_only=False)
-    since = found // DAY + found % DAY / DAY
-    return np.where(whole.is_null().to_numpy(zero_copy_only=False), np.nan, since)
+    moments = microseconds(cells)
+    since = moments.fill_null(0).to_numpy(zero_copy_only=False)
+    days = since // DAY + since % DAY / DAY
+    return np.where(moments.is_null().to_numpy(zero_copy_only=False), np.nan, days)
 
 
 def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
@@ -166,7 +166,7 @@ def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
 
 
 def _decimal_texts(cells: Any) -> Any:
-    """Decimals written out: Arrow writes zeros and small ones with an exponent that follows from the column's scale."""
+    """Decimals without exponents: Arrow writes zeros and small numbers with one that depends on the column's scale."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -190,7 +190,7 @@ def _time_texts(moments: pa.Array) -> Any:
 
 
 def object_cells(values: Any) -> pa.Array:
-    """Python objects as an Arrow union: each cell in the type of its own kind, whatever the others are."""
+    """Python objects as an Arrow union: the type of each cell depends on that cell alone."""
     import pyarrow as pa
 
     types, cells = _kinds(), list(values)
@@ -214,7 +214,7 @@ def object_cells(values: Any) -> pa.Array:
 
 
 def _kinds() -> dict[type | None, Any]:
-    """The kinds of cells and their Arrow types; object stands for everything that no schema can list."""
+    """The kinds of cells and their Arrow types; `object` stands for all values that a schema cannot list."""
     import pyarrow as pa
 
     return {
@@ -230,7 +230,7 @@ def _kinds() -> dict[type | None, Any]:
 
 
 def _alone(cells: Sequence[Any], types: dict[type | None, Any], kind: type) -> pa.Array | None:
-    """The union of cells of one kind, quickly; None where one of them is beyond 64 bits or half a character."""
+    """A fast path for cells of one kind; None if a cell needs more than 64 bits or has an unpaired surrogate."""
     import pyarrow as pa
 
     try:
@@ -246,7 +246,7 @@ def _kind_of(cell: Any) -> tuple[type | None, Any]:
     """The kind of a cell and its plain value."""
     try:
         return _plain_kind(cell)
-    except Exception:  # whatever an object does when it is looked at, it says nothing about the other rows
+    except Exception:  # an object may raise anything when it is examined; that must not affect the other rows
         return object, {}
 
 
@@ -267,10 +267,10 @@ def _plain_kind(cell: Any) -> tuple[type | None, Any]:
         return float, float(cell)
     if isinstance(cell, decimal.Decimal):
         return _decimal_of(cell)
-    if isinstance(cell, complex) and cell.imag == 0:  # one complex number makes all of a column complex
+    if isinstance(cell, complex) and cell.imag == 0:  # one complex number makes the whole column complex
         return _plain_kind(cell.real)
     if isinstance(cell, datetime.datetime):
-        if hasattr(cell, "asm8"):  # pandas' own, which reaches beyond Python's years and has nanoseconds
+        if hasattr(cell, "asm8"):  # a pandas Timestamp, which has nanoseconds and a larger range than Python's
             return _moment_of(cell.asm8)
         since = cell.replace(tzinfo=None) - EPOCH - (cell.utcoffset() or datetime.timedelta())
         return datetime.datetime, since // datetime.timedelta(microseconds=1)
@@ -304,7 +304,7 @@ def _moment_of(cell: np.datetime64) -> tuple[type | None, Any]:
 
 
 def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
-    """A whole number, or text without trailing zeros, like a column of decimals; a float where that is too long."""
+    """As for a column of decimals: a whole number, or text without trailing zeros; a float if that is too long."""
     if not cell.is_finite() or (cell and abs(cell.adjusted()) > LONGEST):
         return float, float(cell)
     if abs(cell) < LARGEST_WHOLE and cell == int(cell):

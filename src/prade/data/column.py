@@ -1,4 +1,4 @@
-"""One declared column: its values or bins."""
+"""The declaration of one column: its values or bins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -15,30 +15,30 @@ from prade.core.documents import writable
 from prade.core.errors import SchemaError
 
 Value = int | float | str | bool
-Kind = Literal["categorical", "numeric", "group"]
+ColumnKind = Literal["categorical", "numeric", "group"]
 Unknown = Literal["other", "clip", "missing"]
 
-KINDS = ("categorical", "numeric", "group")
-POLICIES = ("other", "clip", "missing")
+KINDS = get_args(ColumnKind)
+POLICIES = get_args(Unknown)
 EPOCH = datetime.date(1970, 1, 1)
 LARGEST_NUMBER = 1e300
-LARGEST_WHOLE = 2**53  # beyond it a float no longer tells neighbouring whole numbers apart
+LARGEST_WHOLE = 2**53  # beyond this, floats cannot tell neighbouring whole numbers apart
 
 
 def days(date: datetime.date) -> float:
-    """Days since 1970-01-01, the number a date is binned by."""
+    """Days since 1970-01-01: the number by which a date is binned."""
     return float((date - EPOCH).days)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's domain: a list of values, or bins of a number; missing may be a value of its own.
+    """A column's domain: a list of values or bins of a number, and possibly a code for missing.
 
-    Codes run from 0 to ``size - 1``. Categorical and group: the place in `values`. Numeric: with the cuts
-    k_0 < ... < k_(m-1) (those `edges` above `min` and not above `max`) the bins are
-    (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf), so that no number is out of range. With ``missing=True`` the
-    last code is "missing". `unknown` says where a value outside the domain goes: to the value `other`, to the
-    end bin (``"clip"``, what numbers do by default), or to missing.
+    Codes run from 0 to ``size - 1``. The code of a categorical or group value is its index in `values`. A numeric
+    column has cuts k_0 < ... < k_(m-1), which are the `edges` that are above `min` and not above `max`; its bins are
+    (-inf, k_0), [k_0, k_1), ..., [k_(m-1), inf), so that no number is out of range. With ``missing=True`` the last
+    code means "missing". `unknown` says how a value outside the domain is coded: as the value `other`, as the first or
+    last bin (``"clip"``, the default for numbers), or as missing.
 
     >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
     >>> hours.labels()
@@ -46,7 +46,7 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     values: tuple[Value, ...] = ()
     edges: tuple[float, ...] = ()
     integer: bool = False
@@ -56,18 +56,19 @@ class Column:
     other: Value | None = None
     unknown: Unknown | None = None
     dates: bool = False  # edges, min and max are days since 1970-01-01; set when they are given as dates
-    value_type: str = field(init=False, repr=False)  # "int", "float", "str", "bool" or "": so that 1 is not True
+    value_type: str = field(init=False, repr=False)  # "int", "float", "str", "bool" or "": distinguishes 1 from True
     cuts: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise SchemaError(f"a column needs a name of at least one letter, got {self.name!r}")
+            raise SchemaError(f"a column needs a name, got {self.name!r}; give a text that is not empty")
         if not writable(self.name):
             raise SchemaError(
-                f"the column name {self.name!a} holds half a character, which no file can hold: rename it"
+                f"the column name {self.name!a} contains half a character (an unpaired surrogate), which cannot be "
+                "written to a file; rename the column"
             )
         if self.kind not in KINDS:
-            raise self._error(f"kind is {self.kind!r}; write one of {', '.join(KINDS)}")
+            raise self._error(f"kind is {self.kind!r}; use one of {', '.join(KINDS)}")
         self._check_flags()
         if self.kind == "numeric":
             self._settle_bins()
@@ -75,16 +76,16 @@ class Column:
             self._settle_values()
         self._check_policy()
 
-    # ------------------------------------------------------------------ what the domain is
+    # ------------------------------------------------------------------ the domain
 
     @property
     def size(self) -> int:
-        """Number of codes, missing included."""
+        """Number of codes, including missing."""
         return self.present + self.missing
 
     @property
     def present(self) -> int:
-        """Number of codes that are not missing."""
+        """Number of codes, without missing."""
         if self.kind == "numeric":
             return len(self.cuts) + 1
         if not self.values:
@@ -96,7 +97,7 @@ class Column:
 
     @property
     def fallback(self) -> int:
-        """The code of a cell that is no value of this column (for numeric columns: no number)."""
+        """The code for a cell that is not one of this column's values (for a numeric column: not a number)."""
         if self.other is not None and self.unknown != "missing":
             return self.values.index(self.other)
         if self.missing:
@@ -105,16 +106,16 @@ class Column:
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """The first value of each bin but the first: the cuts, rounded up in a column of whole numbers."""
+        """The smallest value of each bin except the first: the cuts, rounded up in a column of whole numbers."""
         return tuple(float(math.ceil(cut)) for cut in self.cuts) if self.integer else self.cuts
 
     def labels(self) -> list[str]:
-        """One readable label a code."""
+        """One readable label per code."""
         names = self._bin_labels() if self.kind == "numeric" else [value_text(value) for value in self.values]
-        return [*names, "missing"][: self.size]  # size complains about a group column without its values
+        return [*names, "missing"][: self.size]  # `size` raises an error for a group column without values
 
     def bounds(self, code: int) -> tuple[float | None, float | None]:
-        """Smallest and largest value of a bin, None where it is open."""
+        """The smallest and largest value of a bin; None where the bin is open-ended."""
         starts = self.thresholds
         low = self.min if code == 0 else starts[code - 1]
         if code == len(starts):
@@ -132,38 +133,41 @@ class Column:
     def _check_flags(self) -> None:
         for flag in ("missing", "integer", "dates"):
             if not isinstance(getattr(self, flag), bool):
-                raise self._error(f"{flag} is {getattr(self, flag)!r}; write true or false")
+                raise self._error(f"{flag} is {getattr(self, flag)!r}; use true or false")
         for key, kinds in (("values", "categorical or group"), ("edges", "numeric")):
             given = getattr(self, key)
             if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
-                raise self._error(f"{key} is {given!r}; write a list")
+                raise self._error(f"{key} is {given!r}; give a list")
             if len(given) and (key == "edges") != (self.kind == "numeric"):
-                raise self._error(f"a {self.kind} column has no {key}; remove them or write kind = {kinds}")
+                raise self._error(f"a {self.kind} column has no {key}; remove them or change kind to {kinds}")
             self._set(key, tuple(given))
         if self.kind != "numeric" and (self.integer or self.min is not None or self.max is not None):
-            raise self._error(f"integer, min and max belong to numeric columns; this one is {self.kind}")
+            raise self._error(f"integer, min and max are for numeric columns, but this one is {self.kind}; remove them")
 
     def _settle_values(self) -> None:
         values = tuple(plain_value(value) for value in self.values)
         if not values and self.kind == "categorical":
-            raise self._error("the list of values is empty; write at least one, e.g. values = [1, 2]")
+            raise self._error("the list of values is empty; give at least one value, e.g. values = [1, 2]")
         types = {type(value).__name__ for value in values}
         if not types <= {"int", "float", "str", "bool"}:
             raise self._error("values must be numbers, text, true/false or dates")
         if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
-            raise self._error("a value does not fit 64 bits; write the values as text")
+            raise self._error("a value does not fit into 64 bits; write the values as text")
         if any(isinstance(value, str) and not writable(value) for value in values):
-            raise self._error("a value holds half a character, which no file can hold: write it anew")
+            raise self._error(
+                "a value contains half a character (an unpaired surrogate), which cannot be written to a file; "
+                "correct it"
+            )
         if types == {"int", "float"}:
             values, types = tuple(float(value) for value in values), {"float"}
         if len(types) > 1:
             raise self._error(
-                f"values mix {' and '.join(sorted(types))}; write them all as one type, "
+                f"the values mix {' and '.join(sorted(types))}; write them all as one type, "
                 f"e.g. [{', '.join(quoted(value_text(value)) for value in values[:3])}]"
             )
         self._set("value_type", types.pop() if types else "")
         if self.value_type == "float" and not all(math.isfinite(value) for value in values):
-            raise self._error("values must be finite numbers; write missing = true for NaN")
+            raise self._error("values must be finite numbers; for NaN, set missing = true")
         seen: set[Value] = set()
         for value in values:
             if value in seen:
@@ -172,7 +176,7 @@ class Column:
         other = plain_value(self.other)
         if other is not None and (other not in values or isinstance(other, str) != (self.value_type == "str")):
             raise self._error(
-                f"other is {quoted(other)}, which is not among the values {some_of(values)}; add it there"
+                f"other is {quoted(other)}, which is not among the values {some_of(values)}; add it to them"
             )
         self._set("values", values)
         self._set("other", other)
@@ -180,12 +184,12 @@ class Column:
 
     def _settle_bins(self) -> None:
         if not self.edges:
-            raise self._error("a numeric column needs edges; write at least one, e.g. edges = [10, 20, 30]")
+            raise self._error("a numeric column needs edges; give at least one, e.g. edges = [10, 20, 30]")
         given = [*self.edges, *(bound for bound in (self.min, self.max) if bound is not None)]
         as_dates = [isinstance(number, datetime.date) for number in given]
         if any(as_dates):
             if not all(as_dates) or any(isinstance(number, datetime.datetime) for number in given):
-                raise self._error("edges, min and max must be all dates (2020-12-31, no time of day) or all numbers")
+                raise self._error("edges, min and max must all be dates (2020-12-31, no time of day) or all numbers")
             self._set("dates", True)
         if self.dates:
             self._set("integer", True)
@@ -195,10 +199,10 @@ class Column:
         for before, after in itertools.pairwise(edges):
             if before >= after:
                 wrong = "is listed twice" if before == after else f"comes after {self.number_text(before)}"
-                raise self._error(f"edge {self.number_text(after)} {wrong}; write each edge once, from small to large")
+                raise self._error(f"edge {self.number_text(after)} {wrong}; list each edge once, in ascending order")
             if self.integer and math.ceil(before) == math.ceil(after):
                 raise self._error(
-                    f"no whole number lies in [{self.number_text(before)}, {self.number_text(after)}); "
+                    f"there is no whole number in [{self.number_text(before)}, {self.number_text(after)}); "
                     "remove one of the two edges"
                 )
         if low is not None and high is not None and low > high:
@@ -211,43 +215,42 @@ class Column:
         self._set("cuts", tuple(inside))
         if not self.cuts:
             given_bounds = (("above min", low), ("not above max", high))
-            wanted = " and ".join(f"{text} {self.number_text(at)}" for text, at in given_bounds if at is not None)
-            raise self._error(f"no edge is {wanted}, so there would be one bin only; write an edge that is")
+            needed = " and ".join(f"{text} {self.number_text(at)}" for text, at in given_bounds if at is not None)
+            raise self._error(f"no edge is {needed}, so there would be only one bin; add an edge that is")
 
     def _finite(self, key: str, number: Any) -> float:
         if isinstance(number, datetime.date):
             return days(number)
         if isinstance(number, (bool, str)) or not isinstance(number, (int, float, np.integer, np.floating)):
+            needed = "numbers or dates" if key == "edges" else "a number or a date"
             example = "[10, 20, 30] or [2020-12-31]" if key == "edges" else "10 or 2020-12-31"
-            raise self._error(
-                f"{key} must hold numbers or dates, got {number!r}; write e.g. {key} = {example}, without quotes"
-            )
+            raise self._error(f"{key} must be {needed}, got {number!r}; write e.g. {key} = {example}, without quotes")
         if not isinstance(number, int) and not math.isfinite(number):
-            raise self._error(f"{key} must be finite; the first and last bins are open-ended anyway, remove {number}")
-        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails on longer whole numbers
-            raise self._error(f"{key} must stay within 1e300, so that every bin has numbers in it; one is larger")
-        found = float(number)
-        if self.dates and not days(datetime.date.min) <= found <= days(datetime.date.max):
-            raise self._error(f"{key} must be days that a calendar has, from 0001-01-01 to 9999-12-31; got {found:g}")
-        if self.integer and abs(found) > LARGEST_WHOLE:
-            raise self._error(f"{key} of an integer column must stay within 2**53, got {number!r}")
-        if self.integer and key != "edges" and not found.is_integer():
-            raise self._error(f"{key} of an integer column must be whole, got {number!r}")
-        return found
+            raise self._error(f"{key} must be finite; remove {number}: the first and last bins are open-ended anyway")
+        if not -LARGEST_NUMBER <= number <= LARGEST_NUMBER:  # before float(), which fails for larger whole numbers
+            raise self._error(f"{key} must be at most 1e300 in absolute value, so that every bin contains numbers")
+        converted = float(number)
+        if self.dates and not days(datetime.date.min) <= converted <= days(datetime.date.max):
+            raise self._error(f"{key} must be dates from 0001-01-01 to 9999-12-31; got {converted:g} days since 1970")
+        if self.integer and abs(converted) > LARGEST_WHOLE:
+            raise self._error(f"{key} of an integer column must be at most 2**53 in absolute value, got {number!r}")
+        if self.integer and key != "edges" and not converted.is_integer():
+            raise self._error(f"{key} of an integer column must be a whole number, got {number!r}")
+        return converted
 
     def _check_policy(self) -> None:
         if self.other is not None and self.kind != "categorical":
-            raise self._error("other belongs to categorical columns; remove it")
+            raise self._error("other is for categorical columns only; remove it")
         if self.unknown is None:
             return
         if self.unknown not in POLICIES:
-            raise self._error(f"unknown is {self.unknown!r}; write one of {', '.join(POLICIES)}")
+            raise self._error(f"unknown is {self.unknown!r}; use one of {', '.join(POLICIES)}")
         if self.unknown == "other" and self.other is None:
-            raise self._error('unknown = "other" needs the value to use; write it as other = ...')
+            raise self._error('unknown = "other" needs a value to use; give it as other = ...')
         if self.unknown == "missing" and not self.missing:
-            raise self._error('unknown = "missing" needs missing = true')
+            raise self._error('unknown = "missing" needs missing = true; add it')
         if self.unknown == "clip" and self.kind != "numeric":
-            raise self._error('unknown = "clip" is for numeric columns; write other = ... or missing = true')
+            raise self._error('unknown = "clip" is for numeric columns; use other = ... or missing = true')
 
     # ------------------------------------------------------------------ text
 
@@ -257,7 +260,7 @@ class Column:
         return value_text(number)
 
     def _bin_labels(self) -> list[str]:
-        # An edge just above a round number is how (20, 40] is written with half-open bins: show it that way.
+        # With bins closed on the left, (20, 40] has edges just above 20 and 40; show it as (20, 40].
         def just_above(number: float) -> float | None:
             short = round(number, 9)
             return short if number == math.nextafter(short, math.inf) else None
@@ -278,7 +281,7 @@ class Column:
 
 
 def plain_value(value: Any) -> Any:
-    """A listed value as a plain Python one; dates become ISO text."""
+    """A listed value as a plain Python value; dates become ISO text."""
     if isinstance(value, datetime.date):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
-"""Which codes of a column satisfy a comparison with a value, exactly or not at all.
+"""Which codes of a column satisfy a comparison with a value; comparisons that codes cannot decide are refused.
 
-A numeric column knows only its bins. ``AGE >= 65`` is answerable when 65 is where a bin begins: it is then a
-union of bins. Anything else would have to guess inside a bin, so it is refused, naming the nearest edges.
+Codes tell only the bin of a number. ``AGE >= 65`` can be decided if a bin begins at 65: it is then a union of bins. Any
+other comparison would require guessing within a bin, so it is refused with the nearest edges in the message.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ def _of_values(column: Column, op: str, value: Any) -> Mask:
         value = bool(value)
     if isinstance(value, str) != (column.value_type == "str"):
         has = {"str": "text", "bool": "true and false"}.get(column.value_type, "numbers")
-        got = "text" if isinstance(value, str) else "no text"
+        got = "text" if isinstance(value, str) else "not text"
         raise WorkloadError(
-            f"{asked}: the values of {column.name} are {has}, this is {got}; write it as in {some_of(column.values, 3)}"
+            f"{asked}: the values of {column.name} are {has}, but this is {got}; write it like "
+            f"{some_of(column.values, 3)}"
         )
     if op in ("==", "!="):
         if value not in column.values:
-            raise WorkloadError(f"{asked}: the values of {column.name} are {some_of(column.values)}")
+            raise WorkloadError(f"{asked}: choose one of the values of {column.name}, {some_of(column.values)}")
         equal = np.array([each == value for each in column.values], dtype=np.bool_)
         return equal if op == "==" else ~equal
     if column.value_type not in ("int", "float"):
@@ -65,7 +66,7 @@ def _of_bins(column: Column, op: str, value: Any) -> Mask:
         equal = _exactly(column, number, op, value)
         return equal if op == "==" else ~equal
     if op in (">", "<="):
-        # x > v is x >= the next number after v
+        # x > v means x >= the next number after v
         number = _next_whole(number) if column.integer else math.nextafter(number, math.inf)
     above = _at_least(column, number, op, value)
     return above if op in (">", ">=") else ~above
@@ -81,13 +82,13 @@ def _threshold(column: Column, op: str, value: Any) -> float:
         try:
             value = datetime.date.fromisoformat(value)
         except ValueError:
-            raise WorkloadError(f"{asked}: {column.name} is a date; write it as '2020-12-31'") from None
+            raise WorkloadError(f"{asked}: {column.name} contains dates; write one as '2020-12-31'") from None
     if column.dates and isinstance(value, datetime.date):
         return days(value)
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if column.dates or not number or math.isnan(value):
-        wanted = "a date such as '2020-12-31'" if column.dates else "a number"
-        raise WorkloadError(f"{asked}: compare {column.name} with {wanted}")
+        expected = "a date such as '2020-12-31'" if column.dates else "a number"
+        raise WorkloadError(f"{asked}: compare {column.name} with {expected}")
     return float(value)
 
 
@@ -111,8 +112,8 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
     code = int(np.searchsorted(column.thresholds, number, side="right"))
     if column.bounds(code) != (number, number):
         raise WorkloadError(
-            f"{column.name} {op} {value!r}: the bin {column.labels()[code]} holds other values too; "
-            "ask for the whole bin with < and >=, or add edges to the schema"
+            f"{column.name} {op} {value!r}: the bin {column.labels()[code]} contains other values too; "
+            "compare with the edges of the bin using < and >=, or add edges to the schema"
         )
     equal[code] = True
     return equal
@@ -121,8 +122,8 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
 def _off_edge(column: Column, op: str, value: Any, number: float) -> WorkloadError:
     near = sorted(sorted(column.cuts, key=lambda cut: abs(cut - number))[:2])
     names = " and ".join(column.number_text(cut) for cut in near)
-    where = f"the nearest edges are {names}" if near else "the column is one single bin"
+    where = f"the nearest edges are {names}" if near else "the column has a single bin"
     return WorkloadError(
-        f"{column.name} {op} {value!r} does not fall on the edge of a bin: {where}; "
-        "ask for one of those or add an edge to the schema"
+        f"{column.name} {op} {value!r} is not at the edge of a bin: {where}; "
+        "compare with an edge, or add one to the schema"
     )

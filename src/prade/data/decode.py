@@ -1,8 +1,8 @@
-"""Codes back to values that look like the public table's: same types, same column order, real missing cells.
+"""Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-A numeric bin is filled with the public values seen in it, as often as they were seen (as much as they weigh, where
-public rows have weights), so that heaping at round numbers and the shape of the tails survive; uniformly where the
-public table has none.
+The values of a numeric bin are drawn from the public values in that bin, in proportion to how often they occur (or to
+their weights, if public rows have weights). This preserves heaping at round numbers and the shape of the tails. If the
+public table has no value in a bin, numbers are drawn uniformly from it.
 """
 
 from __future__ import annotations
@@ -32,52 +32,52 @@ Like = Literal["pyarrow", "pandas", "polars"]
 
 @dataclass(frozen=True)
 class Menu:
-    """The values that one column's codes may become.
+    """The values that each code of one column can be decoded to.
 
-    `values` are sorted by code; those of code c are at starts[c] : starts[c + 1]. `reach` is the running sum of how
-    often each was seen, or of its weight, so that a uniform draw below it picks a value in proportion.
+    `values` are sorted by code; those of code c are at starts[c] : starts[c + 1]. `cumulative` is the cumulative sum of
+    their frequencies (or weights), so that a uniform draw selects a value in proportion to its frequency.
     """
 
     column: Column
     values: Any  # pyarrow array, without dictionary encoding
     starts: NDArray[np.int64]
-    reach: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
     type: Any  # the column's own Arrow type
 
     def draw(self, codes: NDArray[Any], rng: np.random.Generator) -> Any:
-        """One value a code."""
+        """Draw one value for each code."""
         import pyarrow as pa
 
         codes = codes.astype(np.int64)
         missing = codes >= self.column.present
         codes[missing] = 0
         first, stop = self.starts[codes], self.starts[codes + 1]
-        place = first
+        index = first
         if self.column.kind == "numeric":
-            steps = np.concatenate([[0.0], self.reach])
-            target = steps[first] + rng.random(len(codes)) * (steps[stop] - steps[first])
-            place = np.clip(np.searchsorted(self.reach, target, side="right"), first, np.maximum(first, stop - 1))
+            below = np.concatenate([[0.0], self.cumulative])
+            target = below[first] + rng.random(len(codes)) * (below[stop] - below[first])
+            index = np.clip(np.searchsorted(self.cumulative, target, side="right"), first, np.maximum(first, stop - 1))
         values, unseen = self.values, (first == stop) & ~missing
         if unseen.any():
-            values, fresh = self._uniform(codes[unseen], rng)
-            place = place.copy()
-            place[unseen] = fresh
-        cells = values.take(pa.array(place, mask=missing))
+            values, drawn = self._uniform(codes[unseen], rng)
+            index = index.copy()
+            index[unseen] = drawn
+        cells = values.take(pa.array(index, mask=missing))
         return _as_declared(cells, self.type)
 
     def _uniform(self, codes: NDArray[np.int64], rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
-        """The menu with a fresh number for each of these codes appended, and where those stand in it."""
+        """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
         import pyarrow as pa
 
         numbers = _uniform_numbers(self.column, codes, rng)
-        fresh = typed_numbers(self.column, numbers, self.values.type)
-        seen = self.values
-        if fresh is None or not np.array_equal(code_cells(self.column, fresh)[0], codes):
-            # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural one.
+        drawn = typed_numbers(self.column, numbers, self.values.type)
+        public = self.values
+        if drawn is None or not np.array_equal(code_cells(self.column, drawn)[0], codes):
+            # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
             kind = natural_type(self.column)
-            fresh = typed_numbers(self.column, numbers, kind)
-            seen = typed_numbers(self.column, numbers_of(self.column, seen), kind)
-        return pa.concat_arrays([seen, fresh]), len(seen) + np.arange(len(codes))
+            drawn = typed_numbers(self.column, numbers, kind)
+            public = typed_numbers(self.column, numbers_of(self.column, public), kind)
+        return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
 
 
 class Decoder:
@@ -101,18 +101,18 @@ class Decoder:
     def fit(cls, schema: Schema, public: Any, *, weight: str | None = None) -> Decoder:
         """Learn the values of each bin, the types and the column order from a public table.
 
-        `weight` names a column of row weights: a value is drawn in proportion to them, one of weight 0 never.
+        `weight` names a column of row weights: values are drawn in proportion to them, and never from rows of weight 0.
         """
-        found = read_table(public)
-        weights = np.ones(found.num_rows)
+        table = read_table(public)
+        weights = np.ones(table.num_rows)
         if weight is not None:
-            cells = one_piece(plain_cells(read_table(found, [weight])[weight]))
+            cells = one_piece(plain_cells(read_table(table, [weight])[weight]))
             weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
-        known = {name for name in schema.groups if not schema[name].values}
+        without_values = {name for name in schema.groups if not schema[name].values}
         for name in schema.coded:
-            found = found if name in found.column_names else read_table(found, [name])  # says which is absent
-        names = [name for name in found.column_names if name in schema and name not in known]
-        menus = [_menu_of_public(schema[name], found[name], weights) for name in names]
+            table = table if name in table.column_names else read_table(table, [name])  # an error names the column
+        names = [name for name in table.column_names if name in schema and name not in without_values]
+        menus = [_menu_of_public(schema[name], table[name], weights) for name in names]
         frame_types = {}
         if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
             frame_types = {name: public[name].dtype for name in names}
@@ -120,7 +120,7 @@ class Decoder:
 
     @classmethod
     def plain(cls, schema: Schema) -> Decoder:
-        """No public values: listed values as they are listed, numbers uniform within their bin."""
+        """A decoder without public values: listed values as the schema lists them, numbers uniform within their bin."""
         columns = [column for column in schema.columns if column.kind != "group" or column.values]
         return cls(schema, [_menu_of_schema(column, natural_type(column)) for column in columns], {})
 
@@ -129,10 +129,13 @@ class Decoder:
         import pyarrow as pa
 
         if like not in ("pyarrow", "pandas", "polars"):
-            raise DataError(f"like is {like!r}; write 'pyarrow', 'pandas' or 'polars'")
+            raise DataError(f"like is {like!r}; use 'pyarrow', 'pandas' or 'polars'")
         for name in coded.columns:
             if name not in self._menus:
-                raise DataError(f"column {name!r} was not in the public table that the decoder was made from")
+                raise DataError(
+                    f"column {name!r} was not in the public table that the decoder was made from; leave it out, or "
+                    "make the decoder from a table that has it"
+                )
         rng = np.random.default_rng(seed)
         names = [name for name in self._menus if name in coded.codes]
         return self.framed(
@@ -140,7 +143,7 @@ class Decoder:
         )
 
     def framed(self, table: pa.Table, like: Like) -> Any:
-        """An Arrow table as it is, or as a frame with the public frame's types."""
+        """An Arrow table, converted to a frame with the public frame's types if `like` asks for one."""
         if like == "pandas":
             return _to_pandas(table, self._frame_types)
         return _to_polars(table, self._frame_types) if like == "polars" else table
@@ -156,7 +159,7 @@ def _checked_weights(weights: NDArray[np.float64], name: str) -> NDArray[np.floa
 
 
 def natural_type(column: Column) -> pa.DataType:
-    """The Arrow type for a column that no public table gives one."""
+    """The Arrow type of a column if there is no public table to take it from."""
     import pyarrow as pa
 
     if column.kind != "numeric":
@@ -189,7 +192,7 @@ def _menu_of_public(column: Column, cells: Any, weights: NDArray[np.float64]) ->
     if column.kind == "numeric":
         usable &= counts > 0
     values, counts, codes = values.filter(pa.array(usable)), counts[usable], codes[usable]
-    # Within a code the most frequent first; ties by first appearance.
+    # Within a code, sort by frequency, the highest first; ties keep their order of appearance.
     order = np.lexsort((-counts, codes))
     values, counts, codes = values.take(pa.array(order)), counts[order], codes[order]
     if column.kind == "numeric":
@@ -199,7 +202,7 @@ def _menu_of_public(column: Column, cells: Any, weights: NDArray[np.float64]) ->
 
 
 def _listed_menu(column: Column, values: Any, codes: NDArray[np.int64], kind: pa.DataType) -> Menu:
-    """One value a code: as the public table writes it ("06" for 6), or as the list does where it was not seen."""
+    """One value per code: as the public table writes it ("06" for 6), or as the schema lists it if it is not there."""
     import pyarrow as pa
 
     listed = pa.array(column.values)
@@ -207,10 +210,10 @@ def _listed_menu(column: Column, values: Any, codes: NDArray[np.int64], kind: pa
         written = listed.cast(values.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _menu_of_schema(column, listed.type)  # the table's type cannot hold the listed values
-    seen, first = np.unique(codes, return_index=True)
-    place = np.arange(column.present) + len(values)
-    place[seen] = first
-    menu = pa.concat_arrays([values, written]).take(pa.array(place))
+    in_public, first = np.unique(codes, return_index=True)
+    index = np.arange(column.present) + len(values)
+    index[in_public] = first
+    menu = pa.concat_arrays([values, written]).take(pa.array(index))
     if not np.array_equal(code_cells(column, menu)[0], np.arange(column.present)):
         return _menu_of_schema(column, listed.type)
     starts = np.arange(column.present + 1)
@@ -221,7 +224,7 @@ def _listed_menu(column: Column, values: Any, codes: NDArray[np.int64], kind: pa
 
 
 def _uniform_numbers(column: Column, codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """A number from the bin of each code; an open end bin is as wide as its neighbour."""
+    """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""
     low, high = np.array([_closed_bounds(column, code) for code in range(column.present)]).T
     if column.integer:
         whole = rng.integers(low[codes].astype(np.int64), high[codes].astype(np.int64), endpoint=True)
@@ -240,11 +243,11 @@ def _closed_bounds(column: Column, code: int) -> tuple[float, float]:
     if high is None:
         width = starts[-1] - starts[-2] if len(starts) > 1 else 1.0
         high = low + width - (1.0 if column.integer else 0.0)
-    return min(low, high), high  # where floats are sparse, low may have been rounded past high
+    return min(low, high), high  # for large floats, low may have been rounded to a number above high
 
 
 def typed_numbers(column: Column, numbers: NDArray[np.float64], kind: pa.DataType) -> Any | None:
-    """Numbers (days for dates) as an Arrow array of a type, None if the type cannot hold them."""
+    """Numbers (days for dates) as an Arrow array of a given type; None if the type cannot hold them."""
     import pyarrow as pa
 
     types = pa.types
@@ -264,18 +267,18 @@ def typed_numbers(column: Column, numbers: NDArray[np.float64], kind: pa.DataTyp
         return None
 
 
-# ---------------------------------------------------------------------- the kinds of table
+# ---------------------------------------------------------------------- types of tables
 
 
 def _as_declared(cells: Any, kind: pa.DataType) -> Any:
-    """Cells in the column's own type where they fit it (dictionary encoding included)."""
+    """The cells with the dictionary encoding of the column's own type, if it has one."""
     import pyarrow as pa
 
     if cells.type == kind or not pa.types.is_dictionary(kind) or cells.type != kind.value_type:
         return cells
     try:
         return cells.dictionary_encode().cast(kind)
-    except pa.ArrowInvalid:  # more values than the index type counts
+    except pa.ArrowInvalid:  # more values than the index type can number
         return cells.dictionary_encode()
 
 
@@ -290,14 +293,14 @@ def _to_pandas(table: pa.Table, frame_types: dict[str, Any]) -> Any:
     nullable[pa.bool_()] = pd.BooleanDtype()
     frame = {}
     for name, cells in zip(table.column_names, table.columns, strict=True):
-        # Whole numbers with missing cells stay whole numbers.
+        # Integers with missing cells stay integers.
         series = cells.to_pandas(types_mapper=nullable.get if cells.null_count else None)
         dtype = frame_types.get(name)
         if isinstance(dtype, pd.CategoricalDtype):
             extra = [value for value in series.dropna().unique() if value not in dtype.categories]
             dtype = pd.CategoricalDtype([*dtype.categories, *extra], dtype.ordered)
         if dtype is not None and not _is_polars(dtype):
-            # a type without room for missing, or for this value, is left for the one that has it
+            # If the public type cannot hold missing cells or one of the values, keep the type that can.
             with suppress(TypeError, ValueError):
                 series = series.astype(dtype)
         frame[name] = series
@@ -311,7 +314,7 @@ def _to_polars(table: pa.Table, frame_types: dict[str, Any]) -> Any:
     assert isinstance(frame, pl.DataFrame)
     for name, dtype in frame_types.items():
         if _is_polars(dtype) and name in frame.columns and frame[name].dtype != dtype:
-            with suppress(pl.exceptions.PolarsError):  # a value that the public type does not list
+            with suppress(pl.exceptions.PolarsError):  # the public type may not allow all of the values
                 frame = frame.with_columns(frame[name].cast(dtype))
     return frame
 

@@ -1,4 +1,4 @@
-"""The public list of groups: which places, years or strata there are, decided before any private row is read."""
+"""The public list of groups (places, years, strata), which is fixed before any private row is read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from prade.data.column import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGEST_PLACE = 2**62
+MOST_COMBINATIONS = 2**62
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The groups of one level: `values` of its columns, one tuple a group, and the group of each row of the list."""
+    """The groups of one level: `values` of its columns, one tuple per group, and `number`, the group of each row."""
 
     by: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
@@ -32,28 +32,28 @@ class Grouping:
         return len(self.values)
 
     def labels(self) -> list[str]:
-        """One readable text a group; "all" for the whole table."""
-        named = [[f"{name} {value}" for name, value in zip(self.by, row, strict=True)] for row in self.values]
-        return [", ".join(each) or "all" for each in named]
+        """One readable text per group; "all" for the whole table."""
+        texts = [[f"{name} {value}" for name, value in zip(self.by, row, strict=True)] for row in self.values]
+        return [", ".join(each) or "all" for each in texts]
 
     def above(self, coarser: Grouping) -> NDArray[np.int64]:
-        """The group of a coarser level that each group is in; both levels are of one list.
+        """For each group, the group of a coarser level that contains it; both levels belong to the same list.
 
         >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
         >>> groups.level(["STATE", "PUMA"]).above(groups.level(["STATE"]))
         array([0, 0, 1])
         """
-        found = np.zeros(len(self), np.int64)
-        found[self.number] = coarser.number
-        return found
+        parents = np.zeros(len(self), np.int64)
+        parents[self.number] = coarser.number
+        return parents
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A list of groups: some columns, and for each group the place of its value in each column's list of values.
+    """A list of groups: some columns, and for each group the index of its value in each column's list of values.
 
-    The columns may nest, as STATE and PUMA do; a level is named by some of them and its groups are the combinations
-    that the list has. Without columns there is one group: everybody.
+    The columns may be nested, as STATE and PUMA are. A level is given by some of the columns, and its groups are the
+    combinations of values in the list. Without columns there is a single group that contains everybody.
 
     >>> groups = Groups.of({"STATE": [17, 17, 39], "PUMA": [100, 200, 100]})
     >>> groups.level(["STATE"]).labels()
@@ -67,30 +67,30 @@ class Groups:
 
     @classmethod
     def of(cls, table: Any = None) -> Groups:
-        """The groups of a public table or file, one row a group, in its order; None for one group of everybody."""
+        """The groups in a public table or file, which has one row per group; None for a single group of everybody."""
+        from prade.data.cell_types import require_plain_type
         from prade.data.cells import one_piece
-        from prade.data.plain_types import need_plain
         from prade.data.tables import column_names, distinct_values, group_cells, plain_cells, read_table
 
         if isinstance(table, Groups):
             return table
         if table is None:
             return cls((), np.zeros((1, 0), np.int64))
-        found = read_table(table)
-        if not found.num_rows or not found.num_columns:
-            raise DataError("the list of groups is empty; give one row a group, or None to take all rows as one group")
-        columns, places = [], []
-        for name in column_names(found):
+        listed = read_table(table)
+        if not listed.num_rows or not listed.num_columns:
+            raise DataError("the list of groups is empty; give one row per group, or None for one group of all rows")
+        columns, codes_by_column = [], []
+        for name in column_names(listed):
             cells = group_cells(table, name)
-            need_plain(name, cells.type)
+            require_plain_type(name, cells.type)
             values = distinct_values(cells)
             if None in values:
                 raise DataError(f"the list of groups has an empty cell in column {name!r}; give every group a value")
             columns.append(Column(name, "group", values=tuple(values)))
-            places.append(one_piece(plain_cells(cells)).dictionary_encode().indices.to_numpy())
-        codes = np.stack(places, axis=1).astype(np.int64)
+            codes_by_column.append(one_piece(plain_cells(cells)).dictionary_encode().indices.to_numpy())
+        codes = np.stack(codes_by_column, axis=1).astype(np.int64)
         if len(np.unique(codes, axis=0)) < len(codes):
-            raise DataError("the list of groups names a group twice; name each once")
+            raise DataError("the list of groups contains a group twice; list each group once")
         return cls(tuple(columns), codes)
 
     @property
@@ -110,54 +110,55 @@ class Groups:
         return hash((self.columns, self.codes.tobytes()))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The list column by column, as a table."""
+        """The list as a table: the values of each column."""
         return {
-            column.name: [column.values[code] for code in self.codes[:, place]]
-            for place, column in enumerate(self.columns)
+            column.name: [column.values[code] for code in self.codes[:, index]]
+            for index, column in enumerate(self.columns)
         }
 
     def level(self, by: Sequence[str]) -> Grouping:
-        """The groups that the columns `by` make, in order of appearance."""
+        """The groups given by the columns `by`, in order of appearance."""
         names = names_of(by)
-        places = [self._place(name) for name in names]
+        indices = [self._index(name) for name in names]
         numbers: dict[bytes, int] = {}
-        chosen = np.ascontiguousarray(self.codes[:, places])
+        chosen = np.ascontiguousarray(self.codes[:, indices])
         number = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in chosen], np.int64)
         first = np.unique(number, return_index=True)[1]
         values = tuple(
-            tuple(self.columns[place].values[self.codes[row, place]] for place in places) for row in first.tolist()
+            tuple(self.columns[index].values[self.codes[row, index]] for index in indices) for row in first.tolist()
         )
         return Grouping(names, values, number)
 
     def keyed(self, available: Sequence[str], number: NDArray[np.int64]) -> KeyedGroups:
-        """What tells the group of a row that has only the columns `available`, for groups numbered by `number`.
+        """A lookup from the columns `available` of a row to its group, for groups numbered by `number`.
 
-        The other columns follow from the list (a PUMA's state): they must, or the row's group would be unknown.
+        The values of the other columns must follow from these (as the state follows from the PUMA), or else the row's
+        group would be unknown.
         """
         keys = [name for name in self.names if name in available]
         absent = [name for name in self.names if name not in available]
         if self.names and not keys:
             raise DataError(f"the table has no column {absent[0]!r}{closest(absent[0], available)}")
-        places = [self._place(name) for name in keys]
-        columns = tuple(self.columns[place] for place in places)
+        indices = [self._index(name) for name in keys]
+        columns = tuple(self.columns[index] for index in indices)
         shape = tuple(column.present for column in columns)
-        if math.prod(shape) >= LARGEST_PLACE:
+        if math.prod(shape) >= MOST_COMBINATIONS:
             raise DataError(
                 f"the columns {', '.join(map(repr, keys))} of the list of groups have {math.prod(shape):,} "
-                "combinations, more than a 64-bit number tells apart; leave out columns that follow from others"
+                "combinations, too many for a 64-bit number; leave out columns that follow from others"
             )
         joint = np.zeros(len(self), np.int64)
-        for place, size in zip(places, shape, strict=True):
-            joint = joint * size + self.codes[:, place]
+        for index, size in zip(indices, shape, strict=True):
+            joint = joint * size + self.codes[:, index]
         known, first = np.unique(joint, return_index=True)
         if not np.array_equal(number[first][np.searchsorted(known, joint)], number):
             raise DataError(
-                f"the table has no column {' or '.join(map(repr, absent))}, and its {', '.join(map(repr, keys))} "
-                "do not tell a row's group: add the column"
+                f"the table has no column {' or '.join(map(repr, absent))}, and {', '.join(map(repr, keys))} alone "
+                "cannot identify a row's group; add the column"
             )
         return KeyedGroups(columns, known, number[first])
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
         if name not in self.names:
             known = closest(name, self.names) or f"; it has {', '.join(map(repr, self.names)) or 'none'}"
             raise DataError(f"the list of groups has no column {name!r}{known}")
@@ -166,10 +167,10 @@ class Groups:
 
 @dataclass(frozen=True)
 class KeyedGroups:
-    """The listed combinations of key columns, as places in the product of their values, and the group of each."""
+    """The listed combinations of key columns, as joint codes in ascending order, and the group of each."""
 
     columns: tuple[Column, ...]
-    joint: NDArray[np.int64]
+    joint: NDArray[np.int64]  # joint codes: indices into the product of the columns' values, in C order
     number: NDArray[np.int64]
 
     @property
@@ -179,28 +180,28 @@ class KeyedGroups:
 
     @property
     def trivial(self) -> bool:
-        """Whether the place in the product is the group's number, for every place."""
+        """Whether every joint code is listed and is its group's number."""
         whole = math.prod(column.present for column in self.columns)
         return len(self.joint) == whole and np.array_equal(self.number, self.joint)
 
     def numbers(self, table: pa.Table) -> NDArray[np.int64]:
-        """The group of each row of a table that has the key columns, -1 for none."""
-        return self.places({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
+        """The group of each row of a table that has the key columns; -1 for a row in no group."""
+        return self.joint_codes({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
 
-    def places(
+    def joint_codes(
         self, cells: Mapping[str, Any], rows: int, *, refuse: bool = True
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The place of each row in the product of the key columns' values, and its group: -1 for none.
+        """The joint code of each row's key columns, and the row's group (-1 for none).
 
-        `refuse` is what it is to `prade.data.matching.code_cells`.
+        `refuse` is passed on to `prade.data.matching.code_cells`.
         """
         from prade.data.matching import code_cells
 
-        place = np.zeros(rows, np.int64)
+        joint = np.zeros(rows, np.int64)
         known = np.ones(rows, np.bool_)
         for column in self.columns:
             codes, fits = code_cells(column, cells[column.name], refuse=refuse)
-            place = place * column.present + codes
+            joint = joint * column.present + codes
             known &= fits
-        near = np.minimum(np.searchsorted(self.joint, place), len(self.joint) - 1)
-        return place, np.where(known & (self.joint[near] == place), self.number[near], -1)
+        near = np.minimum(np.searchsorted(self.joint, joint), len(self.joint) - 1)
+        return joint, np.where(known & (self.joint[near] == joint), self.number[near], -1)

@@ -1,9 +1,9 @@
-"""A census-like pair of tables, public and private, for demonstrations, rehearsals and tests.
+"""An invented, census-like pair of tables, public and private, for demonstrations, rehearsals and tests.
 
-Nobody in them is real. A small latent-factor model writes them in four steps, places -> persons ->
-attributes -> tables. Places differ by a few factors, people by a few lasting traits, and every attribute is
-a threshold or a logit of those plus noise, so that columns depend on each other, a person's rows resemble
-each other, and the public side is a useful but wrong prior for the private one.
+Nobody in them is real. A small latent-factor model generates them in four steps: places -> persons -> attributes ->
+tables. Places differ in a few factors, people in a few lasting traits, and every attribute is a threshold or a logit of
+these plus noise. So columns depend on each other, a person's rows resemble each other, and the public table is a
+useful but imperfect prior for the private one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ RENTED, RENT_FREE = 2, 3
 EMPLOYED, UNEMPLOYED, INACTIVE = 1, 2, 3
 BORN_HERE, BORN_ABROAD_TO_CITIZENS, NATURALISED, NOT_A_CITIZEN = 1, 2, 3, 4
 BLACK, ASIAN, ISLANDER, OTHER_RACE = 2, 3, 5, 6
-CAMPUS, ISLANDERS = 4, 5  # among the factors of a place
+CAMPUS, ISLANDERS = 4, 5  # indices among the factors of a place
 MANAGERS, PROFESSIONALS, CARE, OFFICE, SERVICES = 1, 2, 3, 4, 5
 
-# Bins and value lists belong to the generator and are never taken from rows: a schema must be public.
+# A schema must be public, so bins and value lists are written here and never taken from rows.
 _SCHEMA = f"""
 version = 1
 column = [
@@ -74,9 +74,9 @@ column = [
 
 @dataclass(frozen=True)
 class CensusLike:
-    """A public and a private table of one schema; no PERSON has more than `max_rows` rows.
+    """A public and a private table with the same schema; no PERSON has more than `max_rows` rows.
 
-    `groups` is the public list of the private side's STATE, PLACE, YEAR; one of them is without any row.
+    `groups` is the public list of the private table's groups (STATE, PLACE, YEAR); one of them has no rows.
     """
 
     public: pa.Table
@@ -88,7 +88,7 @@ class CensusLike:
 
 @dataclass(frozen=True)
 class _Side:
-    """What sets the two sides apart: where, when, and the drift of the model's constants."""
+    """How the public and the private side differ: states, years, and the drift of the model's constants."""
 
     states: tuple[int, ...]
     years: tuple[int, ...]
@@ -96,9 +96,9 @@ class _Side:
     older: float = 0.0  # tilt of the age pyramid
     prices: float = 0.0  # log wages and rents
     care: float = 0.0  # logit of care work, the category that grows
-    islanders: float = 0.0  # logit of the race that only the private side has in any number
+    islanders: float = 0.0  # logit of the race that is rare on the public side
     remote: float = 0.0  # probit of working from home
-    unrest: float = 0.0  # how far places moved since the public side saw them
+    place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side
 
 
 def census_like(
@@ -112,18 +112,18 @@ def census_like(
 ) -> CensusLike:
     """A public and a private table with `persons` people each, drawn from a latent-factor model.
 
-    A place has factors f = 0.25 state + 0.95 place (urban, wealth, older, campus, diverse); a person i has
-    lasting scores z_i; row t of the person draws each attribute from  β·(f, earlier attributes) + ρ z_i +
-    sqrt(1 - ρ²) e_it,  cut into categories, or exponentiated and heaped at round numbers. A person is seen in
-    1 to `len(years)` of the years, once a year, always in the same place.
+    A place has factors f = 0.25 state + 0.95 place (urban, wealth, older, campus, diverse), and a person i has lasting
+    scores z_i. In row t of the person, each attribute is  β·(f, earlier attributes) + ρ z_i + sqrt(1 - ρ²) e_it,  cut
+    into categories, or exponentiated and heaped at round numbers. A person has a row in 1 to `len(years)` of the years,
+    one per year, always in the same place.
 
-    `relation` says where the public rows come from: ``"other states"`` (same years) or ``"earlier years"``
-    (same places, before the first of `years`). The private side drifts: it is older, wages and rents are up,
-    care work and work from home have grown, and race 5 is there, which the public side hardly has.
+    `relation` says where the public rows come from: ``"other states"`` (same years) or ``"earlier years"`` (same
+    places, before the first of `years`). The private side has drifted: people are older, wages and rents are higher,
+    care work and work from home are more common, and race 5, which is rare on the public side, is present.
 
-    Missing by structure: jobs of children and of those without work, arrival of the native-born, tenure of
-    group quarters, rent of owners. Missing at random: 1 to 4 % of ARRIVED, EDUC, OCCUP, INCOME, COMMUTE and
-    RENT.
+    Some values cannot exist and are missing: jobs of children and of people without work, arrival of people born in
+    the country, tenure of group quarters, rent of owners. In addition, 1 to 4 % of ARRIVED, EDUC, OCCUP, INCOME,
+    COMMUTE and RENT are missing at random.
 
     >>> data = census_like(persons=500, seed=1)
     >>> data.private.column_names[:5], data.max_rows
@@ -136,13 +136,13 @@ def census_like(
         raise PradeError(f"persons, states and places_per_state must be at least 1; got {counts}")
     now = tuple(sorted(set(years)))
     if len(now) < max(2, len(years)):
-        raise PradeError(f"years must be two or more, each once, for people are seen again; got {tuple(years)}")
+        raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
     if relation not in get_args(Relation):
         raise PradeError(f"relation must be one of {', '.join(map(repr, get_args(Relation)))}; got {relation!r}")
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
     public = _Side(here, before, 1) if relation == "earlier years" else _Side(elsewhere, now, 1)
-    drift = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "unrest": 0.35}
+    drift = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "place_drift": 0.35}
     private = _Side(here, now, 1 + persons, **drift)
     places = {name: np.repeat(each, len(now)) for name, each in _places(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
@@ -156,7 +156,7 @@ def census_like(
 
 
 def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
-    """One side's table: places -> persons -> attributes, each step from all that came before it."""
+    """The table of one side: places -> persons -> attributes, each step based on all steps before it."""
     rng = np.random.default_rng([seed, side.first_id])
     x = _persons(side, _places(side, places_per_state, seed), persons, rng)
     x.prices, x.care, x.desk = side.prices + 0.03 * (x.YEAR - 2020), side.care, side.remote
@@ -166,14 +166,14 @@ def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.T
 
 
 def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
-    """Factors of each place, f = 0.25 state + 0.95 place; a state has the same places on either side."""
+    """The factors of each place, f = 0.25 state + 0.95 place; a state has the same places on both sides."""
     factors = []
     for state in side.states:
         rng = np.random.default_rng([seed, 0, state])
         f = 0.25 * rng.standard_normal(6) + 0.95 * rng.standard_normal((per_state, 6))
-        for rare in (CAMPUS, ISLANDERS):  # every state has one marked college town and one islander community
+        for rare in (CAMPUS, ISLANDERS):  # every state has one pronounced college town and one islander community
             f[f[:, rare].argmax(), rare] += 1.2
-        factors.append(f + side.unrest * rng.standard_normal(f.shape))
+        factors.append(f + side.place_drift * rng.standard_normal(f.shape))
     urban, wealth, older, diverse, campus, islander = np.concatenate(factors).T
     return {
         "STATE": np.repeat(side.states, per_state),
@@ -188,25 +188,25 @@ def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
 
 
 def _ages(places: dict[str, Array], place: Array, rng: np.random.Generator) -> Array:
-    """Ages from a common pyramid, tilted by `older`, with bumps of students and of young urban adults."""
+    """Ages from a common age pyramid, tilted by `older`, with additional students and young urban adults."""
     age = np.arange(OLDEST + 1)
     older, campus, urban = (places[name][:, None] for name in ("older", "campus", "urban"))
     density = np.exp(0.007 * older * (age - 40)) + 2.5 * campus * np.exp(-(((age - 20.5) / 2) ** 2))
     density += 0.3 * np.clip(urban, -1, 2) * np.exp(-(((age - 31) / 8) ** 2))
     density *= _logistic((77 - age) / 6)
-    law = np.cumsum(density / density.sum(axis=1, keepdims=True), axis=1)
-    law[:, -1] = 1
-    # One search over all places' cumulative laws, laid end to end: place g occupies (g, g + 1].
-    ladder = (law + np.arange(len(law))[:, None]).ravel()
-    step = np.searchsorted(ladder, place + rng.random(len(place)), side="right") - place * len(age)
-    return np.asarray(np.minimum(step, OLDEST))  # the sum may round up to the next place
+    cumulative = np.cumsum(density / density.sum(axis=1, keepdims=True), axis=1)
+    cumulative[:, -1] = 1
+    # One search for all places: their cumulative distributions are joined, so that place g occupies (g, g + 1].
+    joined = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
+    drawn = np.searchsorted(joined, place + rng.random(len(place)), side="right") - place * len(age)
+    return np.asarray(np.minimum(drawn, OLDEST))  # the sum may be rounded up to the next place
 
 
 def _persons(side: _Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
-    """People with what lasts a lifetime, one row for each year in which they are seen.
+    """People with their lasting attributes, one row for each year in which they are surveyed.
 
-    A person has one sure year, at which the age is drawn, and is seen in each other year with probability
-    0.35 if born, arrived and at most 99 by then. The last place is not surveyed in the last year.
+    Each person is surveyed in one certain year, for which the age is drawn, and in each other year with probability
+    0.35, provided that they are born, have arrived and are at most 99. The last place is not surveyed in the last year.
     """
     years = np.array(side.years)
     size = np.exp(0.4 * places["urban"])
@@ -233,7 +233,7 @@ def _persons(side: _Side, places: dict[str, Array], persons: int, rng: np.random
 
 
 def _origins(x: SimpleNamespace, rng: np.random.Generator) -> None:
-    """Race, Hispanic origin, birth abroad: logits of the place; naturalised the likelier the longer here."""
+    """Race, Hispanic origin and birth abroad from logits of the place; naturalisation is likelier after a long stay."""
     n, nothing = len(x.AGE), np.zeros(len(x.AGE))
     white, native, islander = nothing, -5 - 0.4 * x.urban, -9 + x.islander
     black, asian = -2.2 + x.diverse + 0.3 * x.urban, -3.2 + 0.7 * x.diverse + 0.4 * x.wealth
@@ -253,7 +253,7 @@ def _origins(x: SimpleNamespace, rng: np.random.Generator) -> None:
 
 
 def _family(x: SimpleNamespace, score: _Scores) -> None:
-    """Education in reach at that age; marriage as lasting thresholds, so nobody turns unmarried again."""
+    """Education as far as possible at that age; marriage from lasting thresholds, so nobody becomes unmarried again."""
     reached = 1 + np.searchsorted([-2.8, -2.1, -1.55, -0.4, 0.5, 1.35], x.schooling)
     in_school = 1 + np.searchsorted([6, 14, 18, 20, 23, 25], x.AGE, side="right")
     x.EDUC = np.minimum(reached, in_school)
@@ -270,7 +270,7 @@ def _family(x: SimpleNamespace, score: _Scores) -> None:
 
 
 def _work(x: SimpleNamespace, score: _Scores) -> None:
-    """Employment (a probit of age and health), occupation (logits of schooling and sex), hours, commuting."""
+    """Employment (a probit of age and health), occupation (logits of schooling and sex), hours and commuting."""
     age, s, female = x.AGE, x.schooling, x.female
     active = 1.15 - 0.16 * np.maximum(26 - age, 0) - 0.12 * np.maximum(age - 55, 0) + 0.2 * s - 1.1 * x.DISABLED
     active -= 0.35 * (female & (age > 24) & (age < 45)) + 1.2 * (x.quarters & (age > 22))
@@ -299,7 +299,7 @@ def _work(x: SimpleNamespace, score: _Scores) -> None:
 
 
 def _money(x: SimpleNamespace, score: _Scores) -> None:
-    """Wage = exp(hourly score) hours weeks; income adds business (a loss at times), capital and pensions."""
+    """Wage = exp(hourly score) x hours x weeks; income adds business (sometimes a loss), capital and pensions."""
     hourly = np.array([0.35, 0.25, 0.05, -0.1, -0.35, 0.05, -0.1, -0.4])[x.OCCUP - 1] + 3.05 + x.prices
     hourly += 0.15 * x.schooling + 0.015 * np.minimum(x.AGE - 40, 8) + 0.1 * x.wealth + 0.08 * x.urban
     hourly += 0.45 * score.normal(0.9) - 0.12 * x.female
@@ -321,7 +321,7 @@ def _money(x: SimpleNamespace, score: _Scores) -> None:
 
 
 def _home(x: SimpleNamespace, score: _Scores) -> None:
-    """Household size by family state; owning is a probit of age, family, means; rents follow the place."""
+    """Household size by marital status; ownership from a probit of age, family and wealth; rent by place."""
     child, married = x.AGE < 18, x.MARITAL == MARRIED
     with_children = child | (married & (x.AGE >= 30) & (x.AGE < 52))
     others = 0.75 + 0.3 * with_children - 0.55 * ((x.AGE >= 24) & ~married) - 0.014 * np.maximum(x.AGE - 45, 0)
@@ -337,7 +337,7 @@ def _home(x: SimpleNamespace, score: _Scores) -> None:
 
 
 def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
-    """Which values are missing: those that cannot exist, and the shares that were not answered."""
+    """Which values are missing: those that cannot exist, and a share of unanswered questions."""
     child, idle = x.AGE < 16, x.EMPLOY != EMPLOYED
     absent = dict.fromkeys(("EMPLOY", "WAGE", "INCOME"), child) | dict.fromkeys(("OCCUP", "HOURS"), idle)
     absent |= {"ARRIVED": x.CITIZEN == BORN_HERE, "EDUC": x.AGE < 3, "COMMUTE": idle | x.remote}
@@ -347,7 +347,7 @@ def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
 
 
 def _table(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
-    """The columns that the schema names, in its order; scores and factors stay behind."""
+    """The columns of the schema, in its order; scores and factors are left out."""
     import pyarrow as pa
 
     words = {"MARITAL": MARITAL, "TENURE": TENURE}
@@ -361,7 +361,7 @@ def _table(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
 
 
 class _Scores:
-    """Normal scores of rows, ρ z_i + sqrt(1 - ρ²) e_it, with new z and e at each call; `lasting` is ρ."""
+    """Normal scores of rows, ρ z_i + sqrt(1 - ρ²) e_it, with new z and e in each call; `lasting` is ρ."""
 
     def __init__(self, person: Array, rng: np.random.Generator) -> None:
         self._person, self._rng = person, rng
@@ -382,18 +382,18 @@ def _logistic(x: Array) -> Array:
 
 
 def _choose(logits: list[Array], uniform: Array) -> Array:
-    """A category a row from P(k) ∝ exp(logit_k), by inverting the cumulative sum at `uniform`."""
-    reach = np.cumsum(np.exp(logits), axis=0)
-    return np.asarray((uniform * reach[-1] > reach[:-1]).sum(axis=0))
+    """A category for each row from P(k) ∝ exp(logit_k), by inverting the cumulative sum at `uniform`."""
+    cumulative = np.cumsum(np.exp(logits), axis=0)
+    return np.asarray((uniform * cumulative[-1] > cumulative[:-1]).sum(axis=0))
 
 
 def _heap(x: Array, score: _Scores, grids: dict[float, float]) -> Array:
-    """Answers are round: multiples of a grid's step, for each step up to its cumulative share of the answers."""
+    """Round answers to multiples of a step; `grids` gives each step its cumulative share of the answers."""
     step = np.array(list(grids))[np.searchsorted(list(grids.values())[:-1], score.uniform())]
     return np.asarray(np.rint(x / step) * step)
 
 
 def _round_money(x: Array, score: _Scores) -> Array:
-    """Sums of money are said in thousands or five thousands, small ones in tens or fifties."""
+    """Round sums of money to thousands or five thousands, small ones to tens or fifties."""
     unit = np.where(np.abs(x) < 10_000, 10, 1000)
     return np.asarray(np.rint(_heap(x / unit, score, {5: 0.35, 1: 0.75, 0.1: 0.93, 0.01: 1.0}) * unit))

@@ -1,8 +1,8 @@
-"""Joint distributions on coded rows: the small protocol that tables, priors and estimates share.
+"""`Joint`, a joint distribution on coded rows: the base class of coded tables, priors and estimates.
 
-A joint distribution is a list of rows (one code per column) with weights that sum to one. Whatever has one answers the
-same two questions (`prade.queries.query.expect` asks the second), so a prior, an estimate and a coded table can stand
-for each other.
+A joint distribution is a list of rows (one code per column) with weights that sum to one. Coded tables, priors and
+estimates all have `project(columns)`, which gives a marginal distribution, and all can be passed to
+`prade.queries.query.expect`, so each can be used in place of another.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError
+from prade.core.words import names_of
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -23,7 +24,7 @@ Codes = Mapping[str, NDArray[Any]]
 
 
 def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray[Any]:
-    """One number per row for its cell in the product of `columns`: mixed radix, the last column fastest."""
+    """The number of each row's cell in the product of `columns`, in C order (the last column varies fastest)."""
     absent = [name for name in columns if name not in codes]
     if absent:
         raise DataError(
@@ -42,15 +43,12 @@ def joint_codes(schema: Schema, codes: Codes, columns: Sequence[str]) -> NDArray
 
 
 class Joint:
-    """Rows in codes with weights that sum to one.
-
-    `project(columns)` is the marginal q(columns).
-    """
+    """Rows in codes with weights that sum to one; `project(columns)` is the marginal distribution q(columns)."""
 
     schema: Schema
     codes: Codes
     weights: NDArray[np.float64]
-    complete: bool = False  # whether the rows are the whole domain, each cell once
+    complete: bool = False  # whether the rows are all cells of the domain, each once
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -61,9 +59,7 @@ class Joint:
         return tuple(self.codes)
 
     def project(self, columns: Sequence[str]) -> NDArray[np.float64]:
-        """The marginal distribution on `columns`, an array with one axis a column."""
-        if isinstance(columns, str):
-            columns = (columns,)
-        shape = self.schema.shape(columns)
-        cells = joint_codes(self.schema, self.codes, columns)
-        return mass_per_cell(cells, self.weights, self.schema.domain_size(columns)).reshape(shape)
+        """The marginal distribution on `columns`, an array with one axis per column."""
+        names = names_of(columns)
+        cells = joint_codes(self.schema, self.codes, names)
+        return mass_per_cell(cells, self.weights, self.schema.domain_size(names)).reshape(self.schema.shape(names))

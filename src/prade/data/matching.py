@@ -1,4 +1,4 @@
-"""Cells to codes, one column at a time: the rule by which a cell is one of a column's values."""
+"""Turning the cells of one column into codes: the rules that decide which of the column's values a cell is."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from prade.data.column import Column
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-DIGITS = 15  # that every double tells apart
+DIGITS = 15  # numbers with this many digits are distinct as doubles
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 Coding = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
-    """The code of each cell, and whether the cell is in the domain (False where a policy had to decide).
+    """The code of each cell, and whether the cell is in the domain (False if the column's policy gave the code).
 
-    With `refuse`, a column whose type cannot be what the schema says is an error. Without it, such cells are values
-    outside the domain, like a cell of the wrong kind among Python objects (an Arrow union): where types follow rows,
-    as they do in files and frames, an error would tell whose row was there.
+    With `refuse`, it is an error if the type of the cells cannot match the schema. Without it, such cells are values
+    outside the domain, like a cell of the wrong kind among Python objects (an Arrow union): where a type depends on the
+    rows, as in files and frames, an error could reveal that somebody's row was there.
     """
     import pyarrow as pa
 
@@ -37,7 +37,7 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
     if pa.types.is_union(cells.type):
         return _code_union(column, cells)
     if is_text(cells.type):
-        # Text repeats; looking at each distinct one once is what makes CSV columns fast.
+        # Texts repeat, so coding each distinct text only once makes CSV columns fast.
         cells = cells.cast(pa.large_string()).dictionary_encode()
     dictionary = pa.types.is_dictionary(cells.type)
     if dictionary:
@@ -48,11 +48,11 @@ def code_cells(column: Column, cells: Any, *, refuse: bool = True) -> Coding:
         raise DataError(f"column {column.name!r}: {misfit}")
     if misfit is not None:
         return _outside(column, cells)
-    return _spread(column, cells) if dictionary else _code_plain(column, cells)
+    return _code_dictionary(column, cells) if dictionary else _code_plain(column, cells)
 
 
 def _outside(column: Column, cells: Any) -> Coding:
-    """Cells of a type that no value of the column has: missing where they are, the fallback elsewhere."""
+    """Codes for cells whose type cannot match the column: missing for empty cells, the fallback for all others."""
     empty = _empty(cells) if column.missing else np.zeros(len(cells), np.bool_)
     return np.where(empty, column.present, column.fallback).astype(np.int64), empty
 
@@ -68,14 +68,14 @@ def _code_union(column: Column, cells: Any) -> Coding:
     return codes, fits
 
 
-def _spread(column: Column, cells: Any) -> Coding:
-    """Code the distinct values of a dictionary column and hand the result to the rows."""
+def _code_dictionary(column: Column, cells: Any) -> Coding:
+    """Code the distinct values of a dictionary-encoded column, then look up each row's code."""
     import pyarrow as pa
 
     distinct = cells.dictionary
     if is_text(distinct.type):
         distinct = clean_text(distinct)
-    # One more entry stands for the rows that have none.
+    # One additional entry stands for empty cells.
     distinct = pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])
     codes, fits = _code_plain(column, distinct)
     rows = cells.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
@@ -86,9 +86,9 @@ def _code_plain(column: Column, cells: Any) -> Coding:
     if column.kind == "numeric":
         codes, fits = _code_numbers(column, numbers_of(column, cells))
     else:
-        place = _places(column, cells)
-        fits = place >= 0
-        codes = np.where(fits, place, column.fallback)
+        index = _value_indices(column, cells)
+        fits = index >= 0
+        codes = np.where(fits, index, column.fallback)
     if column.missing:
         empty = _empty(cells)
         codes[empty] = column.present
@@ -107,7 +107,7 @@ def _code_numbers(column: Column, numbers: NDArray[np.float64]) -> Coding:
     if column.unknown == "missing":
         codes[beyond] = column.size - 1
     fits = np.isfinite(numbers) & ~beyond
-    if column.integer and not column.dates:  # a time of day does not put a date out of its domain
+    if column.integer and not column.dates:  # a date with a time of day is still in the domain
         fits &= numbers == np.floor(numbers)
     return codes, fits
 
@@ -119,8 +119,8 @@ def _empty(cells: Any) -> NDArray[np.bool_]:
     return np.asarray(empty.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _places(column: Column, cells: Any) -> NDArray[np.int64]:
-    """The place of each cell in the list of values, -1 for none."""
+def _value_indices(column: Column, cells: Any) -> NDArray[np.int64]:
+    """The index of each cell in the column's list of values; -1 if it is not there."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -128,26 +128,26 @@ def _places(column: Column, cells: Any) -> NDArray[np.int64]:
         types, kind = pa.types, cells.type
         number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         texts = numerals(column) if number else column.values
-        place = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
-        return np.asarray(place.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        index = pc.index_in(texts_of(cells), value_set=pa.array(texts, pa.large_string()))
+        return np.asarray(index.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
     if column.value_type == "bool" and is_text(cells.type):
         words = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
         truth = pc.index_in(words, value_set=pa.array(["false", "true", "0", "1"], pa.large_string()))
         cells = pc.bit_wise_and(truth, 1)
     if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
-        return _exact_places(column, cells)
-    found = numbers_of(column, cells)
+        return _exact_value_indices(column, cells)
+    numbers = numbers_of(column, cells)
     listed = np.asarray(column.values, dtype=np.float64)
     order = np.argsort(listed)
-    near = np.minimum(np.searchsorted(listed[order], found), len(listed) - 1)
-    return np.where(listed[order][near] == found, order[near], -1).astype(np.int64)
+    near = np.minimum(np.searchsorted(listed[order], numbers), len(listed) - 1)
+    return np.where(listed[order][near] == numbers, order[near], -1).astype(np.int64)
 
 
 def numerals(column: Column) -> list[str]:
-    """The listed texts as numbers are compared with them: codes of one width lose their leading zeros.
+    """The listed texts in the form in which numbers are compared with them: codes of one width lose leading zeros.
 
-    A table that keeps the codes "00100" and "02300" as numbers has 100 and 2300. Where the width differs, as in "1" and
-    "02", it belongs to the code.
+    A table that stores the codes "00100" and "02300" as numbers contains 100 and 2300. If the widths differ, as in "1"
+    and "02", leading zeros are part of the code and are kept.
     """
     texts = [str(value) for value in column.values]
     codes = {text for text in texts if text.isascii() and text.isdigit() and len(text) <= DIGITS}
@@ -156,18 +156,18 @@ def numerals(column: Column) -> list[str]:
     return [str(int(text)) if text in codes else text for text in texts]
 
 
-def _exact_places(column: Column, cells: Any) -> NDArray[np.int64]:
-    """As `_places`, for whole numbers that floats do not tell apart; Python compares numbers of any type exactly."""
-    place_of: dict[Any, int] = {value: place for place, value in enumerate(column.values)}
+def _exact_value_indices(column: Column, cells: Any) -> NDArray[np.int64]:
+    """Like `_value_indices`, for whole numbers that floats cannot tell apart; Python compares all numbers exactly."""
+    index_of: dict[Any, int] = {value: index for index, value in enumerate(column.values)}
     if is_text(cells.type):
-        found = [None if text is None else Decimal(text) for text in _numerals(cells).to_pylist()]
+        numbers = [None if text is None else Decimal(text) for text in _numerals(cells).to_pylist()]
     else:
-        found = cells.to_pylist()
-    return np.array([place_of.get(number, -1) for number in found], dtype=np.int64)
+        numbers = cells.to_pylist()
+    return np.array([index_of.get(number, -1) for number in numbers], dtype=np.int64)
 
 
 def _numerals(texts: Any) -> Any:
-    """The text of each cell that is a number, null for the others."""
+    """The text of each cell that is a number; null for all others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -176,7 +176,7 @@ def _numerals(texts: Any) -> Any:
 
 
 def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
-    """Each cell as the number that `column` bins it by; NaN for a cell that is none."""
+    """The number by which `column` bins each cell; NaN for a cell that is not a number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -185,7 +185,7 @@ def numbers_of(column: Column, cells: Any) -> NDArray[np.float64]:
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
     if is_text(kind) and column.dates:
-        # A time of day after the date does not move it to another day.
+        # Drop a time of day after the date, so that it cannot move the date to another day.
         days = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(cells), 0, 10)
         cells = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True)
     elif is_text(kind):
@@ -199,7 +199,7 @@ def _refuse_misfit(column: Column, kind: pa.DataType) -> None:
 
 
 def _misfit(column: Column, kind: pa.DataType) -> str | None:
-    """Why no cell of this type can be coded, whatever it holds; None if it can."""
+    """Why cells of this type cannot be coded, whatever their values are; None if they can."""
     import pyarrow as pa
 
     types = pa.types
@@ -210,5 +210,5 @@ def _misfit(column: Column, kind: pa.DataType) -> str | None:
     if not dates and not number:
         return f"cells of type {kind} cannot be coded; convert them to numbers, text, true/false or dates"
     if column.value_type != "str" and dates != column.dates:
-        return f"the schema has {'dates' if column.dates else 'numbers'}, the table's type is {kind}; convert it"
+        return f"the schema has {'dates' if column.dates else 'numbers'}, but the table has the type {kind}; convert it"
     return None

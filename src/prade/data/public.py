@@ -1,4 +1,8 @@
-"""The public side: rows that estimates may be made of, and the public group that each of them is in."""
+"""`Public`, the encoded public table: every row with its weight and its public group.
+
+It differs from a `Prior` in that rows are not merged, so that the rows of each group can be told apart: estimates use
+them as priors for the private groups.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,17 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
+from prade.data.cell_types import require_plain_type
 from prade.data.encode import encode
 from prade.data.groups import Grouping, Groups
-from prade.data.own_files import WEIGHT_FIELD, floats, header_of, sound, whole_numbers, write_own
-from prade.data.plain_types import need_plain
+from prade.data.parquet_with_header import (
+    WEIGHT_FIELD,
+    damage_reported,
+    floats,
+    read_header,
+    whole_numbers,
+    write_with_header,
+)
 from prade.data.prior import Prior
 from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
@@ -36,9 +47,9 @@ class _Header(msgspec.Struct):
 
 @dataclass(frozen=True, eq=False)
 class Public:
-    """Public rows with their weights (`prior`), and for each row its place in `groups`, the public groups.
+    """Public rows with their weights (`prior`), the public groups (`groups`), and the number of each row's `group`.
 
-    Rows are kept as they are, one by one, so that each knows where it is from.
+    Identical rows are not merged, because they may be in different groups.
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
@@ -53,62 +64,64 @@ class Public:
 
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
-        """From a public table or file. `by` are group columns; those that the table does not have are passed over.
+        """Encode a public table or file. `by` are group columns; those that the table does not have are ignored.
 
         Rows of weight 0 are left out.
         """
         import pyarrow as pa
 
-        found = read_table(table, guess=False)
-        for place, name in enumerate(found.column_names):
-            if name in (*by, weight) and pa.types.is_union(found[name].type):  # Python objects, each of its own type
-                found = found.set_column(place, name, read_table(table, [name])[name])
-        coded = encode(schema, found, weight=weight)
+        rows = read_table(table, guess=False)
+        for index, name in enumerate(rows.column_names):
+            if name in (*by, weight) and pa.types.is_union(rows[name].type):  # Python objects, each with its own type
+                rows = rows.set_column(index, name, read_table(table, [name])[name])
+        coded = encode(schema, rows, weight=weight)
         if weight is not None:
-            weighing = np.flatnonzero(coded.weights)
-            coded, found = coded.take(weighing), found.take(weighing)
+            with_weight = np.flatnonzero(coded.weights)
+            coded, rows = coded.take(with_weight), rows.take(with_weight)
         prior = Prior(schema, coded.codes, coded.weights)
-        present = [name for name in by if name in found.column_names]
+        present = [name for name in by if name in rows.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
         for name in present:
-            need_plain(name, found[name].type)
-        plain = pa.table({name: plain_cells(found[name]) for name in present})
+            require_plain_type(name, rows[name].type)
+        plain = pa.table({name: plain_cells(rows[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
         level = groups.level(present)
-        number = groups.keyed(present, level.number).numbers(found)
+        number = groups.keyed(present, level.number).numbers(rows)
         if (number < 0).any():
             raise DataError(
-                f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove them"
+                f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"
             )
         return cls(prior, level, number)
 
     @cached_property
     def group_weights(self) -> Floats:
-        """Weight of each public group."""
+        """The total weight of each public group."""
         return mass_per_cell(self.group, self.prior.weights, len(self.groups))
 
     def __len__(self) -> int:
         return len(self.prior)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the coded rows, their weights and groups as parquet: what estimates need of a public table."""
+        """Write the coded rows, their weights and groups to a parquet file: all that estimates need."""
         import pyarrow as pa
 
         columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
         if len(columns) < len(self.prior.codes) + 2:
-            raise DataError(f"a column is named {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs: rename it")
+            raise DataError(
+                f"a column has the name {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs for itself; rename it"
+            )
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
-        write_own(pa.table(columns), header, path)
+        write_with_header(pa.table(columns), header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Public:
-        """What `save` wrote; the groups' values come back as text."""
+        """Read a file that `save` wrote; the groups' values come back as text."""
         table = read_table(path)
-        with sound(path, "saved public rows", AGAIN):
-            header = header_of(table, _Header, path, FORMAT)
+        with damage_reported(path, "saved public rows", AGAIN):
+            header = read_header(table, _Header, path, FORMAT)
             schema, names = Schema.from_toml(header.schema), [*table.column_names]
             if {*names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD}:
                 raise Malformed("the columns are not those of the schema")
@@ -116,20 +129,20 @@ class Public:
             prior = Prior(schema, {name: whole_numbers(table, name) for name in names[:-2]}, weights)
             if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
                 raise Malformed("the weights do not sum to one")
-            prior.weights = weights  # to the last bit: dividing by their sum again may change it
+            prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
             if any(len(row) != len(header.by) for row in header.groups) or not header.groups:
-                raise Malformed("a group has one value for each of its columns")
+                raise Malformed("a group does not have one value for each of its columns")
             if group.min() < 0 or group.max() >= len(header.groups):
                 raise Malformed("a row is in a group that is not listed")
             values = tuple(tuple(row) for row in header.groups)
             return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64))
 
     def take(self, rows: NDArray[Any]) -> Public:
-        """Some of the rows; the groups stay numbered as they are."""
+        """Some of the rows; the groups keep their numbers."""
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
         return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
 
 
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
-    """The columns that tell public groups apart: those of the list of groups, and the schema's own group columns."""
+    """The columns that define public groups: those of the list of groups, and the schema's own group columns."""
     return tuple(dict.fromkeys([*groups.names, *schema.groups]))

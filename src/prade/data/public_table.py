@@ -1,4 +1,4 @@
-"""The public table, read once: its cells, their types, its coded rows and its values, whichever stage asks first."""
+"""`PublicTable`, the public table as the user gives it, which is read only once and shared by all stages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class PublicTable:
-    """A public table in memory, or the files that hold it, with the column of its weights.
+    """A public table in memory or in files, and the name of its column of weights.
 
-    Files are read when their rows are first needed, and once.
+    Files are read only once, when their rows are first needed.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -35,9 +35,9 @@ class PublicTable:
     def __init__(self, given: Any, weight: str | None = None) -> None:
         source = given
         if source is None:
-            raise DataError("there is no public table, and estimates start from one", remedy="public")
+            raise DataError("estimates need a public table to start from, but none was given", remedy="public")
         if isinstance(source, Public):
-            raise DataError("give the public table itself, not coded rows: values are drawn from it")
+            raise DataError("give the public table itself, not coded rows, because values are drawn from it")
         paths = [source] if isinstance(source, (str, PathLike)) else source
         if isinstance(paths, (list, tuple)) and paths and all(isinstance(path, (str, PathLike)) for path in paths):
             source = PublicFiles.at(paths, weight)
@@ -50,7 +50,7 @@ class PublicTable:
 
     @classmethod
     def of(cls, source: Any, weight: str | None = None) -> PublicTable:
-        """A public table however it is given; one that is a PublicTable already stays the same."""
+        """A PublicTable from any kind of table or file; a PublicTable is returned unchanged."""
         return source if isinstance(source, PublicTable) else cls(source, weight)
 
     @cached_property
@@ -60,19 +60,19 @@ class PublicTable:
 
     @cached_property
     def cells(self) -> pa.Table:
-        """The table without guessed types: no cell has a say in how another is read."""
+        """The table without guessed types, so that no cell influences how another is read."""
         return read_table(self.source if self.files is None else self.files.source(), guess=False)
 
     @cached_property
     def typed(self) -> pa.Table:
-        """The table with the types that its cells have."""
+        """The table with types guessed from its cells."""
         if self.files is None:
             return read_table(self.source)
         text = len(self.files.files) == 1 and table_suffix(Path(self.files.files[0])) != ".parquet"
-        return with_types(self.cells) if text else self.cells  # several files are given common types when they are read
+        return with_types(self.cells) if text else self.cells  # several files get common types when they are read
 
     def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
-        """Its coded rows, and the public group of each: by the columns of a list of groups, and the schema's own."""
+        """The coded rows and the public group of each; groups are defined by the columns of `groups` and the schema."""
         by = group_columns(Groups.of(groups), schema)
         if (schema, by) not in self._rows:
             table = self.source if self.files is None else self.cells
@@ -80,18 +80,18 @@ class PublicTable:
         return self._rows[schema, by]
 
     def decoder(self, schema: Schema) -> Decoder:
-        """What turns codes into values like the table's."""
+        """A decoder that turns codes into values like those of the table."""
         if schema not in self._decoders:
             frame = self.source if self.files is None else self.typed
             self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
         return self._decoders[schema]
 
     def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
-        """A first schema, drafted from the table."""
+        """A schema proposed from the table."""
         return Schema.infer(self.typed, groups=groups, weight=self.weight, skip=skip)
 
     @property
     def like(self) -> Like:
-        """What kind of table it is; files and plain columns are answered by Arrow tables."""
+        """The kind of table to return: the same kind as given, or a pyarrow table for files and dicts."""
         home = type(self.source).__module__.partition(".")[0]
         return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"

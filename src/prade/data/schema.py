@@ -1,4 +1,4 @@
-"""The columns of a table, declared: every cell of the domain is known before any private row is read."""
+"""The schema: a table's columns and their domains, declared before any private row is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Schema:
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
         if not self.columns:
-            raise SchemaError("a schema needs at least one column; write a [[column]] table for each")
+            raise SchemaError("a schema needs at least one column; write a [[column]] table for each column")
         self._by_name: dict[str, Column] = {}
         for column in self.columns:
             if not isinstance(column, Column):
@@ -39,7 +39,7 @@ class Schema:
                 raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
             self._by_name[column.name] = column
 
-    # ------------------------------------------------------------------ look up
+    # ------------------------------------------------------------------ lookup
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class Schema:
 
     @property
     def coded(self) -> tuple[str, ...]:
-        """Names of the columns that are estimated: all but the group columns."""
+        """Names of the columns that are encoded and estimated: all but the group columns."""
         return tuple(column.name for column in self.columns if column.kind != "group")
 
     @property
@@ -72,11 +72,11 @@ class Schema:
         return len(self.columns)
 
     def size(self, name: str) -> int:
-        """Number of codes of one column, missing included."""
+        """Number of codes of one column, including missing."""
         return self[name].size
 
     def shape(self, names: Sequence[str]) -> tuple[int, ...]:
-        """Number of codes of each column: the shape of their joint table."""
+        """Number of codes of each column, which is the shape of their joint table."""
         return tuple(self.size(name) for name in names_of(names))
 
     def domain_size(self, names: Sequence[str]) -> int:
@@ -86,14 +86,14 @@ class Schema:
     # ------------------------------------------------------------------ other schemas
 
     def select(self, names: Sequence[str]) -> Schema:
-        """The schema of these columns only, in this order."""
+        """A schema with these columns only, in this order."""
         return Schema([self[name] for name in names_of(names)])
 
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
 
-        `table` has one row a group (a table or a file); its columns may nest, as STATE and PUMA do, and then
-        the values of the outer one repeat. A group column that the list does not have keeps its values.
+        `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
+        values of the outer column repeat. A group column that is not in the list keeps its values.
         """
         from prade.data.tables import distinct_values, group_cells, read_table
 
@@ -120,25 +120,25 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schema:
-        """Read a schema file: our TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
-        from prade.data import schema_file as schema_files
+        """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
+        from prade.data import schema_file
 
-        return cls(schema_files.columns_of_file(path))
+        return cls(schema_file.columns_of_file(path))
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        """Read a schema from the text of a TOML file."""
+        """Read a schema from TOML text."""
         from prade.core.documents import toml_table
-        from prade.data import schema_file as schema_files
+        from prade.data import schema_file
 
-        return cls(schema_files.columns_of_table(toml_table(text, SchemaError)))
+        return cls(schema_file.columns_of_table(toml_table(text, SchemaError)))
 
     @classmethod
     def from_contest(cls, path: str | PathLike[str]) -> Schema:
-        """Read the parameters.json of the NIST contest (sprint 2), with the bins of the contest's score."""
-        from prade.data import schema_file as schema_files
+        """Read the parameters.json of the NIST contest (sprint 2); numeric columns get the bins of its score."""
+        from prade.data import schema_file
 
-        return cls(schema_files.columns_of_contest(schema_files.json_object(path)))
+        return cls(schema_file.columns_of_contest(schema_file.json_object(path)))
 
     @classmethod
     def from_mbi(cls, domain: str | PathLike[str] | Mapping[str, int]) -> Schema:
@@ -147,10 +147,10 @@ class Schema:
         >>> Schema.from_mbi({"sex": 2, "race": 5}).shape(["sex", "race"])
         (2, 5)
         """
-        from prade.data import schema_file as schema_files
+        from prade.data import schema_file
 
-        found = domain if isinstance(domain, Mapping) else schema_files.json_object(domain)
-        return cls(schema_files.columns_of_mbi(found))
+        sizes = domain if isinstance(domain, Mapping) else schema_file.json_object(domain)
+        return cls(schema_file.columns_of_mbi(sizes))
 
     @classmethod
     def infer(
@@ -163,36 +163,36 @@ class Schema:
         max_values: int = 64,
         bins: int = 20,
     ) -> Schema:
-        """Propose a schema for a PUBLIC table; save it, look at it, edit it.
+        """Propose a schema for a PUBLIC table; save it, review it and edit it.
 
-        There is a column for each of the table's, in its order, but for `weight` and those in `skip`. At most
-        `max_values` distinct text, true/false or whole-number values make a categorical column; more numbers than
-        that make a numeric one of about `bins` bins, with rounded quantiles as edges. Columns in `groups` become
-        group columns with the values seen. Text with more values than `max_values` has no order to bin by: name it
-        in `groups`, in `skip`, or raise `max_values`.
+        The schema has the table's columns in their order, except `weight` and those in `skip`. A column with at most
+        `max_values` distinct texts, Booleans or whole numbers becomes categorical. A column with more distinct numbers
+        becomes numeric with about `bins` bins, whose edges are rounded quantiles. Columns in `groups` become group
+        columns with the values in the table. A text column with more than `max_values` values cannot be binned: list it
+        in `groups` or `skip`, or increase `max_values`.
         """
         from prade.data.draft import infer_columns
 
         return cls(infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins))
 
     def to_toml(self) -> str:
-        """The text of the schema file; `from_toml` reads it back to an equal schema."""
-        from prade.data import schema_file as schema_files
+        """The schema as TOML text; `from_toml` turns it back into an equal schema."""
+        from prade.data import schema_file
 
-        return schema_files.toml_of_columns(self.columns)
+        return schema_file.toml_of_columns(self.columns)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the schema file (TOML)."""
+        """Write the schema to a TOML file."""
         from prade.core.files import replace_file
 
         with replace_file(path) as temporary:
             temporary.write_text(self.to_toml(), encoding="utf-8")
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the schema file's text: equal schemas, equal fingerprints."""
+        """SHA-256 (hexadecimal) of the schema's TOML text; equal schemas have equal fingerprints."""
         return hashlib.sha256(self.to_toml().encode()).hexdigest()
 
-    # ------------------------------------------------------------------ value object
+    # ------------------------------------------------------------------ comparison and display
 
     def __eq__(self, other: object) -> bool:
         return self.columns == other.columns if isinstance(other, Schema) else NotImplemented

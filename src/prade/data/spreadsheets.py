@@ -1,7 +1,7 @@
-"""Texts that a spreadsheet would run: a CSV cell that begins with =, +, -, @, a tab or a line break is a formula to it.
+"""Protection against spreadsheet formulas: a CSV cell that begins with =, +, -, @, a tab or a line break can be run.
 
-A name in a public table may begin so by accident, or because somebody wants a formula to run on the reader's computer.
-`prade.data.tables.write_table(..., spreadsheet_safe=True)` puts a single quote before such texts.
+A text in a public table may begin like that by accident, or because somebody wants to run a formula on the reader's
+computer. `prade.data.tables.write_table(..., spreadsheet_safe=True)` puts a single quote before such texts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from prade.data.cells import is_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are the wide forms of the first four
+FORMULA = "\\A[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"  # the last four are full-width forms of the first four
 
 
 def quoted(table: pa.Table) -> pa.Table:
-    """The table with a single quote before such texts, also before such names of columns; numbers stay as they are.
+    """The table with a single quote before such texts and column names; numbers are not changed.
 
     >>> import pyarrow as pa
     >>> quoted(pa.table({"A": ["=1+1", "1+1"], "B": [-1, 1]})).to_pylist()

@@ -1,7 +1,7 @@
-"""Tables in and out: pandas, polars, pyarrow, dicts of arrays, parquet and CSV files, all as pyarrow tables.
+"""Reading and writing tables: pandas, polars, pyarrow, dicts of arrays, parquet and CSV files, all as pyarrow tables.
 
-Reading may meet private rows, so no error raised here repeats a cell or a line of a file. A type that is only known
-from the cells (CSV, Python objects) is not guessed for private rows: one row more could change it for all others.
+The rows may be private, so no error raised here contains a cell or a line of a file. If a column's type is known only
+from its cells (CSV, Python objects), it is not guessed for private rows: one more row could change it for all others.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.words import closest, names_of
-from prade.data.bombs import refuse_gzip_bomb, refuse_parquet_bomb
 from prade.data.cells import is_missing, object_cells, one_piece, texts_of
+from prade.data.decompression_limits import refuse_gzip_bomb, refuse_parquet_bomb
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
-# Leading zeros make a code ("06" is a state), not a number, so such a column stays text.
+# Digits with a leading zero are a code, not a number ("06" is a state), so such a column stays text.
 WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"
 DECIMAL = r"^-?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$"
 HAS_DIGIT = r"^[^eE]*[0-9]"
 ISO_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-# Without an offset, or in UTC: other offsets would move a time to another day.
+# Times without an offset, or in UTC: other offsets could move a time to another day.
 ISO_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool = True) -> pa.Table:
-    """The one way in: any table or file as a pyarrow table, with only `columns` if they are given.
+    """Read any table or file as a pyarrow table; with `columns`, only these. All tables enter prade through here.
 
-    A CSV column becomes whole numbers, numbers, true/false, dates or times where every cell reads as one, and text
-    otherwise; an empty cell is missing; digits with a leading zero are a code and stay text. A column of Python
-    objects becomes the type that holds them all, or text.
+    A CSV column becomes integers, numbers, Booleans, dates or times if all its cells can be read as such, and text
+    otherwise. An empty cell is missing; digits with a leading zero are a code and stay text. A column of Python objects
+    gets the type that fits all of them, or becomes text.
 
-    With ``guess=False`` no cell has a say in how another is read: CSV columns stay text, and a column of Python
-    objects keeps a type for each cell (an Arrow union). Types that a file or frame declares are kept either way.
+    With ``guess=False``, no cell influences how another is read: CSV columns stay text, and in a column of Python
+    objects each cell keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
     """
     if isinstance(source, (str, PathLike)):
         return _read_file(Path(source), columns, guess)
@@ -49,16 +49,18 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     chosen = _chosen(names, columns, "the table")
     import pyarrow as pa
 
-    from prade.data.plain_types import readable_texts
+    from prade.data.cell_types import replace_invalid_utf8
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
-        return readable_texts(source.select(chosen))
+        return replace_invalid_utf8(source.select(chosen))
     arrays = [_arrow_column(source, name, guess) for name in chosen]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
-        raise DataError(f"the columns differ in length ({', '.join(map(str, sorted(lengths)))}); give equal ones")
+        raise DataError(
+            f"the columns differ in length ({', '.join(map(str, sorted(lengths)))}); give columns of equal length"
+        )
     return pa.table(arrays, names=chosen)
 
 
@@ -77,21 +79,21 @@ def column_names(source: Any) -> list[str]:
         )
     for name in names:
         if not isinstance(name, str):
-            raise DataError(f"column names must be text, got {name!r}; rename it")
+            raise DataError(f"column names must be text, got {name!r}; rename the column")
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"the table has two columns named {twice!r}; rename one")
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"the table has two columns named {repeated!r}; rename one")
     return names
 
 
 def _chosen(names: Sequence[str], columns: Sequence[str] | None, where: str) -> list[str]:
     if columns is None:
         return list(names)
-    wanted = list(names_of(columns))
-    for name in wanted:
+    chosen = list(names_of(columns))
+    for name in chosen:
         if name not in names:
             raise DataError(f"{where} has no column {name!r}{closest(name, names)}")
-    return wanted
+    return chosen
 
 
 def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
@@ -101,19 +103,19 @@ def _arrow_column(source: Any, name: str, guess: bool) -> pa.Array:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if hasattr(values, "to_arrow"):  # polars
-        if str(values.dtype) != "Object":  # whose cells Arrow would see as addresses
-            with suppress(Exception):  # a type that Arrow does not have
+        if str(values.dtype) != "Object":  # Arrow would read such cells as memory addresses
+            with suppress(Exception):  # Arrow does not have all types
                 return values.to_arrow()
         values = values.to_list()
     if not guess and not _declares_type(values):
         return object_cells(values)
-    with suppress(Exception):  # Arrow refuses a column of mixed Python objects, in many ways, and would quote a cell
+    with suppress(Exception):  # Arrow refuses mixed Python objects with various errors, which would quote a cell
         return pa.array(values, from_pandas=True)
     return pa.array([_cell_text(cell) for cell in values], type=pa.string()) if guess else object_cells(values)
 
 
 def _declares_type(values: Any) -> bool:
-    """Whether a column's type is its own, rather than what its cells happen to be."""
+    """Whether the column itself has a type, rather than only its cells."""
     kind = getattr(values, "dtype", object)
     kind = getattr(getattr(kind, "categories", None), "dtype", kind)
     return np.dtype(object) != kind
@@ -129,7 +131,7 @@ def _cell_text(cell: Any) -> str | None:
         return str(int(cell))
     try:
         return str(cell).encode(errors="backslashreplace").decode()
-    except Exception:  # whatever an object does when asked for its text, it says nothing about the other rows
+    except Exception:  # an object may raise anything here; that must not affect the other rows
         return type(cell).__name__
 
 
@@ -137,25 +139,25 @@ def _cell_text(cell: Any) -> str | None:
 
 
 def table_suffix(path: Path) -> str:
-    """Which kind of table file a name stands for."""
+    """The suffix of a table file, which tells its format."""
     for suffix in SUFFIXES:
         if path.name.lower().endswith(suffix):
             return suffix
-    raise DataError(f"{path} is none of {', '.join(SUFFIXES)}; give a file of that kind")
+    raise DataError(f"{path} is not a table file; give a file that ends in {', '.join(SUFFIXES)}")
 
 
-def need_csv(path: str | PathLike[str]) -> str:
-    """The suffix of a CSV file; a complaint about a kind of file that spreadsheets do not run."""
+def require_csv(path: str | PathLike[str]) -> str:
+    """The suffix of a CSV file; other formats are refused, because spreadsheets do not run formulas from them."""
     suffix = table_suffix(Path(path))
     if suffix == ".parquet":
-        raise DataError("spreadsheet-safe is for CSV files, and parquet files do not need it: leave it out")
+        raise DataError("spreadsheet-safe is for CSV files only; leave it out, because parquet files do not need it")
     return suffix
 
 
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
     import pyarrow as pa
 
-    from prade.data.plain_types import readable_texts
+    from prade.data.cell_types import replace_invalid_utf8
 
     suffix = table_suffix(path)
     if not path.is_file():
@@ -166,15 +168,15 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
 
             chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
             refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
-            return readable_texts(pq.read_table(path, columns=chosen))
+            return replace_invalid_utf8(pq.read_table(path, columns=chosen))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess)
     except PermissionError:
-        raise DataError(f"{path} may not be read; ask for the right to read it") from None
+        raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
     except (pa.ArrowException, OSError, UnicodeError):
-        # The reader's own message quotes the line it stumbled over.
-        raise DataError(f"{path} is not a well-formed {suffix[1:]} file; write it again or convert it") from None
+        # The reader's own message would quote a line of the file.
+        raise DataError(f"{path} is not a well-formed {suffix[1:]} file; create it again or convert it") from None
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
@@ -189,7 +191,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             include_columns=chosen,
-            # A cell that is no UTF-8 would be an error in a column of text.
+            # In a text column, a cell that is not valid UTF-8 would be an error.
             column_types=dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary())),
             null_values=[""],
             strings_can_be_null=True,
@@ -200,7 +202,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tabl
 
 
 def with_types(table: pa.Table) -> pa.Table:
-    """A table that was read without guessing, with the types that reading it with ``guess=True`` would give."""
+    """Give a table that was read with ``guess=False`` the types that ``guess=True`` would have given."""
     import pyarrow as pa
 
     def typed(cells: pa.ChunkedArray) -> Any:
@@ -220,7 +222,7 @@ def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _guess_type(coded: pa.DictionaryArray) -> pa.Array:
-    """A column of text as the narrowest type that every one of its cells reads as."""
+    """A column of text, converted to the narrowest type that fits all of its cells."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -242,27 +244,30 @@ def _guess_type(coded: pa.DictionaryArray) -> pa.Array:
         fraction = pc.max(pc.binary_length(pc.replace_substring_regex(texts, r"^[^.]*\.?|Z$", ""))).as_py()
         unit = ("s", "ms", "us", "ns")[-(-fraction // 3)]
         target = pa.timestamp(unit, "UTC" if every("Z$") else None)
-    with suppress(pa.ArrowInvalid):  # digits in the shape of a date that is no date stay text
+    with suppress(pa.ArrowInvalid):  # digits that look like a date but are not one stay text
         texts = texts.cast(target)
     return texts.take(coded.indices)
 
 
 def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool = False) -> None:
-    """Write a table as parquet, CSV or gzipped CSV, by the suffix of `path`; `spreadsheet_safe`: see `spreadsheets`."""
+    """Write a table as parquet, CSV or gzipped CSV, depending on the suffix of `path`.
+
+    `spreadsheet_safe` is explained in `prade.data.spreadsheets`.
+    """
     import pyarrow as pa
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
     from prade.data.spreadsheets import quoted
 
-    suffix = need_csv(path) if spreadsheet_safe else table_suffix(Path(path))
-    found = read_table(table)
+    suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
+    content = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":
-            pq.write_table(found, temporary)
+            pq.write_table(content, temporary)
             return
-        # The CSV writer does not know dictionary encoding.
-        plain = pa.table([plain_cells(column) for column in found.columns], names=found.column_names)
+        # The CSV writer does not support dictionary encoding.
+        plain = pa.table([plain_cells(column) for column in content.columns], names=content.column_names)
         plain = quoted(plain) if spreadsheet_safe else plain
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
@@ -277,7 +282,7 @@ def plain_cells(column: Any) -> Any:
 
 
 def group_cells(source: Any, name: str) -> pa.ChunkedArray:
-    """A column of a public list of groups; times in a CSV file stay the text that its cells are compared with."""
+    """A column of a public list of groups. Times in a CSV file stay text, because groups are compared as text."""
     import pyarrow as pa
 
     cells = read_table(source, [name])[name]
@@ -290,7 +295,7 @@ def distinct_values(column: Any) -> list[Any]:
     """The distinct cells in order of appearance; whole floats as whole numbers, times as text."""
     import pyarrow as pa
 
-    from prade.data.plain_types import python_values
+    from prade.data.cell_types import python_values
 
     cells = plain_cells(column)
     values = python_values((texts_of(cells) if pa.types.is_timestamp(cells.type) else cells).unique())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, systematic
 from prade.core.errors import DataError, EstimationError
 from prade.data.joint import Codes, Joint
-from prade.data.own_files import WEIGHT_FIELD
+from prade.data.parquet_with_header import WEIGHT_FIELD
 
 if TYPE_CHECKING:
     from prade.data.encode import Coded
@@ -167,7 +167,7 @@ class Estimate(Joint):
         """Write a parquet file: the codes, the weights, and the schema and report as JSON in its metadata."""
         import pyarrow as pa
 
-        from prade.data.own_files import write_own
+        from prade.data.parquet_with_header import write_with_header
 
         if WEIGHT_FIELD in self.codes:
             raise DataError(f"a column is named {WEIGHT_FIELD!r}, which the file needs for itself: rename it")
@@ -178,19 +178,19 @@ class Estimate(Joint):
         report = {**asdict(self.report), "status": self.status.value}
         header = {"format": FILE_FORMAT, "schema": self.schema.to_toml(), "report": _plain(report)}
         table = pa.table({**self.codes, WEIGHT_FIELD: self.weights})
-        write_own(table, header, path)
+        write_with_header(table, header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
         from prade.data.encode import Coded
-        from prade.data.own_files import floats, header_of, sound, whole_numbers
+        from prade.data.parquet_with_header import damage_reported, floats, read_header, whole_numbers
         from prade.data.schema import Schema
         from prade.data.tables import read_table
 
         table = read_table(path)
-        with sound(path, "a saved estimate", "give a file that Estimate.save wrote"):
-            header = header_of(table, _Header, path, FILE_FORMAT)
+        with damage_reported(path, "a saved estimate", "give a file that Estimate.save wrote"):
+            header = read_header(table, _Header, path, FILE_FORMAT)
             names, weights = [name for name in table.column_names if name != WEIGHT_FIELD], floats(table, WEIGHT_FIELD)
             codes = {name: whole_numbers(table, name) for name in names}
             checked = Coded(Schema.from_toml(header.schema), codes, weights)

@@ -1,1 +1,1 @@
-"""The one door: only this room reads private rows and draws noise; only noisy counts come out."""
+"""The one door: only this room reads private rows and draws noise, and only noisy counts leave it."""

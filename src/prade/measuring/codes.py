@@ -1,14 +1,14 @@
-"""The codec's rule in a database: a declared column as an Ibis expression that gives the code of each cell.
+"""Coding in a database: a declared column becomes an Ibis expression for the code of each cell.
 
-It is `prade.data.matching` again, for cells that stay where they are: the same value lists, bins, missing and fallback
-codes, decided by the column's declaration and the type of the table's column, never by what other cells hold. No
-expression here can make an engine fail on a cell: text is cast only where it was seen to be a number, and nothing
-is added to or subtracted from a raw number.
+It applies the rules of `prade.data.matching` to cells that stay in the database: the same value lists, bins, missing
+and fallback codes, decided by the column's declaration and the type of the table's column, never by other cells. No
+expression here can make an engine fail on a cell: text is cast only where it matches the pattern of a number, and
+nothing is added to or subtracted from a raw number.
 
-Three things are read differently than in memory: only spaces, tabs and line ends around text are trimmed; text with an
-exponent of 300 or more, or with over a hundred digits, is not read as a number; and in a short list text is found by
-the column's own collation. A database's types are declared, and rows cannot change them, so that types may be refused
-here: one that cannot fit the schema, and a list that no cell of the type can be in.
+Three things differ from tables in memory: only spaces, tabs and line ends around text are trimmed; text with an
+exponent of 300 or more, or with over a hundred digits, is not read as a number; and text is compared with a short list
+by the column's own collation. A database declares its types, and rows cannot change them, so types may be refused here:
+a type that cannot fit the schema, and a list of values that no cell of the type can equal.
 """
 
 from __future__ import annotations
@@ -26,53 +26,53 @@ from prade.data.matching import numerals
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# Every text that matches is within what a double holds: an engine's cast cannot overflow.
+# Every text that matches fits into a double, so an engine's cast cannot overflow.
 NUMBER = (
     r"^[+-]?([0-9]{1,150}\.?[0-9]{0,100}|\.[0-9]{1,100})([eE][+-]?[0-9]{1,2})?$"
     r"|^[+-]?([0-9]{1,4}\.?[0-9]{0,17}|\.[0-9]{1,17})[eE]\+?[12][0-9]{2}$"
     r"|^[+-]?([0-9]{1,17}\.?[0-9]{0,4}|\.[0-9]{1,4})[eE]-[12][0-9]{2}$"
 )
 WHOLE = r"^[+-]?[0-9]{1,30}$"
-# Decimals of any length, as text: what a double cannot hold is cut off, which leaves it as good as infinite or zero.
+# Decimals of any length, as text: digits beyond a double's range are cut off, which leaves a very large or tiny number.
 WRITTEN_OUT = r"^-?[0-9]+(\.[0-9]+)?$"
 WITHIN_DOUBLES = r"^-?[0-9]{1,250}(\.[0-9]{1,250})?"
-LONGEST_DECIMAL = 76  # digits, that Arrow holds
+LONGEST_DECIMAL = 76  # digits that an Arrow decimal can have
 TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
 DAY = r"^([0-9]{1,4})-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])$"
 
 
-def code_of(column: Column, cell: ir.Value, has_nan: bool = True, place: ir.Value | None = None) -> ir.Value:
+def code_of(column: Column, cell: ir.Value, has_nan: bool = True, position: ir.Value | None = None) -> ir.Value:
     """The code of each cell, 0 to size - 1 and never NULL.
 
-    `has_nan` says whether the engine knows NaN; `place`, for a column whose list is joined (see `joined_place`), is
-    the place of the cell in the list, NULL for none.
+    `has_nan` says whether the engine knows NaN. For a column whose list is joined (see `joined_position`), `position`
+    is the cell's position in the list, NULL if it is not listed.
     """
     if column.kind == "numeric":
         code = _bin_of(column, cell, has_nan)
-    elif place is not None:
-        code = place.fill_null(_code(column.fallback))
+    elif position is not None:
+        code = position.fill_null(_code(column.fallback))
     else:
-        code = place_of(column, cell, column.fallback)
+        code = position_of(column, cell, column.fallback)
     if column.missing:
         code = _choose(_empty(cell, has_nan), column.present, code)
     return code.cast(_integer_type(column.size))
 
 
-def place_of(column: Column, cell: ir.Value, nowhere: int | None) -> ir.Value:
-    """The place of each cell in the column's list of values, `nowhere` (None: NULL) for a cell that is not there."""
+def position_of(column: Column, cell: ir.Value, unlisted: int | None) -> ir.Value:
+    """The position of each cell in the column's list of values; `unlisted` (None: NULL) for cells not in the list."""
     value, listed = _comparable(column, cell)
     if value.type().is_string():
-        return value.cases(*[(text, _code(place)) for text, place in listed], else_=_code(nowhere))
-    return _find(value, listed, nowhere)
+        return value.cases(*[(text, _code(position)) for text, position in listed], else_=_code(unlisted))
+    return _find(value, listed, unlisted)
 
 
-def joined_place(table: ir.Table, column: Column, cells: str, name: str, engine: str) -> ir.Table:
-    """The table with one more column `name`: the place of the column `cells` in the list, NULL for none, by a join.
+def joined_position(table: ir.Table, column: Column, cells: str, name: str, engine: str) -> ir.Table:
+    """The table with a new column `name`: each cell's position in the list, NULL if it is not listed, found by a join.
 
     An expression grows with the list and, for text, takes as many comparisons; a join takes one look-up. The list
-    travels inside the statement as an array of texts, ten digits of the place and then the value, so that
-    nothing has to be written into the database. No cell may meet two values of the list, or its row would count
-    twice: text is joined by its bytes, because "=" may follow a collation in which "a" is "A".
+    is part of the statement, as an array of texts (ten digits of the position, then the value), so that nothing has to
+    be written into the database. No cell may match two values of the list, or its row would count twice: text is joined
+    by its bytes, because "=" may follow a collation in which "a" equals "A".
     """
     import ibis
 
@@ -80,93 +80,91 @@ def joined_place(table: ir.Table, column: Column, cells: str, name: str, engine:
     kind = value.type()
     as_bytes = _bytes_in(engine) if kind.is_string() else None
     if as_bytes is None and not (kind.is_integer() or kind.is_floating()):
-        return table.mutate(**{name: place_of(column, table[cells], None)})
-    entries = ibis.literal([f"{place:010d}{each}" for each, place in listed], "array<string>").unnest()
+        return table.mutate(**{name: position_of(column, table[cells], None)})
+    entries = ibis.literal([f"{position:010d}{each}" for each, position in listed], "array<string>").unnest()
     entry = entries.name("entry").as_table()
-    key, found = f"{name}_key", f"{name}_value"
+    key, match = f"{name}_key", f"{name}_value"
     each: Any = entry.entry.substr(10)
     if as_bytes is not None:
         value, each = as_bytes(value), as_bytes(each)
     else:
-        each = each.cast("int64" if kind.is_integer() else kind)  # the list may hold more than a narrow column does
-    listing = entry.select(**{found: each, name: entry.entry.substr(0, 10).cast("int32")})
+        each = each.cast("int64" if kind.is_integer() else kind)  # the list may exceed the range of a narrow column
+    listing = entry.select(**{match: each, name: entry.entry.substr(0, 10).cast("int32")})
     keyed = table.mutate(**{key: value})
-    return keyed.left_join(listing, keyed[key] == listing[found]).drop(key, found)
+    return keyed.left_join(listing, keyed[key] == listing[match]).drop(key, match)
 
 
-def only_listed(rows: ir.Table, name: str, places: Sequence[int], numbers: Sequence[int], by_join: bool) -> ir.Table:
-    """The rows whose place in column `name` is listed, with the number that the list gives it there instead."""
+def only_listed(rows: ir.Table, name: str, keys: Sequence[int], numbers: Sequence[int], by_join: bool) -> ir.Table:
+    """The rows whose key in column `name` is among `keys`, with the key replaced by its number."""
     import ibis
 
     if not by_join:
-        numbered = rows.mutate(**{name: _find(rows[name], list(zip(places, numbers, strict=True)), None).cast("int64")})
+        numbered = rows.mutate(**{name: _find(rows[name], list(zip(keys, numbers, strict=True)), None).cast("int64")})
         return numbered.filter(numbered[name].notnull())
-    pairs = ibis.literal(
-        [f"{place:020d}{number}" for place, number in zip(places, numbers, strict=True)], "array<string>"
-    )
+    pairs = ibis.literal([f"{key:020d}{number}" for key, number in zip(keys, numbers, strict=True)], "array<string>")
     entry = pairs.unnest().name("entry").as_table()
-    found, listed = f"{name}_number", f"{name}_listed"
+    number, listed = f"{name}_number", f"{name}_listed"
     listing = entry.select(
-        **{listed: entry.entry.substr(0, 20).cast("int64"), found: entry.entry.substr(20).cast("int64")}
+        **{listed: entry.entry.substr(0, 20).cast("int64"), number: entry.entry.substr(20).cast("int64")}
     )
     joined = rows.inner_join(listing, rows[name] == listing[listed])
-    return joined.mutate(**{name: joined[found]}).drop(found, listed)
+    return joined.mutate(**{name: joined[number]}).drop(number, listed)
 
 
 # ---------------------------------------------------------------------- lists of values
 
 
 def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
-    """The cell as text, number or date, and the listed values that it can equal with their places: one at least."""
+    """The cell as text, number or date, and the listed values that it can equal, at least one, with their positions."""
     value, listed = _matches(column, cell)
     if not listed and not cell.type().is_null():
         raise DataError(
-            f"column {column.name!r}: no cell of the table's type {cell.type()} can be one of the listed values, of "
-            f"which the first is {column.values[0]!r}; nothing was counted: write the list as the table has it, or "
-            "convert the column"
+            f"column {column.name!r}: no cell of the table's type {cell.type()} can equal a listed value (the first is "
+            f"{column.values[0]!r}). Nothing was counted: write the values as the table does, or convert the column"
         )
     return value, listed
 
 
 def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
+    """As `_comparable`, but possibly without any value."""
     if column.value_type == "str":
         kind = cell.type()
         _refuse_unreadable(column, kind)
         listed_texts = (
             column.values if kind.is_string() or kind.is_boolean() or kind.is_temporal() else numerals(column)
         )
-        texts = [(str(value), place) for place, value in enumerate(listed_texts)]
+        texts = [(str(value), position) for position, value in enumerate(listed_texts)]
         if kind.is_string():
             return cell, texts
         if _of_any_length(kind):
             written = cell.cast("string").re_replace(r"(\.[0-9]*[1-9])0+$", r"\1").re_replace(r"\.0+$", "")
             return written, texts
-        # "0" and "-0" are one number: a row that met both in a join would be counted twice
-        return cell, list({value: place for text, place in texts for value in _typed(text, kind)}.items())
+        # "0" and "-0" are the same number: a row that matched both in a join would be counted twice
+        return cell, list({value: position for text, position in texts for value in _typed(text, kind)}.items())
     number = _number(column, cell)
     kind = number.type()
     listed: list[tuple[Any, int]] = []
-    for place, value in enumerate(column.values):
+    for position, value in enumerate(column.values):
         exact = int(value) if float(value).is_integer() else float(value)
-        # A value that the cells' type cannot hold equals none of them.
+        # A value that the cells' type cannot represent equals no cell.
         if not (kind.is_integer() and isinstance(exact, float)) and not (kind.is_floating() and float(exact) != exact):
-            listed.append((exact, place))
+            listed.append((exact, position))
     return number, listed
 
 
-def _find(cell: Any, listed: Sequence[tuple[Any, int]], nowhere: int | None) -> Any:
-    """The place of the listed value that equals the cell: a search tree, so that long lists stay cheap."""
+def _find(cell: Any, listed: Sequence[tuple[Any, int]], unlisted: int | None) -> Any:
+    """The position of the listed value that equals the cell, found in a search tree, so that long lists stay cheap."""
     kind = cell.type()
     if not listed or kind.is_null():
-        return _code(nowhere)
+        return _code(unlisted)
     ordered = sorted(listed)
     literals = [_literal(value, kind) for value, _ in ordered]
-    leaves = [_choose(cell == each, place, nowhere) for each, (_, place) in zip(literals, ordered, strict=True)]
-    return _search(cell, literals[1:], leaves)  # no comparison holds for NULL, so it ends nowhere
+    leaves = [_choose(cell == each, position, unlisted) for each, (_, position) in zip(literals, ordered, strict=True)]
+    return _search(cell, literals[1:], leaves)  # no comparison holds for NULL, so it ends up unlisted
 
 
 def _typed(text: str, kind: Any) -> list[Any]:
-    """The value of the given type that the codec writes as `text`: none or one."""
+    """The value of the given type that the codec writes as `text`: a list of none or one."""
     import pyarrow as pa
 
     if kind.is_null():
@@ -176,15 +174,15 @@ def _typed(text: str, kind: Any) -> list[Any]:
         same = texts_of(value).to_pylist() == [text]
     except pa.ArrowException:
         return []
-    (found,) = value.to_pylist()
-    return [found] if same and not (isinstance(found, float) and not math.isfinite(found)) else []
+    (typed,) = value.to_pylist()
+    return [typed] if same and not (isinstance(typed, float) and not math.isfinite(typed)) else []
 
 
 # ---------------------------------------------------------------------- bins
 
 
 def _bin_of(column: Column, cell: ir.Value, has_nan: bool) -> ir.Value:
-    """The bin of each cell: the number of cuts not above it; the fallback for a cell that is no number."""
+    """The bin of each cell: the number of cuts not above it, or the fallback for a cell that is not a number."""
     number = _number(column, cell)
     kind = number.type()
     if kind.is_null():
@@ -198,14 +196,14 @@ def _bin_of(column: Column, cell: ir.Value, has_nan: bool) -> ir.Value:
 
 
 def _at(number: float, kind: Any) -> Any:
-    """A cut or bound as a value of the type it is compared with; whole numbers reach a cut at its ceiling."""
+    """A cut or bound as a value of the type it is compared with; for whole numbers a cut is rounded up."""
     if kind.is_temporal():
         return EPOCH + datetime.timedelta(days=math.ceil(number))
     return math.ceil(number) if kind.is_integer() else number
 
 
 def _number(column: Column, cell: Any) -> Any:
-    """The cell as the number or date that it is compared by; NULL for text that is none."""
+    """The cell as the number or date by which it is compared; NULL for text that is neither."""
     kind = cell.type()
     _refuse_unreadable(column, kind)
     if kind.is_null():
@@ -217,11 +215,11 @@ def _number(column: Column, cell: Any) -> Any:
         if column.value_type == "bool":
             return text.lower().cases(*[(word, _code(truth)) for word, truth in TRUTH.items()], else_=_code(None))
         if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
-            return _only(text, WHOLE).cast("decimal(38, 0)")  # a double does not tell such numbers apart
+            return _only(text, WHOLE).cast("decimal(38, 0)")  # doubles cannot distinguish such numbers
         return _only(text, NUMBER).cast("float64")
-    if kind.is_boolean():  # not every engine casts it
+    if kind.is_boolean():  # not every engine can cast it
         return _choose(cell.isnull(), None, _choose(cell, 1, 0))
-    # Cuts of a numeric column may lie beyond any integer type; then its cells are compared as doubles.
+    # Cuts of a numeric column may exceed every integer type; then its cells are compared as doubles.
     listed = (*column.cuts, *(bound for bound in (column.min, column.max) if bound is not None))
     if _of_any_length(kind):
         return _only(cell.cast("string"), WRITTEN_OUT).re_extract(WITHIN_DOUBLES, 0).cast("float64")
@@ -231,20 +229,20 @@ def _number(column: Column, cell: Any) -> Any:
 
 
 def _of_any_length(kind: Any) -> bool:
-    """Whether cells are decimals that may be too large or too small for a double, on which an engine's cast fails."""
+    """Whether cells are decimals that may not fit into a double, so that an engine's cast could fail."""
     sizes = (kind.precision, kind.scale) if kind.is_decimal() else ()
     return any(size is None or not 0 <= size <= LONGEST_DECIMAL for size in sizes)
 
 
 def _only(text: Any, pattern: str) -> Any:
-    """The text where it matches, NULL elsewhere: what follows never meets text that it cannot read."""
+    """The text where it matches the pattern, NULL elsewhere, so that later casts only see text that they can read."""
     import ibis
 
     return text.re_search(pattern).ifelse(text, ibis.null(text.type()))
 
 
 def _days(text: Any) -> Any:
-    """Text that starts with a date as days since 1970-01-01 (the Julian day number's formula, whole numbers only)."""
+    """Text that starts with a date, as days since 1970-01-01, by the Julian day number's formula in whole numbers."""
     date = _only(text.substr(0, 10), DAY)
     year, month, day = (date.re_extract(DAY, group).cast("int64") for group in (1, 2, 3))
     early = _choose(month <= 2, 1, 0).cast("int64")
@@ -275,7 +273,7 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
 
 
 def _code(value: Any) -> Any:
-    """A code, NULL for None, as a literal; an expression as it is."""
+    """A code (NULL for None) as a literal; expressions pass unchanged."""
     import ibis
 
     if hasattr(value, "type"):
@@ -284,7 +282,7 @@ def _code(value: Any) -> Any:
 
 
 def _bytes_in(engine: str) -> Callable[[Any], Any] | None:
-    """What makes bytes of a text in an engine, whatever the text; None for engines where that is not known."""
+    """An engine's function that turns any text into bytes; None for engines where no such function is known."""
     import ibis
 
     function: Callable[..., Callable[..., Any]] = ibis.udf.scalar.builtin
@@ -293,12 +291,12 @@ def _bytes_in(engine: str) -> Callable[[Any], Any] | None:
     if engine == "postgres":
         convert = function(lambda text, to: None, name="convert_to", signature=(["string", "string"], "binary"))
         encoding = function(lambda: None, name="getdatabaseencoding", signature=([], "string"))
-        return lambda text: convert(text, encoding())  # the text's own encoding: nothing is converted or can fail
+        return lambda text: convert(text, encoding())  # the text's own encoding: no conversion takes place or can fail
     return None
 
 
 def hash_in(engine: str, supports: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    """What makes the SHA-256 of a text in an engine; engines that have none are refused."""
+    """An engine's function for the SHA-256 of a text; engines that lack one are refused."""
     import ibis
     import ibis.expr.operations as ops
 
@@ -312,8 +310,8 @@ def hash_in(engine: str, supports: Callable[[Any], bool]) -> Callable[[Any], Any
     if supports(ops.HexDigest):
         return lambda text: text.hexdigest("sha256")
     raise DataError(
-        f"no keyed hash is known here for the engine {engine}, by which a person's rows are chosen: leave person_id "
-        "out and give max_rows as a statement about the table, or give the rows as a parquet file"
+        f"prade knows no hash function of the engine {engine}, which it needs to choose a person's rows: leave "
+        "person_id out and give max_rows as a statement about the table, or give the rows as a parquet file"
     )
 
 
@@ -326,7 +324,7 @@ def _literal(value: Any, kind: Any) -> Any:
         )
         return ibis.literal(moment if kind.timezone is None else moment.replace(tzinfo=datetime.UTC), kind)
     if kind.is_floating():
-        # Some engines read 20.000000000000004 as a decimal and lose its last digit; as text it is read exactly.
+        # Some engines read 20.000000000000004 as a decimal and lose its last digit; text is read exactly.
         return ibis.literal(repr(float(value))).cast("float64")
     return ibis.literal(value, "int64" if kind.is_integer() else kind)
 
@@ -337,7 +335,7 @@ def _integer_type(size: int) -> str:
 
 
 def _refuse_unreadable(column: Column, kind: Any) -> None:
-    """Types that cannot be what the schema says are refused by type, whatever their cells hold."""
+    """Refuse a type that cannot be what the schema says, whatever its cells are."""
     if kind.is_string() or kind.is_null():
         return
     dates = kind.is_date() or kind.is_timestamp()
@@ -349,4 +347,6 @@ def _refuse_unreadable(column: Column, kind: Any) -> None:
         )
     if column.value_type != "str" and dates != column.dates:
         declared = "dates" if column.dates else "numbers"
-        raise DataError(f"column {column.name!r}: the schema has {declared}, the table's type is {kind}; convert it")
+        raise DataError(
+            f"column {column.name!r}: the schema has {declared}, but the table has the type {kind}; convert it"
+        )

@@ -1,13 +1,13 @@
-"""True counts of parts by group, made where the rows are: one statement, one scan, only counts come out.
+"""True counts of parts by group, computed by the engine that has the rows: one statement, one scan; only counts return.
 
-For every row the engine makes one number a part,
+For every row and part k the engine computes one number
 
     key = g * T + o_k + c
 
         g: the row's group    c: its cell in part k    o_k: where part k begins    T: cells of all parts together
 
-and counts the rows of each key. Rows in no listed group are dropped by the engine, listed groups without rows are
-zeros. What comes back are exact counts: they are private until noise is added.
+and counts the rows of each key. The engine drops rows in no listed group; listed groups without rows get zeros. The
+results are exact counts: they are private until noise is added.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from prade.core.errors import DataError, WorkloadError
 from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.groups import Groups, KeyedGroups
-from prade.measuring.codes import code_of, hash_in, joined_place, only_listed, place_of
+from prade.measuring.codes import code_of, hash_in, joined_position, only_listed, position_of
 from prade.measuring.source import Source, guarded
 from prade.measuring.streams import Coding, Stream, coded
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.expression import Condition, Expression
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from prade.data.schema import Schema
 
 Counts = NDArray[np.int64]
-MOST_COUNTS = 2**31  # every one of them is held, and gets noise
-PARTS_A_STATEMENT = 500
-LONG_LIST = 100  # values, from which on they are joined rather than compared one by one
-GROUP, PLACE, PERSON, TICKET = "prade_group", "prade_place", "prade_person", "prade_ticket"
+MOST_COUNTS = 2**31  # each of them is kept in memory and gets noise
+PARTS_PER_STATEMENT = 500
+LONG_LIST = 100  # values; cells are joined with a longer list instead of compared with its values one by one
+GROUP, FINEST_GROUP, PERSON, TICKET = "prade_group", "prade_finest_group", "prade_person", "prade_ticket"
 STREAM = "prade_stream"
 
 
@@ -52,13 +52,13 @@ def count(
     unit: Unit | None = None,
     by: Sequence[str] | None = None,
 ) -> list[Counts]:
-    """Rows in each cell of each part, by group: one array of shape [groups, cells] a part.
+    """The number of rows in each cell of each part, by group: one array of shape [groups, cells] per part.
 
-    `groups` is the public list of groups, a table with one row a group (None: all rows are one group); `by` are those
-    of its columns that make the groups to count (None: all of them). Rows in no listed group are left out, at every
-    level; a column of the list that the rows do not have is looked up by those that they have. With a `unit` that
-    names a person id, at most ``unit.max_rows`` rows of a person are counted, the same ones in all parts; of these at
-    most ``unit.per_group`` in one group of the whole list, at every level; rows without a person id are not counted.
+    `groups` is the public list of groups, a table with one row per group (None: all rows are one group); `by` names the
+    columns of that list whose groups are counted (None: all columns). Rows in no listed group are left out, at every
+    level. A column of the list that the rows lack is derived from the columns that they have. With a `unit` that names
+    a person id, at most ``unit.max_rows`` rows of each person are counted, the same rows in all parts, and at most
+    ``unit.per_group`` of them in one group of the whole list, at every level; rows without a person id are not counted.
 
     >>> import pyarrow
     >>> from prade import Column, Schema
@@ -87,31 +87,31 @@ def count(
 def coded_rows(
     source: Source, schema: Schema, parts: Sequence[Part], listed: KeyedGroups, person_id: str | None = None
 ) -> ir.Table:
-    """The rows of listed groups as an expression: group, place, codes of every column that a part looks at, person.
+    """The rows of listed groups as an expression: group, finest group, codes of the columns in the parts, person.
 
-    The place is the finest group that the list and the table tell apart, whatever level the group is of.
+    The finest group is the smallest one that the list and the table can distinguish, whatever level is counted.
     """
     codes = _code_names(parts)
-    looked_at = list(dict.fromkeys([*listed.columns, *(schema[name] for name in codes)]))
+    needed = list(dict.fromkeys([*listed.columns, *(schema[name] for name in codes)]))
     people = [] if person_id is None else [person_id]
-    source.need([*(column.name for column in looked_at), *people])
+    source.need([*(column.name for column in needed), *people])
     if source.stream is not None:
         columns = {own: schema[name] for name, own in codes.items()}
         person = None if person_id is None else (person_id, PERSON)
-        return _streamed_rows(source, source.stream, Coding(columns, listed, GROUP, PLACE, person))
-    # Only what is needed, under names of our own: a table's names may be anything, even the ones used here.
-    raw = {name: f"prade_raw_{place}" for place, name in enumerate([*(each.name for each in looked_at), *people])}
+        return _streamed_rows(source, source.stream, Coding(columns, listed, GROUP, FINEST_GROUP, person))
+    # Select only what is needed and rename it: a table's names may be anything, even the names used here.
+    raw = {name: f"prade_raw_{number}" for number, name in enumerate([*(each.name for each in needed), *people])}
     table = source.table.select(**{own: source.column(name) for name, own in raw.items()})
     joined = dict[Column, str]()
-    for column in looked_at:
+    for column in needed:
         if len(column.values) > LONG_LIST and _has_arrays(source):
-            joined[column] = f"prade_place_{len(joined)}"
-            table = joined_place(table, column, raw[column.name], joined[column], source.engine)
-    places = {column: table[name] for column, name in joined.items()}
-    place = _place_in(table, listed, raw, places)
-    columns = {GROUP: place, PLACE: place}
+            joined[column] = f"prade_position_{len(joined)}"
+            table = joined_position(table, column, raw[column.name], joined[column], source.engine)
+    positions = {column: table[name] for column, name in joined.items()}
+    group_key = _group_key(table, listed, raw, positions)
+    columns = {GROUP: group_key, FINEST_GROUP: group_key}
     for name, code_name in codes.items():
-        columns[code_name] = code_of(schema[name], table[raw[name]], _has_nan(source), places.get(schema[name]))
+        columns[code_name] = code_of(schema[name], table[raw[name]], _has_nan(source), positions.get(schema[name]))
     if person_id is not None:
         columns[PERSON] = table[raw[person_id]]
     rows = table.select(**columns)
@@ -121,12 +121,12 @@ def coded_rows(
 
 
 def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
-    """A file's rows in the embedded engine, coded while it reads them: once, for they are not kept."""
+    """A file's rows in the embedded engine, coded as it reads them; they can be read only once."""
     for column in (*coding.listed.columns, *coding.codes.values()):
         if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
             raise DataError(
-                f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may hold "
-                "as floats that do not tell them apart: list them as text, and keep the column as text"
+                f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may store "
+                "as floats that cannot distinguish them: list them as text, and store the column as text"
             )
 
     def register() -> ir.Table:
@@ -136,32 +136,32 @@ def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
     return guarded(f"reading {source.name}", register)
 
 
-def _place_in(
-    table: ir.Table, listed: KeyedGroups, raw: Mapping[str, str], places: Mapping[Column, ir.Value]
+def _group_key(
+    table: ir.Table, listed: KeyedGroups, raw: Mapping[str, str], positions: Mapping[Column, ir.Value]
 ) -> ir.Value:
-    """The row's place in the product of the group columns; NULL for a row in no listed group."""
+    """The row's combination of group values as one number; NULL if one of its values is not listed."""
     import ibis
 
     joint: Any = None
     for column in listed.columns:
-        place: Any = places[column] if column in places else place_of(column, table[raw[column.name]], None)
-        place = place.cast("int64")
-        joint = place if joint is None else joint * column.present + place
+        position: Any = positions[column] if column in positions else position_of(column, table[raw[column.name]], None)
+        position = position.cast("int64")
+        joint = position if joint is None else joint * column.present + position
     return ibis.literal(0, "int64") if joint is None else joint
 
 
 def bound_rows(source: Source, rows: ir.Table, unit: Unit) -> ir.Table:
     """At most ``unit.max_rows`` rows of each person, chosen at random.
 
-    Rows of a person are numbered in the order of their contents, each number gets a ticket
+    The rows of a person are numbered in the order of their contents, and each gets a ticket
 
         ticket = SHA-256(secret, number, person)        secret: 256 random bits of the operating system, new each time
 
-    and the smallest tickets win. Which rows of a person stay therefore depends on that person's rows and the secret
-    alone, whatever generator the engine has: adding or removing a person changes nobody else's rows, and the counted
-    tables differ by at most max_rows rows. With ``unit.per_group`` a person first keeps at most that many rows in each
-    place, the finest group of the list. Rows without an id are dropped: as one person they would push each other out,
-    as many they would be unbounded.
+    The rows with the smallest tickets are kept. Which rows are kept therefore depends only on that person's rows and
+    the secret, whatever random generator the engine has: adding or removing a person changes nobody else's rows, and
+    the counted tables differ by at most max_rows rows. With ``unit.per_group`` a person first keeps at most that many
+    rows in each finest group of the list. Rows without an id are dropped: treated as one person they would displace
+    each other, and treated as many their number would be unbounded.
     """
     import ibis
 
@@ -174,7 +174,7 @@ def bound_rows(source: Source, rows: ir.Table, unit: Unit) -> ir.Table:
         ibis.literal(f"{secrets.token_hex(32)} ") + rows.prade_rank.cast("string") + " " + rows[PERSON].cast("string")
     )
     rows = rows.mutate(**{TICKET: hash_in(source.engine, source.supports)(text)}).drop("prade_rank")
-    bounds = [] if unit.per_group is None else [([PERSON, PLACE], unit.per_group)]
+    bounds = [] if unit.per_group is None else [([PERSON, FINEST_GROUP], unit.per_group)]
     for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
         rank = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
         rows = rows.mutate(prade_rank=rank)
@@ -189,9 +189,9 @@ def _has_nan(source: Source) -> bool:
 
 
 def _code_names(parts: Sequence[Part]) -> dict[str, str]:
-    """For every column that a part looks at, the name of its codes: a table's own names may be anything."""
+    """For every column of a part, a name for its codes: a table's own names may be anything."""
     names = dict.fromkeys(name for part in parts for name in part.columns)
-    return {name: f"prade_code_{place}" for place, name in enumerate(names)}
+    return {name: f"prade_code_{number}" for number, name in enumerate(names)}
 
 
 # ---------------------------------------------------------------------- parts
@@ -199,7 +199,7 @@ def _code_names(parts: Sequence[Part]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a part is counted: `width` numbers are asked for, and `lookup` turns them into cells (None: they are)."""
+    """How a part is counted: rows get numbers below `width`, which `lookup` maps to cells (None: unchanged)."""
 
     part: Part
     width: int
@@ -208,7 +208,7 @@ class _Plan:
     lookup: NDArray[Any] | None = None
 
     def expression(self, rows: Any) -> Any:
-        """The number of the row, 0 to width - 1."""
+        """The number of each row, 0 to width - 1."""
         import ibis
 
         if isinstance(self.part, Predicate):
@@ -234,7 +234,7 @@ class _Plan:
         return reduce(lambda left, right: left & right if expression.operator == "and" else left | right, terms)
 
     def cells(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cell of each number, n_cells for none."""
+        """The cell of each number; n_cells for a row in no cell."""
         return numbers if self.lookup is None else self.lookup[numbers].astype(np.int64)
 
 
@@ -256,19 +256,20 @@ def _plans(schema: Schema, parts: Sequence[Part], listed: KeyedGroups) -> list[_
             case _:
                 raise WorkloadError(
                     f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
-                    "ask with a marginal, cells or a query"
+                    "use a marginal, cells or a query instead"
                 )
     width = sum(plan.width for plan in plans)
     if width * listed.size > MOST_COUNTS:
         raise WorkloadError(
-            f"{listed.size:,} groups times {width:,} cells are {width * listed.size:,} counts, at most {MOST_COUNTS:,} "
-            "can be held; ask for fewer parts or coarser bins"
+            f"{listed.size:,} groups times {width:,} cells are {width * listed.size:,} counts, more than the "
+            f"{MOST_COUNTS:,} that fit in memory; ask for fewer parts or coarser bins"
         )
     return plans
 
 
 def _answers(source: Source, rows: Any, plans: list[_Plan], listed: KeyedGroups, unit: Unit | None) -> list[Counts]:
-    chunks = [plans[start : start + PARTS_A_STATEMENT] for start in range(0, len(plans), PARTS_A_STATEMENT)]
+    """The counts of all parts, in as few statements as the engine allows."""
+    chunks = [plans[start : start + PARTS_PER_STATEMENT] for start in range(0, len(plans), PARTS_PER_STATEMENT)]
     one_scan = _has_arrays(source)
     kept = ""
     once = source.stream is not None or (unit is not None and unit.enforced)
@@ -290,6 +291,7 @@ def _has_arrays(source: Source) -> bool:
 
 
 def _count_keys(rows: Any, plans: list[_Plan], listed: KeyedGroups, one_scan: bool) -> list[Counts]:
+    """Count the keys of some parts in one statement, and sort the counts into arrays."""
     import ibis
 
     ends = np.cumsum([plan.width for plan in plans])
@@ -301,16 +303,16 @@ def _count_keys(rows: Any, plans: list[_Plan], listed: KeyedGroups, one_scan: bo
         numbered = rows.select(key=ibis.array(keys).unnest())
     else:
         numbered = ibis.union(*[rows.select(key=key) for key in keys]) if len(keys) > 1 else rows.select(key=keys[0])
-    found = numbered.group_by("key").aggregate(rows=numbered.count()).to_pyarrow()
-    key = found["key"].to_numpy().astype(np.int64)
-    times = found["rows"].to_numpy().astype(np.int64)
+    counted = numbered.group_by("key").aggregate(rows=numbered.count()).to_pyarrow()
+    key = counted["key"].to_numpy().astype(np.int64)
+    times = counted["rows"].to_numpy().astype(np.int64)
 
     group = key // total
     which = np.searchsorted(ends, key % total, side="right")
     answers = []
-    for place, plan in enumerate(plans):
-        mine = which == place
-        cell = plan.cells(key[mine] % total - starts[place])
+    for k, plan in enumerate(plans):
+        mine = which == k
+        cell = plan.cells(key[mine] % total - starts[k])
         counts = np.zeros((listed.size, plan.part.n_cells + 1), dtype=np.int64)
         np.add.at(counts, (group[mine], cell), times[mine])
         answers.append(np.ascontiguousarray(counts[:, : plan.part.n_cells]))

@@ -1,4 +1,4 @@
-"""Exact discrete noise on whole counts, by OpenDP: the only place where noise is drawn, and it takes no seed."""
+"""Exact discrete noise on whole counts, by OpenDP: the only module that draws noise, and it takes no seed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from prade.privacy.budget import Law
 
 LARGEST_COUNT = 2**53
-LARGEST_SCALE = 2**53  # noise beyond 2**62, which 64 bits might not hold with the count, then has probability e**-512
-CELLS_A_TASK = 20_000
+LARGEST_SCALE = 2**53  # count plus noise beyond 2**62 might not fit 64 bits; at this scale it has probability e**-512
+CELLS_PER_TASK = 20_000
 
 
 def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | None = None) -> NDArray[np.int64]:
-    """Counts plus independent noise z on the whole numbers, an array of the same shape.
+    """The counts plus independent noise z on the whole numbers, as an array of the same shape.
 
         laplace    P(z) proportional to exp(-|z| / scale)
         gaussian   P(z) proportional to exp(-z^2 / (2 scale^2))
 
-    A vector release with L1 sensitivity s is (s / scale)-DP under the first law, one with L2 sensitivity s is
-    (s^2 / (2 scale^2))-zCDP under the second. `scale` is a positive fraction that a float holds exactly, as
-    `Budget.noise_scale` gives it, so that the law is the declared one to the last bit, and at most 2**53: noisy counts
-    are 64-bit numbers, and beyond that some would be cut off at their ends. The samplers are exact and use
-    the operating system's randomness; there is no seed to set.
+    Under the first law a vector with L1 sensitivity s is (s / scale)-DP; under the second a vector with L2 sensitivity
+    s is (s^2 / (2 scale^2))-zCDP. `scale` is a positive fraction that a float represents exactly, as
+    `Budget.noise_scale` returns it, so that the law is exactly the declared one. It is at most 2**53: noisy counts are
+    64-bit numbers, and noise of a larger scale might not fit. The samplers are exact and use the operating system's
+    randomness; there is no seed to set.
 
     Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy (2020).
 
@@ -42,7 +42,7 @@ def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | No
     exact = _exact(counts)
     mechanism = _mechanism(law, checked_scale(scale))
     flat = exact.ravel()
-    pieces = [flat[start : start + CELLS_A_TASK] for start in range(0, len(flat), CELLS_A_TASK)]
+    pieces = [flat[start : start + CELLS_PER_TASK] for start in range(0, len(flat), CELLS_PER_TASK)]
     workers = min(threads or cores(), len(pieces))
     if workers <= 1:
         noisy = [_invoke(mechanism, piece) for piece in pieces]
@@ -53,35 +53,36 @@ def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | No
 
 
 def checked_scale(scale: Fraction) -> float:
-    """The scale as a float that equals it."""
+    """The scale as a float that equals it exactly."""
     if not isinstance(scale, Fraction):
         raise PradeError(f"scale is a {type(scale).__name__}; give the Fraction that Budget.noise_scale returns")
     if scale <= 0:
         raise PradeError(f"scale is {scale}; noise needs a scale above 0")
     try:
-        found = float(scale)
+        nearest = float(scale)
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found) or Fraction(found) != scale:
+        nearest = math.inf
+    if not math.isfinite(nearest) or Fraction(nearest) != scale:
         raise PradeError(
-            f"scale {found!r} is not exact as a float, so the noise would differ from the declared law; "
+            f"scale {nearest!r} is not exact as a float, so the noise would differ from the declared law; "
             "give the Fraction that Budget.noise_scale returns"
         )
-    if found > LARGEST_SCALE:
+    if nearest > LARGEST_SCALE:
         raise PradeError(
-            f"scale is {found:.3g}, expected at most 2**53 ({LARGEST_SCALE:,}): noisy counts are 64-bit numbers, and "
-            "some would be cut off at their ends; give a larger budget, or ask less"
+            f"scale is {nearest:.3g}, expected at most 2**53 ({LARGEST_SCALE:,}): noisy counts are 64-bit numbers, and "
+            "larger noise might not fit; give a larger budget, or ask fewer questions"
         )
-    return found
+    return nearest
 
 
 def _exact(counts: ArrayLike) -> NDArray[np.int64]:
-    found = np.asarray(counts)
-    if found.size and found.dtype.kind not in "iu":
-        raise PradeError(f"counts are of type {found.dtype}; noise is added to whole numbers only")
-    if found.size and (int(found.max()) > LARGEST_COUNT or int(found.min()) < -LARGEST_COUNT):
+    """The counts as 64-bit whole numbers; the error names no count."""
+    values = np.asarray(counts)
+    if values.size and values.dtype.kind not in "iu":
+        raise PradeError(f"counts are of type {values.dtype}; noise is added to whole numbers only")
+    if values.size and (int(values.max()) > LARGEST_COUNT or int(values.min()) < -LARGEST_COUNT):
         raise PradeError("a count is beyond 2**53; no table has that many rows")
-    return found.astype(np.int64)
+    return values.astype(np.int64)
 
 
 def _mechanism(law: str, scale: float) -> Any:

@@ -1,19 +1,19 @@
-"""Measure: the only step that spends. Check, count, prepare, reserve, draw, write, commit, in this order and no other.
+"""Measure: the only stage that spends budget. It takes eight steps, always in this order.
 
-    check     the plan fits the ledger, the folder can be made; nothing is spent, no row is read
-    count     true counts, in memory of this function only
-    prepare   a folder beside the release's place, with the plan in it: whatever can fail shall fail here
+    check     the plan fits the ledger and the folder can be made; nothing is spent, no row is read
+    count     true counts, which never leave this module's memory
+    prepare   make a hidden folder next to the release's, with the plan in it; whatever can fail should fail here
     reserve   the cost is in the ledger, durably, before any noise is drawn
-    draw      noise; from here on there is something to release
-    write     noisy counts, and the manifest with their hashes, which seals the folder
-    commit    the ledger knows the noisy counts' hash
-    rename    the folder is the release, whole
+    draw      draw the noise; from here on there is something to release
+    write     the noisy counts, then the manifest with their hashes, which seals the folder
+    commit    the ledger records the hash of the noisy counts
+    rename    the folder gets its final name: it is the release, complete
 
-Whatever breaks off before `reserve` costs nothing. What breaks off after `write` is completed by the next run, from
-the noisy counts that were saved. In between, the budget is spent and the next run says so: Ctrl-C and a request to
-terminate are held back there, from `reserve` to `rename`, which takes moments.
+A run that fails before `reserve` costs nothing. A run that fails after `write` is completed by the next run, from the
+noisy counts that were saved. In between, the budget is spent and the next run says so; Ctrl-C and requests to
+terminate are therefore deferred from `reserve` to `rename`, which takes moments.
 
-Each step is announced to audit hooks as ("prade.step", "measure.<step>"): that is how tests stop it there.
+Each step is announced to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ import numpy as np
 from prade.core.errors import DataError, PradeError
 from prade.core.interrupts import held_back
 from prade.core.progress import Progress
+from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.counts import count
-from prade.measuring.identity import refuse_public
 from prade.measuring.noise import add_noise
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Entry
+from prade.privacy.ledger.records import Entry
 from prade.privacy.protection import refuse_weak
-from prade.release.beside import need_on_record
 from prade.release.release import (
     EXTRACT,
     FORMAT,
@@ -65,11 +65,12 @@ from prade.release.release import (
     note_of,
     read_manifest,
 )
+from prade.release.unrecorded_releases import need_on_record
 
 if TYPE_CHECKING:
     from prade.measuring.counts import Counts
 
-BYTES_A_COUNT = 32  # more than a row of the file takes
+BYTES_PER_COUNT = 32  # more than a row of the file takes
 SPARE_BYTES = 2**20
 LIBRARIES = ("prade", "opendp", "ibis-framework", "duckdb", "numpy", "pyarrow")
 
@@ -87,23 +88,21 @@ def measure(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Ask the private table what the plan says, once, and keep the noisy answers in the folder.
+    """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
-    `private` is whatever `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with the
-    plan's unit; or `cap`, the most that may ever be spent on it, enters it together with this expense. Other releases
-    of the data set that lie beside the folder must be on the ledger's record. A folder that has this plan's release
-    already is read and nothing is spent (nor is `private` looked at, whatever has changed in it); a plan that was paid
-    for but has no release here is refused, unless `again` says that it shall be paid for once more. `progress(what,
-    done, all)` is told of levels counted, questions given their noise and files written: what the plan alone says.
-    Errors of its own are passed over: no bar shall cost a budget.
+    `private` is anything that `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with
+    the plan's unit, unless `cap`, the most that may ever be spent on the data set, registers it with this expense.
+    Other releases of the data set next to the folder must be on the ledger's record. If the folder already holds this
+    plan's release, that release is returned: nothing is spent, and `private` is not read. A plan that was paid for but
+    has no release here is refused, unless `again` allows it to be paid for a second time. `progress(what, done, all)`
+    learns only what follows from the plan; its errors are ignored, because a progress bar must not waste a budget.
 
-    Refused, besides: a private table that is one of the plan's public files, or the table or files `public` that the
-    estimates will start from, for its rows would be published; and a budget that hardly protects (see
-    `prade.privacy.protection`), unless `weak_protection` says that this is known.
+    Also refused: a private table that is among the plan's public files or is the table or files `public` from which
+    the estimates will start, because its rows would be published; and a budget that gives little protection (see
+    `prade.privacy.protection`), unless `weak_protection` is True.
 
     >>> import pyarrow
-    >>> from prade import Budget, Column, Ledger, Schema, Unit, Workload
-    >>> from prade.planning.plan import Level, Plan
+    >>> from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> ages = Level("TOWN", Workload.all_marginals(schema, 1))
     >>> plan = Plan("people", schema, Budget.pure(1), Unit(1), [ages], groups={"TOWN": ["a", "b"]})
@@ -114,30 +113,16 @@ def measure(
     >>> release.noisy[-1][0].shape, ledger.remaining("people") == Budget.pure(0)
     ((2, 3), True)
     """
-    ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    place = Path(folder).resolve()
-    found = _existing(plan, place, ledger, again)
-    if found is not None:
-        return found
-    refuse_weak(plan.budget, weak_protection)
-    _check(plan, place, ledger, cap, again)
-    _step("checked")
+    ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
+    if (existing := _existing(plan, target, ledger, again)) is not None:
+        return existing
     told = partial(_tell, progress)
-    source = open_source(private)
-    try:
-        refuse_public(source, plan.public, public)
-        counts = _counted(plan, source, told)
-    finally:
-        if source is not private:
-            source.close()
-    _step("counted")
-    with staging_folder(place) as staging:
-        makers = _try_out(plan, staging, source, threads)
-        _step("prepared")
+    _check(plan, target, ledger, cap, again, weak_protection)
+    counts, engine = _counted(plan, private, public, told)
+    with staging_folder(target) as staging:
+        makers = _prepare(plan, staging, engine, threads)
         with held_back():
-            terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
-            entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
-            _step("reserved")
+            entry = _reserve(plan, ledger, cap, again)
             failure: DataError | KeyboardInterrupt | None = None
             try:
                 noisy = _draw(plan, counts, threads, told)
@@ -146,69 +131,106 @@ def measure(
                 _write(staging, plan, noisy, entry, makers)
                 told("writing", 1, 1)
             except (Exception, KeyboardInterrupt) as error:
-                failure = _broken_off(staging, place, plan, ledger, entry, error)
-            if failure is not None:  # raised out here, so that not even the error's context leads back to a count
+                failure = _broken_off(staging, target, plan, ledger, entry, error)
+            if failure is not None:  # raised outside the handler, so that not even its context leads back to a count
                 raise failure
-            return _finish(staging, place, plan, ledger)
+            return _finish(staging, target, plan, ledger)
 
 
-# ---------------------------------------------------------------------- before anything is spent
+# ---------------------------------------------------------------------- a release that is already paid for
 
 
-def _existing(plan: Plan, place: Path, ledger: Ledger, again: bool) -> Release | None:
-    """The release that the folder has, or the one that a broken-off run left complete beside it."""
+def _existing(plan: Plan, target: Path, ledger: Ledger, again: bool) -> Release | None:
+    """The release in the folder, or the complete one that an interrupted run left next to it."""
     try:
-        if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-            release = _released(plan, place, ledger)
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            release = _released(plan, target, ledger)
             if again:
                 raise DataError(
-                    f"{place} holds a release of this plan, which is kept; a second one needs another folder"
+                    f"{target} already holds a release of this plan, which is kept; choose another folder for a second "
+                    "one"
                 )
             return release
-        sealed = [staging for staging in unfinished(place) if is_sealed(staging)]
+        sealed = [staging for staging in unfinished(target) if is_sealed(staging)]
     except OSError as error:
-        raise DataError(f"{place} cannot be looked into ({reason(error)}): get access to it") from None
+        raise DataError(f"{target} cannot be read ({reason(error)}): ask for permission to read it") from None
     for staging in sealed:
         try:
             manifest = read_manifest(staging)
         except DataError as error:
-            raise _stuck(staging, place, plan, error) from None
+            raise _stuck(staging, target, plan, error) from None
         if manifest["plan"] == plan.hash:
-            return _finish(staging, place, plan, ledger)
+            return _finish(staging, target, plan, ledger)
     return None
 
 
-def _released(plan: Plan, place: Path, ledger: Ledger) -> Release:
-    """The release in a folder, if it is this plan's and the ledger knows it."""
-    release = Release.load(place)
+def _released(plan: Plan, target: Path, ledger: Ledger) -> Release:
+    """The release in a folder, if it answers this plan and the ledger paid for it."""
+    release = Release.load(target)
     if release.plan != plan:
-        raise DataError(f"{place} holds the release of another plan; give a folder of its own to this one")
-    _paid(read_manifest(place), place, plan, ledger)
+        raise DataError(f"{target} holds the release of another plan; choose a separate folder for this one")
+    _paid(read_manifest(target), target, plan, ledger)
     return replace(release, plan=plan)  # the same questions, but its settings may be newer
 
 
 def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) -> Entry:
-    """The entry that paid for a folder's noisy counts; another ledger's would be credited with what it has not."""
+    """The entry that paid for a folder's noisy counts; an error if the ledger has none."""
     claim = claim_of(manifest)
     entry = ledger.paid(plan.dataset, claim)
     if entry is None or entry.plan_hash != plan.hash:
         raise DataError(
             f"{ledger.path} did not pay for the noisy counts in {where}: {claim.origin} did, and if that is this "
-            "ledger, then this is an old copy of it. Give the ledger that has the entry, or a new folder"
+            "ledger, then this is an old copy of it. Use the ledger that has the entry, or a new folder"
         )
     return entry
 
 
-def _check(plan: Plan, place: Path, ledger: Ledger, cap: Budget | None, again: bool) -> None:
-    """Everything that can be refused without reading a row."""
-    if not place.parent.is_dir() or not os.access(place.parent, os.W_OK):
-        raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
-    need_on_record(plan, place, ledger)
+# ---------------------------------------------------------------------- check
+
+
+def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: bool, weak_protection: bool) -> None:
+    """Refuse everything that can be refused without reading a row."""
+    refuse_weak(plan.budget, weak_protection)
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise DataError(f"there is no folder {target.parent} that you can write to; make it first")
+    need_on_record(plan, target, ledger)
     ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again)
+    _step("checked")
 
 
-def _try_out(plan: Plan, staging: Path, source: Source, threads: int | None) -> dict[str, Any]:
-    """Write the plan, and try all else that could fail, while it costs nothing; which programs make the release."""
+# ---------------------------------------------------------------------- count
+
+
+def _counted(plan: Plan, private: Any, public: Any, told: Progress) -> tuple[list[list[Counts]], str]:
+    """The true counts of every question's parts, and the name of the engine that counted."""
+    source = open_source(private)
+    counts: list[list[Counts]] = []
+    try:
+        refuse_public(source, plan.public, public)
+        for number, of_level in enumerate(_count(plan, source), start=1):
+            counts += of_level
+            told("counting", number, len(plan.levels))
+    finally:
+        if source is not private:
+            source.close()
+    _step("counted")
+    return counts, source.engine
+
+
+def _count(plan: Plan, source: Source) -> Iterator[list[list[Counts]]]:
+    """The true counts of each level's questions, with one statement per level where the engine allows it."""
+    for number, level in enumerate(plan.levels):
+        questions = [question for question in plan.questions if question.level == number]
+        parts = [part for question in questions for part in question.parts]
+        counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by) if parts else ())
+        yield [[next(counted) for _ in question.parts] for question in questions]
+
+
+# ---------------------------------------------------------------------- prepare
+
+
+def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dict[str, Any]:
+    """Write the plan and try everything else that could fail while it costs nothing; return which software was used."""
     for question in plan.questions:
         add_noise(np.zeros(1, np.int64), question.law, question.scale, threads=threads)
     try:
@@ -217,50 +239,40 @@ def _try_out(plan: Plan, staging: Path, source: Source, threads: int | None) -> 
     except OSError as error:
         raise unwritable(staging, error) from None
     except UnicodeError:
-        raise PradeError("a text in the plan is no valid Unicode: nothing was spent; correct its names") from None
+        raise PradeError("a text in the plan is not valid Unicode. Nothing was spent: correct its names") from None
     if Plan.load(staging / PLAN) != plan:
-        raise PradeError("the plan changes when it is written and read again: nothing was spent; please report this")
+        raise PradeError("the plan changes when it is written and read again. Nothing was spent: please report this")
     versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
-    return {"engine": source.engine, "versions": versions}
+    _step("prepared")
+    return {"engine": engine, "versions": versions}
 
 
 def _need_room(plan: Plan, staging: Path) -> None:
-    """A full disk is better noticed before the budget is spent."""
+    """Notice a full disk before the budget is spent."""
     counts = sum(
         len(plan.groupings[question.level]) * part.n_cells for question in plan.questions for part in question.parts
     )
-    needed, free = counts * BYTES_A_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
+    needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
     if free < needed:
         raise DataError(
-            f"{staging.parent} has {free:,} bytes free, the release may need {needed:,}: nothing was spent; free some"
+            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}. Nothing was spent: free "
+            "some space"
         )
 
 
-# ---------------------------------------------------------------------- counts
+# ---------------------------------------------------------------------- reserve, draw, write
 
 
-def _counted(plan: Plan, source: Source, told: Progress) -> list[list[Counts]]:
-    """True counts of every question's parts."""
-    answers: list[list[Counts]] = []
-    for place, found in enumerate(_count(plan, source)):
-        answers += found
-        told("counting", place + 1, len(plan.levels))
-    return answers
-
-
-def _count(plan: Plan, source: Source) -> Iterator[list[list[Counts]]]:
-    """True counts of each level's questions; one statement, where the engine can, for each level."""
-    for place, level in enumerate(plan.levels):
-        questions = [question for question in plan.questions if question.level == place]
-        parts = [part for question in questions for part in question.parts]
-        counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by) if parts else ())
-        yield [[next(counted) for _ in question.parts] for question in questions]
-
-
-# ---------------------------------------------------------------------- after the reservation
+def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool) -> Entry:
+    """Spend the plan's budget in the ledger; only then may noise be drawn."""
+    terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
+    entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
+    _step("reserved")
+    return entry
 
 
 def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, told: Progress) -> list[list[Noisy]]:
+    """The counts with noise of each question's law and scale."""
     noisy = []
     for question, answers in zip(plan.questions, counts, strict=True):
         noisy.append([add_noise(part, question.law, question.scale, threads=threads) for part in answers])
@@ -271,7 +283,7 @@ def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, t
 def _write(
     staging: Path, plan: Plan, noisy: Sequence[Sequence[Noisy]], entry: Entry, makers: Mapping[str, Any]
 ) -> None:
-    """The noisy counts, and then the manifest, which says that the folder is whole."""
+    """Write the noisy counts and then the manifest, which seals the folder."""
     write_table(measurement_table(plan, noisy), staging / MEASUREMENTS)
     _step("written")
     manifest = {
@@ -291,22 +303,27 @@ def _write(
 
 
 def _broken_off(
-    staging: Path, place: Path, plan: Plan, ledger: Ledger, entry: Entry, error: Exception | KeyboardInterrupt
+    staging: Path, target: Path, plan: Plan, ledger: Ledger, entry: Entry, error: Exception | KeyboardInterrupt
 ) -> DataError | KeyboardInterrupt:
-    """What to say when something breaks off after the reservation; an interrupt that got through stays one."""
+    """The error for a run that fails after the reservation; an interrupt remains an interrupt."""
     cause = error if isinstance(error, Exception) else DataError("interrupted")
-    words = (
-        str(_stuck(staging, place, plan, cause))
+    failure = (
+        _stuck(staging, target, plan, cause)
         if is_sealed(staging)
-        else f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
-        f"{plan.dataset!r} is spent in {ledger.path}. Mend that, then measure with again=True, which spends "
-        f"{plan.budget} once more"
+        else DataError(
+            f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
+            f"{plan.dataset!r} is spent in {ledger.path}. Fix the cause first",
+            remedy=Remedy("again", plan.budget),
+        )
     )
-    return DataError(words) if isinstance(error, Exception) else KeyboardInterrupt(words)
+    return failure if isinstance(error, Exception) else KeyboardInterrupt(failure)
 
 
-def _finish(staging: Path, place: Path, plan: Plan, ledger: Ledger) -> Release:
-    """Commit what is whole and give it its name. Another run may be doing the same: whoever is first, is."""
+# ---------------------------------------------------------------------- commit, rename
+
+
+def _finish(staging: Path, target: Path, plan: Plan, ledger: Ledger) -> Release:
+    """Commit a sealed folder and give it its name. Another run may be doing the same; the first one succeeds."""
     try:
         manifest = read_manifest(staging)
         release = Release.load(staging)
@@ -315,36 +332,38 @@ def _finish(staging: Path, place: Path, plan: Plan, ledger: Ledger) -> Release:
         _step("committed")
         write_sealed(staging / EXTRACT, _extract(ledger, entry))
         _step("extracted")
-        os.replace(staging, place)
-        sync(place.parent)
+        os.replace(staging, target)
+        sync(target.parent)
         _step("renamed")
     except (OSError, PradeError) as error:
-        if staging.exists() or not place.is_dir():
-            raise _stuck(staging, place, plan, error) from None
-        release = _released(plan, place, ledger)
-    sweep(place)
-    return replace(release, path=place)
+        if staging.exists() or not target.is_dir():
+            raise _stuck(staging, target, plan, error) from None
+        release = _released(plan, target, ledger)
+    sweep(target)
+    return replace(release, path=target)
 
 
-def _stuck(staging: Path, place: Path, plan: Plan, error: Exception) -> DataError:
-    """What to do with noisy counts that are paid for but not yet a release."""
+def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataError:
+    """The error for noisy counts that are paid for but not yet a release, with what can be done about it."""
     if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-        return DataError(f"{place} was taken meanwhile: the release is {staging}, whole; give that folder a name")
+        return DataError(
+            f"{target} came into use in the meantime: the complete release is in {staging}; rename that folder"
+        )
     return DataError(
-        f"the noisy counts in {staging} are paid for, but could not become {place} ({reason(error)}). Mend that and "
-        "measure again, which spends nothing. Or give them up: remove that folder and measure with again=True, which "
-        f"spends {plan.budget} once more"
+        f"the noisy counts in {staging} are paid for, but could not be moved to {target} ({reason(error)}). Fix this "
+        "and measure again, which spends nothing. Or give them up: remove that folder",
+        remedy=Remedy("again", plan.budget),
     )
 
 
 def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
-    """What the ledger says of this release's data set, for those who do not have the ledger."""
+    """The ledger's statement about this release's data set, for readers who do not have the ledger."""
     statement = ledger.statement(entry.dataset)
     return {**statement.to_dict(), "entry": entry.to_dict(), "account": statement.words().splitlines()}
 
 
 def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:
-    """Tell how far it is. An error in there would lead back to true counts, and would waste what is reserved."""
+    """Report progress. An error in there could lead back to true counts and would waste what is reserved."""
     if progress is not None:
         with suppress(Exception):
             progress(what, done, number)

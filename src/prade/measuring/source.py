@@ -1,9 +1,9 @@
-"""Where private rows are: in a database, whose engine counts them, or in files or memory, coded as they are read.
+"""Private sources: databases, whose engines count the rows, and files or tables in memory, coded while being read.
 
-Rows are never read here; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in memory
-are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB that may be given a memory limit and
-a folder to spill to. Messages name files, tables and columns, never a cell: an engine's own words are dropped, because
-they may quote one.
+This module reads no rows; `prade.measuring.counts` asks an engine for counts. The rows of a file or of a table in
+memory are streamed through the codec (`prade.measuring.streams`) into an embedded DuckDB, which may be given a memory
+limit and a folder to spill to. Messages name files, tables and columns, never a cell: an engine's own message is
+dropped, because it may quote a cell.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from prade.core.duplicate_files import refuse_duplicates
 from prade.core.errors import DataError, PradeError
-from prade.core.same_file import refuse_repeats
 from prade.core.words import closest
-from prade.measuring.held import spill_folder
-from prade.measuring.identity import found_files, paths_of
+from prade.measuring.locked_folders import spill_folder
+from prade.measuring.public_overlap import found_files, paths_of
 from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file
 from prade.measuring.streams import Stream, csv_stream, parquet_stream, table_stream
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Result = TypeVar("Result")
-KINDS = (".parquet", ".csv", ".csv.gz")
+ENDINGS = (".parquet", ".csv", ".csv.gz")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
-    'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address with the table\'s '
-    'name at its end ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
+    'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address that ends in the '
+    'name of the table ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
 )
 
 
 class Source:
-    """Private rows: `table` is the Ibis expression of a database's table, `stream` reads a file or a table in memory.
+    """Private rows: either `table`, the Ibis expression of a database's table, or `stream`, for files and memory.
 
-    Made by `open_source`, one of the two each; `connection` is the engine that counts. Close it, or use it in a
-    ``with`` block, to let go of the engine and its spill folder. A connection that the caller made is left open.
+    Made by `open_source`. `connection` is the engine that counts. Close the source, or use it in a ``with`` block, to
+    release the engine and its spill folder. A connection that the caller made stays open.
     """
 
     def __init__(
@@ -57,39 +57,41 @@ class Source:
         if self.table is not None:
             _refuse_dependent_rows(self.table)
             if connection.name == "sqlite":
-                raise DataError("SQLite's types bind no cell, so that its rows are streamed: use open_source(table)")
+                raise DataError("SQLite does not enforce types, so its rows must be streamed: use open_source(table)")
         self.connection = connection
         self.name = name
-        self.origin: Any = rows  # what it was made from: `prade.measuring.identity` compares it with public tables
+        self.origin: Any = rows  # what the source was made from; `prade.measuring.public_overlap` compares it
         self._finalizer = weakref.finalize(self, release) if release is not None else None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the table's columns."""
+        """The names of the table's columns."""
         return self.stream.columns if self.stream is not None else tuple(self.table.columns)
 
     @property
     def engine(self) -> str:
-        """Name of the engine that counts, e.g. "duckdb" or "postgres"."""
+        """The name of the engine that counts, such as "duckdb" or "postgres"."""
         return str(self.connection.name)
 
     def need(self, names: Sequence[str]) -> None:
-        """A DataError that names the close matches, unless the table has all these columns."""
+        """Raise a DataError that suggests similar names, unless the table has all these columns."""
         for name in names:
             if name in self.columns:
                 continue
             if self.stream is not None and name in self.stream.lacking:
-                raise DataError(f"{self.stream.lacking[name]} has no column {name!r}, which another file has: add it")
+                raise DataError(
+                    f"{self.stream.lacking[name]} lacks the column {name!r}, which another file has: add it"
+                )
             hint = closest(name, self.columns) or "."
             raise DataError(
-                f"{self.name} has no column {name!r}{hint} Rename or add it, or plan with a schema and a list of "
-                "groups that do without"
+                f"{self.name} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list of "
+                "groups do not need it"
             )
 
     def column(self, name: str) -> ir.Value:
         """The cells of one column of a database's table."""
         cells = self.table[name]
-        # To Ibis an enumeration is text, but PostgreSQL does not compare it with a text that it does not enumerate.
+        # Ibis treats an enumeration as text, but PostgreSQL cannot compare it with a text that is not in it.
         return cells + "" if self.engine == "postgres" and cells.type().is_string() else cells
 
     def supports(self, operation: Any) -> bool:
@@ -97,7 +99,7 @@ class Source:
         return bool(self.connection.has_operation(operation))
 
     def close(self) -> None:
-        """Let go of the engine, if it was opened here, and remove its spill folder."""
+        """Close the engine, if it was opened here, and remove its spill folder."""
         if self._finalizer is not None:
             self._finalizer()
 
@@ -120,33 +122,34 @@ def open_source(
     temp_directory: str | PathLike[str] | None = None,
     threads: int | None = None,
 ) -> Source:
-    """Private rows as a `Source`: nothing is read but names of columns, and types where a database declares them.
+    """Private rows as a `Source`: it reads only the names of columns, and their types where a database declares them.
 
     `source` is a path or glob (or a list of paths) of parquet or CSV files, ``"duckdb://file.db/table"``, any address
-    that Ibis connects to with the table's name at its end (``schema.table`` for one that is not in the default schema),
-    a pandas, polars or pyarrow table, or an Ibis table. `memory_limit`, `temp_directory` and `threads` belong to the
-    embedded DuckDB and are refused elsewhere.
+    that Ibis connects to, ending in the name of the table (``schema.table`` outside the default schema), a pandas,
+    polars or pyarrow table, or an Ibis table. `memory_limit`, `temp_directory` and `threads` are settings of the
+    embedded DuckDB and are refused for other engines.
 
-    What does not fit into `memory_limit` (such as ``"1GiB"``; None: four fifths of the machine's) is spilled to disk.
-    The limit is for the engine's rows: the process takes some hundred MiB more. Spilled rows are private. They go to a
-    folder ``prade-spill-...`` in the system's temporary one, which only this user can read and which is removed at the
-    end; what a killed run left is removed by the user's next run on this machine (on Windows it stays). Where you name
-    a `temp_directory`, the engine removes its files at the end, and what a killed run leaves is yours to remove.
+    Rows that do not fit into `memory_limit` (such as ``"1GiB"``; None: four fifths of the machine's memory) are spilled
+    to disk. The limit applies to the engine's rows; the process takes a few hundred MiB more. Spilled rows are private.
+    They go to a folder ``prade-spill-...`` in the system's temporary folder, which only this user can read and which is
+    removed at the end. The user's next run on this machine removes what a killed run left behind (except on Windows).
+    If you name a `temp_directory`, the engine removes its files at the end, and you must remove what a killed run
+    leaves.
 
-    Each file is read with its own types, and each cell is coded by its own value: neither another file nor another row
-    has a say. Types of files and tables in memory follow their rows, so that no type is refused there; a cell that does
-    not fit counts as a value outside its column's domain. SQLite's types bind no cell, and are treated likewise.
+    Each file is read with its own types, and each cell is coded by its own value: no other file or row affects it. The
+    types of files and of tables in memory follow their rows, so no type is refused there; a cell that does not fit
+    counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
-    A CSV file is read as text, with a header, commas and double quotes: were its types guessed, one person's cell could
-    change how all others are read. It is read from end to end, not in pieces side by side: where a piece begins within
-    quotes, the engine takes lines of a cell for rows. A record with too few fields or of over 2 MB is left out, of one
-    with too many fields the first count. The file must be one that a CSV writer wrote: a quote that opens a field and
-    is never closed takes the records after it along, up to the next quote, and then one row changes more than its own
-    counts; so does, in a file of one column, a carriage return that is not quoted.
+    A CSV file is read as text, with a header, commas and double quotes: if types were guessed, one person's cell could
+    change how all others are read. It is read sequentially, not in parallel pieces: where a piece begins inside quotes,
+    the engine would take the lines of a cell for rows. A record with too few fields or of over 2 MB is left out; of a
+    record with too many fields, the first ones count. The file must come from a proper CSV writer: a quote that opens a
+    field and is never closed swallows the records up to the next quote, and then one row changes more than its own
+    counts. In a file with a single column, an unquoted carriage return has the same effect.
 
-    An Ibis table may choose columns and rows and compute cells, each row by itself. Whatever could let a row change
-    what others count as (limits, samples, aggregates, windows, joins, SQL) is refused. Inside a view of the database
-    nobody can see it: that its rows do not depend on each other is yours to see to.
+    An Ibis table may select columns and rows and compute cells row by row. Anything through which one row could change
+    how others are counted (limits, samples, aggregates, windows, joins, SQL) is refused. prade cannot look inside a
+    view of the database: you must make sure that its rows do not depend on each other.
 
     >>> import pyarrow
     >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
@@ -171,9 +174,9 @@ def _opened(source: Any, settings: dict[str, Any]) -> Source:
 
 
 def guarded(doing: str, task: Callable[[], Result]) -> Result:
-    """The task's result; an engine's error comes out as a DataError without its words, a warning not at all.
+    """The task's result. An engine's error becomes a DataError without the engine's message; warnings are dropped.
 
-    The new error is raised after the old one is gone, so that not even its context leads back to the text.
+    The new error is raised once the old one is gone, so that not even its context leads back to the message.
     """
     failure = ""
     try:
@@ -186,7 +189,8 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
         failure = type(error).__name__
     raise DataError(
         f"{doing} failed in the engine ({failure}); its own message is not shown because it may quote private rows: "
-        "check that the source is reachable and whole, that its column types fit the schema and that memory suffices"
+        "check that the source is reachable and complete, that its column types fit the schema, and that there is "
+        "enough memory"
     )
 
 
@@ -194,13 +198,13 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 
 
 def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
-    found = found_files(paths)
-    kinds = {next((kind for kind in KINDS if each.lower().endswith(kind)), "") for each in found}
-    if (len(kinds) > 1 and kinds != {".csv", ".csv.gz"}) or "" in kinds:
-        raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(KINDS)}); {HELP}")
-    refuse_repeats(found)
+    files = found_files(paths)
+    endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
+    if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
+        raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(ENDINGS)}); {HELP}")
+    refuse_duplicates(files)
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    stream = guarded(f"opening {name}", lambda: (parquet_stream if kinds == {".parquet"} else csv_stream)(found))
+    stream = guarded(f"opening {name}", lambda: (parquet_stream if endings == {".parquet"} else csv_stream)(files))
     return _streamed(stream, name, settings)
 
 
@@ -217,17 +221,17 @@ def _open_memory(source: Any, settings: dict[str, Any]) -> Source:
     try:
         names = column_names(source)
     except DataError as error:
-        raise DataError(f"a {type(source).__name__} is no source of rows; {HELP}") from error
+        raise DataError(f"a {type(source).__name__} is not a source of rows; {HELP}") from error
 
-    found = guarded("reading the table in memory", lambda: read_table(source, names, guess=False))
-    return _streamed(table_stream(found), "a table in memory", settings)
+    table = guarded("reading the table in memory", lambda: read_table(source, names, guess=False))
+    return _streamed(table_stream(table), "a table in memory", settings)
 
 
 def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any) -> tuple[Any, Callable[[], None]]:
-    """A DuckDB of our own, and what closes it. It spills to a private folder, never to the current one."""
+    """An embedded DuckDB, and a function that closes it. It spills to a private folder, never to the current one."""
     import ibis
 
-    keeping = ExitStack()
+    folders = ExitStack()
     spill = settings["temp_directory"]
     options = {key: value for key, value in settings.items() if value is not None} | more
     connection: Any = None
@@ -235,14 +239,14 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
     def release() -> None:
         if connection is not None:
             connection.disconnect()
-        keeping.close()
+        folders.close()
 
     try:
-        options["temp_directory"] = str(keeping.enter_context(spill_folder()) if spill is None else spill)
+        options["temp_directory"] = str(folders.enter_context(spill_folder()) if spill is None else spill)
         connection = ibis.duckdb.connect(database, **options)
-        with suppress(Exception):  # a notebook without widgets has no bar, and refuses to be told so
+        with suppress(Exception):  # a notebook without widgets has no progress bar and rejects the setting
             connection.raw_sql("SET enable_progress_bar = false")
-    except Exception as error:  # no row has been read yet, so these words are about settings and files
+    except Exception as error:  # no row has been read yet, so this message is about settings and files
         release()
         raise DataError(f"the embedded DuckDB does not start: {str(error).splitlines()[0]}") from None
     return connection, release
@@ -252,36 +256,36 @@ def _embedded(settings: dict[str, Any], database: str = ":memory:", **more: Any)
 
 
 def _open_address(address: str, settings: dict[str, Any]) -> Source:
-    """A table behind an address: what stands after the last slash is the table's name."""
+    """A table at an address, whose part after the last slash is the table's name."""
     scheme, _, rest = address.partition("://")
-    place, _, table = rest.partition("?")[0].rpartition("/")
+    database, _, table = rest.partition("?")[0].rpartition("/")
     query = "?" + rest.partition("?")[2] if "?" in rest else ""
-    if not place or not table:
-        raise DataError(f"the {scheme} address has no table's name at its end; {HELP}")
-    # The address may hold a password: only the scheme and the table are ever named.
+    if not database or not table:
+        raise DataError(f"the {scheme} address does not end in the name of a table; {HELP}")
+    # The address may contain a password, so messages name only the scheme and the table.
     name = f"the {scheme} table {table!r}"
-    if scheme in FILE_ENGINES and not Path(place).is_file():  # to connect would make an empty one
-        raise DataError(f"there is no {FILE_ENGINES[scheme]} file {place}; {HELP}")
+    if scheme in FILE_ENGINES and not Path(database).is_file():  # connecting would make an empty one
+        raise DataError(f"there is no {FILE_ENGINES[scheme]} file {database}; {HELP}")
     if scheme == "sqlite":
-        stream = guarded(f"opening {name}", lambda: sqlite_file(place, table))
+        stream = guarded(f"opening {name}", lambda: sqlite_file(database, table))
         if not stream.columns:
-            raise DataError(f"there is no table {table!r} in {place}; check its name")
+            raise DataError(f"there is no table {table!r} in {database}; check its name")
         return _streamed(stream, name, settings)
     if scheme == "duckdb":
-        connection, release = _embedded(settings, place, read_only=True)
+        connection, release = _embedded(settings, database, read_only=True)
     else:
         import ibis
 
         if scheme not in _engines():
-            raise DataError(f"connecting to {name} failed: {scheme}:// is no known kind of address; {HELP}")
+            raise DataError(f"connecting to {name} failed: {scheme}:// is not a known kind of address; {HELP}")
         _refuse_settings(settings, name)
-        connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{place}{query}"))
+        connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{database}{query}"))
         release = connection.disconnect
     return _source(lambda: _table(connection, table), connection, name, release)
 
 
 def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
-    """An Ibis table, counted by its own engine; SQLite hands its rows out, which costs it no more than counting."""
+    """An Ibis table, counted by its own engine; SQLite's rows are streamed, which costs it no more than counting."""
     _refuse_dependent_rows(table)
     connection = guarded("finding the engine of the Ibis table", lambda: table.get_backend())
     if connection.name == "sqlite":
@@ -296,7 +300,7 @@ def _engines() -> set[str]:
 
 
 def _table(connection: Any, name: str) -> Any:
-    """The table of that name, or of the schema that stands before the last dot."""
+    """The table of that name, or the table in the schema named before the last dot."""
     from ibis.common.exceptions import TableNotFound
 
     schema, dot, table = name.rpartition(".")
@@ -309,7 +313,7 @@ def _table(connection: Any, name: str) -> Any:
 
 
 def _source(find: Callable[[], Any], connection: Any, name: str, release: Callable[[], None]) -> Source:
-    """The source of the table that `find` finds; when it finds none, the connection goes away again."""
+    """The source for the table that `find` returns; if that fails, the connection is closed."""
     try:
         return Source(guarded(f"opening {name}", find), connection, name, release)
     except BaseException:
@@ -322,12 +326,12 @@ def _is_ibis_table(source: Any) -> bool:
 
 
 def _refuse_dependent_rows(table: Any) -> None:
-    """Refuse an Ibis expression in which one row can change what another counts as, or count more than once."""
+    """Refuse an Ibis expression in which a row could change how another is counted, or be counted more than once."""
     import ibis.expr.operations as ops
 
     if table.op().find(ops.InMemoryTable):
         raise DataError(
-            "the Ibis table is made of a table in memory, whose types follow its rows: give that table itself"
+            "the Ibis table is made from a table in memory, whose types follow its rows: give that table itself"
         )
     row_by_row = (
         ops.DatabaseTable,
@@ -340,14 +344,15 @@ def _refuse_dependent_rows(table: Any) -> None:
         ops.SelfReference,
     )
     across_rows = (ops.Reduction, ops.Analytic, ops.WindowFunction, ops.Subquery, ops.Unnest, ops.RowID)
-    unknown = (ops.Impure, ops.ElementWiseVectorizedUDF)  # chance, and functions of which nobody knows what they see
+    unknown = (ops.Impure, ops.ElementWiseVectorizedUDF)  # random values, and functions that may see several rows
     for node in table.op().find(ops.Node):
         relation = isinstance(node, ops.Relation) and not isinstance(node, row_by_row)
         if relation or isinstance(node, across_rows + unknown):
             raise DataError(
-                f"the Ibis table has a {type(node).__name__} in it, by which a row could change what others count as "
-                "or count several times; expected columns and rows chosen or computed row by row: make it a table or "
-                "a view of the database and give that, if you know that a person changes only their own rows in it"
+                f"the Ibis table contains the operation {type(node).__name__}, through which a row could change how "
+                "others are counted or be counted several times; expected columns and rows selected or computed row by "
+                "row. If you know that a person changes only their own rows, make it a table or a view of the database "
+                "and give that"
             )
 
 
@@ -355,5 +360,5 @@ def _refuse_settings(settings: dict[str, Any], name: str) -> None:
     given = [key for key, value in settings.items() if value is not None]
     if given:
         raise DataError(
-            f"{given[0]} belongs to the embedded DuckDB, but {name} is counted by its own engine; leave it out"
+            f"{given[0]} is a setting of the embedded DuckDB, but {name} is counted by its own engine; leave it out"
         )

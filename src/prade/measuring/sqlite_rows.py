@@ -1,6 +1,6 @@
-"""Rows of SQLite tables, handed out cell by cell: a column's declared type binds none of its cells.
+"""Rows of SQLite tables, read cell by cell, because SQLite does not enforce a column's declared type.
 
-Any cell of any column may be a number, text or bytes, and text need not be Unicode, so that each cell has its own type.
+Any cell of any column may be a number, text or bytes, and text need not be Unicode, so each cell has its own type.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from prade.measuring.streams import ROWS_PER_BATCH, Stream, cursor_stream
 
 
 def sqlite_file(path: str, table: str) -> Stream:
-    """A table of a SQLite file, which is opened for each reading; without columns where there is no such table."""
+    """A table of a SQLite file, which is opened for each reading; without columns if there is no such table."""
 
     def connect() -> sqlite3.Connection:
-        # Whichever thread of the counting engine asks for the next rows, it is one at a time.
+        # Any thread of the counting engine may ask for the next rows, but only one at a time does.
         return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
     def rows(names: Sequence[str]) -> Iterator[list[Any]]:
@@ -27,8 +27,8 @@ def sqlite_file(path: str, table: str) -> Stream:
             yield from _fetched(connection, statement)
 
     with closing(connect()) as connection:
-        found = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
-        return cursor_stream([str(name) for (name,) in found], rows)
+        columns = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
+        return cursor_stream([str(name) for (name,) in columns], rows)
 
 
 def sqlite_expression(table: Any, connection: Any) -> Stream:
@@ -48,7 +48,7 @@ def _fetched(connection: sqlite3.Connection, statement: str) -> Iterator[list[An
 
 @contextmanager
 def _bytes_as_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """Text that is not UTF-8 comes out with escapes such as \\xff, where it would otherwise end the run."""
+    """Read text that is not UTF-8 with escapes such as \\xff; otherwise it would end the run."""
     before = connection.text_factory
     connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
     try:

@@ -1,9 +1,9 @@
-"""Private rows of files and tables in memory: read in batches, each cell coded by the codec as it passes.
+"""Streams of private rows from files and tables in memory: read in batches, and coded cell by cell as they pass.
 
-A file's types follow its rows: one missing value turns whole numbers into floats, an empty column has no type at all.
-So every file is read with its own types, each cell becomes a code by its own value (`prade.data.matching`), and only
-codes are put together. No type is ever imposed on another file's rows, and no type makes a run fail: a cell that does
-not fit its column is a value outside the domain.
+A file's types follow its rows: one missing value turns whole numbers into floats, and an empty column has no type at
+all. So every file is read with its own types, each cell is coded by its own value (`prade.data.matching`), and only
+codes are combined. No file's types are imposed on another file's rows, and no type makes a run fail: a cell that does
+not fit its column counts as a value outside the domain.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH = 2**16
 
-Batch = Mapping[str, Any]  # columns' names and their cells, as Arrow arrays
+Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows that are read anew as often as they are asked for: `read(names)` gives batches of the named columns.
+    """Rows that can be read repeatedly: `read(names)` yields batches of the named columns.
 
-    `lacking` says, by name, which file does not have a column that another one has. `at_once`: all batches must be
-    read by the thread that asks for them.
+    `lacking` maps the name of each column that only some files have to a file that lacks it. With `at_once`, the
+    thread that asks for the batches must read all of them.
     """
 
     columns: tuple[str, ...]
@@ -48,12 +48,12 @@ class Stream:
 
 @dataclass(frozen=True)
 class Coding:
-    """What is wanted of each row: its group and its place in the list, codes by their new names, whose row it is."""
+    """What to make of each row: its group, its finest group, its codes under new names, and its person."""
 
     codes: Mapping[str, Column]
     listed: KeyedGroups
     group: str
-    place: str
+    finest_group: str
     person: tuple[str, str] | None  # the column, and its new name
 
     @property
@@ -65,10 +65,10 @@ class Coding:
 
     @property
     def schema(self) -> pa.Schema:
-        """The types of the coded columns: they follow from the declared columns alone."""
+        """The types of the coded columns, which follow from the declared columns alone."""
         import pyarrow as pa
 
-        fields = [(self.group, pa.int64()), (self.place, pa.int64())]
+        fields = [(self.group, pa.int64()), (self.finest_group, pa.int64())]
         fields += [(own, pa.from_numpy_dtype(code_type(column.size))) for own, column in self.codes.items()]
         if self.person is not None:
             fields.append((self.person[1], pa.large_string()))
@@ -79,9 +79,9 @@ class Coding:
         import pyarrow as pa
 
         rows = len(next(iter(cells.values())))
-        place, number = self.listed.places(cells, rows, refuse=False)
+        finest, number = self.listed.joint_codes(cells, rows, refuse=False)
         kept = number >= 0
-        columns = [number[kept], place[kept]]
+        columns = [number[kept], finest[kept]]
         for column in self.codes.values():
             codes, _ = code_cells(column, cells[column.name], refuse=False)
             columns.append(codes[kept].astype(code_type(column.size)))
@@ -92,10 +92,10 @@ class Coding:
 
 
 def coded(stream: Stream, coding: Coding) -> pa.RecordBatchReader:
-    """The stream's rows in codes, to be read once."""
+    """The stream's rows in codes; they can be read once."""
     import pyarrow as pa
 
-    names = coding.names or stream.columns[:1]  # of whatever is there, for how many rows there are
+    names = coding.names or stream.columns[:1]  # any column tells how many rows there are
     batches = (coding.batch(cells) for cells in stream.read(names))
     return pa.RecordBatchReader.from_batches(coding.schema, list(batches) if stream.at_once else batches)
 
@@ -106,9 +106,9 @@ def code_type(size: int) -> np.dtype[Any]:
 
 
 def person_keys(cells: Any) -> Any:
-    """Whose row it is, as text: the same for 7 and 7.0; null where the cell is missing or cannot be an id.
+    """Each row's person as text, the same for 7 and 7.0; null where the cell is missing or cannot be an id.
 
-    Numbers are told apart as doubles are, whatever the column's type, because one missing id makes floats of them all.
+    Numbers are compared as doubles, whatever the column's type, because one missing id turns them all into floats.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -149,7 +149,7 @@ def parquet_stream(files: Sequence[str]) -> Stream:
     """Parquet files, one after the other, each with its own types."""
     import pyarrow.dataset as ds
 
-    # Old writers' times would otherwise wrap around in nanoseconds.
+    # In nanoseconds, the times of old writers would overflow.
     options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     tables = [ds.dataset(file, format=ds.ParquetFileFormat(read_options=options)) for file in files]
 
@@ -180,8 +180,8 @@ def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator
 
     with duckdb.connect(config={"threads": 1, "temp_directory": ""}) as engine:  # a stream has nothing to spill
         rows = engine.read_csv(
-            glob.escape(file),  # one file, whatever signs are in its name
-            hive_partitioning=False,  # nor do its folders' names stand for columns
+            glob.escape(file),  # one file, whatever characters its name has
+            hive_partitioning=False,  # the names of its folders are not columns
             columns={f"c{number}": "VARCHAR" for number in range(len(header))},
             auto_detect=False,
             header=True,
@@ -190,8 +190,8 @@ def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator
             escapechar='"',
             na_values="",
             ignore_errors=True,
-            parallel=False,  # in parallel, pieces begin at any line, also within quotes: one row would become many
-            strict_mode=False,  # strict, one stray carriage return makes the engine fail on the whole file
+            parallel=False,  # parallel pieces may begin at a line inside quotes, and one row would become many
+            strict_mode=False,  # in strict mode one stray carriage return makes the engine fail on the whole file
         )
         wanted = ", ".join(f"c{header.index(name)}" for name in names)
         for batch in rows.project(wanted).to_arrow_reader(ROWS_PER_BATCH):
@@ -200,7 +200,7 @@ def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator
 
 def _header(path: str) -> list[str]:
     opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    # A block of rows is decoded with the first line; bytes that are not text must not matter there.
+    # A block of rows is decoded along with the first line; bytes that are not text must not matter here.
     with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(csv.reader(file), [])
 
@@ -208,10 +208,10 @@ def _header(path: str) -> list[str]:
 def _of_files(
     files: Sequence[str], headers: Sequence[Sequence[str]], read: Callable[[Sequence[str]], Iterator[Batch]]
 ) -> Stream:
-    """The stream of files with these columns: those that all files have can be counted."""
+    """The stream of files with these columns; it has the columns that all files have."""
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
-            raise DataError(f"{file} has a column without a name or two columns of one name; rename the column")
+            raise DataError(f"{file} has a column without a name or two columns with the same name; rename the column")
     every = dict.fromkeys(name for header in headers for name in header)
     lacking = {
         name: file
@@ -228,7 +228,7 @@ def cursor_stream(
     *,
     at_once: bool = False,
 ) -> Stream:
-    """Rows of Python objects that a database hands out, `rows(names)` in lists: each cell has a type of its own."""
+    """Rows of Python objects that a database returns, as lists from `rows(names)`: each cell has its own type."""
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for chunk in rows(names):

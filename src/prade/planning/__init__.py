@@ -1,1 +1,1 @@
-"""What will be asked of the private table, at which noise: a plan is a value and a file, made from public data."""
+"""Plans: which questions will be asked about the private table and with how much noise, decided from public data."""

@@ -1,8 +1,8 @@
-"""A plan's file: TOML that a person reads and edits; unknown keys are refused.
+"""The file of a plan: TOML that people can read and edit. Unknown keys are refused.
 
-It holds everything that is measured: the schema and the list of groups too, so that a release explains itself. The
-tables [settings], [expected] and [public], where there are any, are not measured: how to estimate, what to expect of
-it, and where the public table is.
+It contains everything that determines what is measured, including the schema and the list of groups, so that a release
+explains itself. The optional tables [settings], [expected] and [public] do not affect what is measured: they say how to
+estimate, which error to expect, and where the public table is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_co
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
@@ -40,7 +41,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class Content:
-    """All that a plan's file says."""
+    """Everything that is in a plan's file."""
 
     dataset: str
     schema: Schema
@@ -54,18 +55,18 @@ class Content:
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
-    """Plain values: numbers of the budget and shares as texts of exact fractions."""
+    """Plain values; the numbers of the budget and the shares are texts of exact fractions."""
     free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
-    found = {**measured_to_dict(plan), **free}
+    tables = {**measured_to_dict(plan), **free}
     if plan.public is not None:
         weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
         hashes = {"sha256": list(plan.public.sha256)} if plan.public.sha256 else {}
-        found["public"] = {"files": list(plan.public.files), **weight, **hashes}
-    return {key: found[key] for key in KEYS if key in found}
+        tables["public"] = {"files": list(plan.public.files), **weight, **hashes}
+    return {key: tables[key] for key in KEYS if key in tables}
 
 
 def measured_to_dict(plan: Content) -> dict[str, Any]:
-    """What is asked, of whom, at which price, in plain values: all but what costs nothing and may be edited later."""
+    """Everything that determines what is measured, in plain values: all but what may be edited later at no cost."""
     levels = [
         {
             "by": list(level.by),
@@ -89,17 +90,17 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
 
 
 def toml_of_content(plan: Content, description: str) -> str:
-    """The text of the file, with what it means in comments at its head."""
+    """The text of the file, which begins with the description as comments."""
     import tomli_w
 
-    # TOML allows no control characters in comments, and a column's name may have some.
+    # TOML forbids control characters in comments, and a column's name may contain some.
     lines = (line if line.isprintable() else ascii(line)[1:-1] for line in description.split("\n"))
     head = "\n".join(f"# {line}" for line in lines)
     return f"{head}\n\n{one_line_arrays(tomli_w.dumps(content_to_dict(plan)))}"
 
 
 def _part_to_value(part: Part) -> Any:
-    """A marginal as its columns; queries as {queries = [...]}; a table of cells as {columns, cells, labels}."""
+    """A marginal becomes its columns; queries become {queries = [...]}; a table of cells {columns, cells, labels}."""
     match part:
         case Marginal():
             return part.columns[0] if len(part.columns) == 1 else list(part.columns)
@@ -107,45 +108,45 @@ def _part_to_value(part: Part) -> Any:
             return {"queries": [query.text for query in part.queries]}
         case Cells():
             return {"columns": list(part.columns), "cells": part.table.tolist(), "labels": list(part.cell_labels)}
-    raise WorkloadError(f"part {part.name!r} is bound to one support's rows and cannot be in a plan")
+    raise WorkloadError(f"part {part.name!r} is bound to the rows of one support and cannot be in a plan")
 
 
 # ---------------------------------------------------------------------- reading
 
 
 def content_of_toml(text: str) -> Content:
-    """What a plan's file says."""
-    found = toml_table(text)
-    _only(found, KEYS, optional=OPTIONAL)
-    if found["version"] != VERSION or isinstance(found["version"], bool):
-        raise DataError(f"version is {found['version']!r}; this prade reads plans of `version = {VERSION}`")
+    """The content of a plan's file."""
+    document = toml_table(text)
+    _only(document, KEYS, optional=OPTIONAL)
+    if document["version"] != VERSION or isinstance(document["version"], bool):
+        raise DataError(f"version is {document['version']!r}; this prade reads plans with `version = {VERSION}`")
     with within("schema"):
-        schema = Schema(columns_of_table(_table(found["schema"], "schema")))
-    levels = [_level(schema, place, entry) for place, entry in enumerate(_tables(found["level"], "level"), start=1)]
+        schema = Schema(columns_of_table(_table(document["schema"], "schema")))
+    levels = [_level(schema, number, level) for number, level in enumerate(_tables(document["level"], "level"), 1)]
     with within("budget"):
-        budget = Budget.from_dict(_table(found["budget"], "budget"))
+        budget = Budget.from_dict(_table(document["budget"], "budget"))
     with within("unit"):
-        unit = Unit.from_dict(_table(found["unit"], "unit"))
-    groups = _groups(_table(found.get("groups", {}), "groups"))
-    settings, expected = _record(found, "settings", Settings), _record(found, "expected", Expected)
-    public = _public(_table(found["public"], "public")) if "public" in found else None
-    return Content(found["dataset"], schema, budget, unit, levels, groups, settings, expected, public)
+        unit = Unit.from_dict(_table(document["unit"], "unit"))
+    groups = _groups(_table(document.get("groups", {}), "groups"))
+    settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
+    public = _public(_table(document["public"], "public")) if "public" in document else None
+    return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public)
 
 
-_WRITTEN: dict[Any, tuple[tuple[type, ...], str]] = {
+_VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words
     "bool": ((bool,), "true or false"),
     "float": ((int, float), "a number"),
     "str": ((str,), "a text"),
-    "Kind": ((str,), "a name"),
+    "EstimatorName": ((str,), "a name"),
 }
 
 
-def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | None:
-    """A table of the file that is one small record; what it leaves out is as usual, where that is known."""
-    if key not in found:
+def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Record | None:
+    """A table of the file as a record; fields that it leaves out get their defaults."""
+    if key not in document:
         return None
-    table = _table(found[key], key)
-    known = fields(cast("Any", kind))
+    table = _table(document[key], key)
+    known = fields(cast("Any", record))
     with within(key):
         _only(
             table,
@@ -154,10 +155,10 @@ def _record(found: Mapping[str, Any], key: str, kind: type[Record]) -> Record | 
         )
         for field in known:
             value = table.get(field.name, field.default)
-            kinds, wanted = _WRITTEN[field.type]
-            if not isinstance(value, kinds) or (field.type == "float" and isinstance(value, bool)):
-                raise DataError(f"{field.name} is {str(value)[:40]!r}; write {wanted}")
-        return kind(**table)
+            types, words = _VALUES[field.type]
+            if not isinstance(value, types) or (field.type == "float" and isinstance(value, bool)):
+                raise DataError(f"{field.name} is {str(value)[:40]!r}; write {words}")
+        return record(**table)
 
 
 def _public(table: Mapping[str, Any]) -> PublicFiles:
@@ -174,26 +175,24 @@ def _public(table: Mapping[str, Any]) -> PublicFiles:
 def _groups(table: Mapping[str, Any]) -> Groups:
     for name, values in table.items():
         if not isinstance(values, list):
-            raise DataError(f"groups: {name} is {str(values)[:40]!r}; write a list with one value a group")
+            raise DataError(f"groups: {name} is {str(values)[:40]!r}; write a list with one value per group")
     with within("groups"):
         return Groups.of(table or None)
 
 
-def _level(schema: Schema, place: int, entry: Mapping[str, Any]) -> Level:
-    with within(f"level {place}"):
-        _only(entry, ("by", "total", "ask"), optional=("total", "ask"))
-        asks = _tables(entry.get("ask", []), "level.ask")
-        return Level(
-            entry["by"], [_ask(schema, number, ask) for number, ask in enumerate(asks, start=1)], entry.get("total")
-        )
+def _level(schema: Schema, number: int, table: Mapping[str, Any]) -> Level:
+    with within(f"level {number}"):
+        _only(table, ("by", "total", "ask"), optional=("total", "ask"))
+        asks = [_ask(schema, k, ask) for k, ask in enumerate(_tables(table.get("ask", []), "level.ask"), start=1)]
+        return Level(table["by"], asks, table.get("total"))
 
 
-def _ask(schema: Schema, place: int, entry: Mapping[str, Any]) -> Ask:
-    with within(f"ask {place}"):
-        _only(entry, ("share", "parts"))
-        if not isinstance(entry["parts"], list):
-            raise WorkloadError(f'parts is {str(entry["parts"])[:40]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
-        return Ask(Workload(schema, [_part(schema, value) for value in entry["parts"]]), entry["share"])
+def _ask(schema: Schema, number: int, table: Mapping[str, Any]) -> Ask:
+    with within(f"ask {number}"):
+        _only(table, ("share", "parts"))
+        if not isinstance(table["parts"], list):
+            raise WorkloadError(f'parts is {str(table["parts"])[:40]!r}; give a list such as ["AGE", ["AGE", "SEX"]]')
+        return Ask(Workload(schema, [_part(schema, value) for value in table["parts"]]), table["share"])
 
 
 def _part(schema: Schema, value: Any) -> Part:
@@ -204,7 +203,7 @@ def _part(schema: Schema, value: Any) -> Part:
             return Predicate(*(parse(text, schema) for text in texts))
         case {"columns": [*columns], "cells": [*cells], "labels": [*labels], **rest} if not rest:
             if not all(type(cell) is int for cell in cells) or not all(isinstance(label, str) for label in labels):
-                raise WorkloadError("cells are whole numbers in one list, and labels are texts, one a cell")
+                raise WorkloadError("cells must be one list of whole numbers, and labels a list of texts, one per cell")
             return Cells(columns, cells, len(labels), labels)
     raise WorkloadError(
         "a part is a column, a list of columns, {queries = [...]} or {columns = [...], cells = [...], "
@@ -213,31 +212,32 @@ def _part(schema: Schema, value: Any) -> Part:
 
 
 @contextmanager
-def within(place: str) -> Iterator[None]:
-    """Say in front of every complaint where in the file it arose."""
+def within(where: str) -> Iterator[None]:
+    """Begin the message of every error with where in the file it arose."""
     try:
         yield
     except PradeError as error:
-        raise error.within(place) from None
+        raise error.within(where) from None
 
 
-def _only(found: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-    for key in found:
+def _only(table: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
+    """Refuse unknown keys, and missing ones that are not optional."""
+    for key in table:
         if key not in keys:
             hint = closest(key, keys) or f"; the keys are {', '.join(keys)}"
             raise DataError(f"unknown key {key!r}{hint}")
     for key in keys:
-        if key not in found and key not in optional:
-            raise DataError(f"{key} is not given; the keys are {', '.join(keys)}")
+        if key not in table and key not in optional:
+            raise DataError(f"{key} is missing; the keys are {', '.join(keys)}")
 
 
-def _table(found: Any, key: str) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise DataError(f"{key} is {str(found)[:40]!r}; write a [{key}] table")
-    return found
+def _table(value: Any, key: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{key} is {str(value)[:40]!r}; write a [{key}] table")
+    return value
 
 
-def _tables(found: Any, key: str) -> list[dict[str, Any]]:
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise DataError(f"{key} is {str(found)[:40]!r}; write [[{key}]] tables (double brackets)")
-    return found
+def _tables(value: Any, key: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise DataError(f"{key} is {str(value)[:40]!r}; write [[{key}]] tables (double brackets)")
+    return value

@@ -1,4 +1,4 @@
-"""What a plan is made of: levels and what is asked at them (`Ask`), and the questions with their noise that follow."""
+"""The contents of a plan: levels, what is asked at each of them (`Ask`), and the resulting noisy questions."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from prade.core.errors import PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.data.schema import Schema
 from prade.privacy.budget import Budget, Law, Number
-from prade.queries.parts import Cells, Part, RowCells, everybody
+from prade.queries.parts import Cells, Marginal, Part, RowCells, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"
-COARSE = {"laplace": 10_000, "gaussian": 4}  # noise of a larger scale has the continuous law's variance, to nine digits
-SMALLEST_VARIANCE = 1e-6  # of a count: smaller ones change nothing, and precisions stay finite
+COARSE = {"laplace": 10_000, "gaussian": 4}  # at larger scales the variance is the continuous law's, to nine digits
+SMALLEST_VARIANCE = 1e-6  # of a count: smaller values would change nothing, and this keeps precisions finite
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Parts that are counted with noise of one scale, and their share of the budget, in proportion to other shares."""
+    """Parts that are counted with the same noise scale, and their share of the budget relative to other shares."""
 
     workload: Workload
     share: Fraction
 
     def __init__(self, workload: Workload, share: Number = 1) -> None:
         if not isinstance(workload, Workload) or not len(workload):
-            raise WorkloadError(f"an ask is of a Workload with at least one part, got {workload!r}")
+            raise WorkloadError(f"an Ask needs a Workload with at least one part, got {workload!r}")
         if bound := [part for part in workload if isinstance(part, RowCells)]:
             raise WorkloadError(
-                f"part {bound[0].name!r} is bound to one support's rows: no private row has a cell in it"
+                f"part {bound[0].name!r} is bound to the rows of one support, so private rows have no cell in it"
             )
         for part in workload:
             if isinstance(part, Cells) and not all(isinstance(label, str) for label in part.cell_labels):
-                raise WorkloadError(f"part {part.name!r} has labels that are no text, which no file of counts can hold")
+                raise WorkloadError(
+                    f"part {part.name!r} has labels that are not text, which a file of counts cannot store"
+                )
         object.__setattr__(self, "workload", workload)
-        object.__setattr__(self, "share", _share(share, "the share of an ask"))
+        object.__setattr__(self, "share", _share(share, "the share of an Ask"))
 
 
 @dataclass(frozen=True)
 class Level:
-    """A grouping of the rows, and what is asked of each of its groups.
+    """A grouping of the rows, and what is asked about each of its groups.
 
-    `by` are columns of the list of groups ((): everybody is one group). `total` is the share of the budget for the
-    number of rows of each group (Algorithm 2 gives it half); 0 derives it from the parts; with None the plan decides
-    which of the two. A level without asks costs nothing: what is known of it comes from the levels below.
+    `by` are columns of the list of groups ((): all rows are one group). `total` is the share of the budget for the
+    number of rows of each group (Algorithm 2 gives it half). With 0 that number is derived from the parts; with None
+    the plan decides between the two. A level without asks costs nothing: its counts are added up from the levels below.
     """
 
     by: tuple[str, ...]
@@ -59,29 +61,29 @@ class Level:
     ) -> None:
         names = [by] if isinstance(by, str) else by
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise WorkloadError(f"by is {by!r}; give columns of the list of groups as texts, or () for everybody")
+            raise WorkloadError(f"by is {by!r}; give the names of columns in the list of groups, or () for all rows")
         if isinstance(asks, Workload):
             asks = Ask(asks)
         object.__setattr__(self, "by", tuple(names))
         object.__setattr__(self, "asks", tuple(asks) if isinstance(asks, Iterable) else (asks,))
         object.__setattr__(self, "total", None if total is None else _share(total, "the share of the totals"))
         if not all(isinstance(ask, Ask) for ask in self.asks):
-            raise WorkloadError("a level is made of Asks: give Ask(workload, share), or a workload")
+            raise WorkloadError("a Level needs Asks: give Ask(workload, share), or a Workload")
 
     @property
     def name(self) -> str:
-        """Its columns joined by "+", as the command line writes them; "all" without any."""
+        """The level's columns joined by "+", as on the command line; "all" if it has none."""
         return "+".join(self.by) or "all"
 
     @property
     def share(self) -> Fraction:
-        """The level's share, totals included."""
+        """The level's share of the budget, including its total."""
         return sum((ask.share for ask in self.asks), self.total or Fraction(0))
 
 
 @dataclass(frozen=True)
 class Question:
-    """One vector release: the parts that are counted in every group of a level, and the noise of every count."""
+    """Parts that are counted in every group of a level with the same noise, released as one vector."""
 
     level: int
     parts: tuple[Part, ...]
@@ -92,10 +94,11 @@ class Question:
 
     @property
     def variance(self) -> float:
-        """Variance of the noise in one count, on the whole numbers: with p = e^(-1 / b), Laplace's is 2 p / (1 - p)^2.
+        """The variance of the noise in one count, which is a whole number.
 
-        The Gaussian's is sum z^2 w(z) / sum w(z), w(z) = e^(-z^2 / (2 sigma^2)). Both are below the continuous laws'
-        2 b^2 and sigma^2: at b = 1 by 8 %, at sigma = 1 by less than 10^-6. It is `SMALLEST_VARIANCE` at least.
+        Laplace noise has the variance 2 p / (1 - p)^2 with p = e^(-1 / b), Gaussian noise sum z^2 w(z) / sum w(z) with
+        w(z) = e^(-z^2 / (2 sigma^2)). Both are below the continuous laws' 2 b^2 and sigma^2: at b = 1 by 8 %, at
+        sigma = 1 by less than 10^-6. The result is at least `SMALLEST_VARIANCE`.
         """
         if self.scale > COARSE[self.law]:
             return float((2 if self.law == "laplace" else 1) * self.scale**2)
@@ -107,33 +110,46 @@ class Question:
             variance = 2 * sum(z**2 * w for z, w in enumerate(weights, 1)) / (1 + 2 * sum(weights))
         return max(variance, SMALLEST_VARIANCE)
 
-    def total_variances(self, groups: Any = 1) -> Iterator[tuple[int, Any]]:
-        """Where the number of rows can be read from: each part whose cells every row is in, and its sum's variance.
+    @property
+    def cells(self) -> int:
+        """The number of counts in each group."""
+        return sum(part.n_cells for part in self.parts)
 
-        A part is given by its place among the parts. `groups` is how many groups are added up: a number or an array.
+    @property
+    def noun(self) -> str:
+        """What one of its parts is: a "one-way table", a "two-way table", another "table" (a marginal), or a "part"."""
+        if not all(isinstance(part, Marginal) for part in self.parts):
+            return "part"
+        widths = {len(part.columns) for part in self.parts}
+        return {1: "one-way table", 2: "two-way table"}.get(widths.pop(), "table") if len(widths) == 1 else "table"
+
+    def total_variances(self, groups: Any = 1) -> Iterator[tuple[int, Any]]:
+        """For each part that covers every row: its number among the parts, and the variance of the sum of its counts.
+
+        That sum is a noisy number of rows. `groups` is how many groups are added up, a number or an array of numbers.
         """
-        for place, part in enumerate(self.parts):
+        for number, part in enumerate(self.parts):
             if part.covers:
-                yield place, part.n_cells * (self.variance * groups)
+                yield number, part.n_cells * (self.variance * groups)
 
     def names(self) -> list[str]:
-        """Names of the parts."""
+        """The names of the parts."""
         return [TOTAL] if self.is_total else [part.name for part in self.parts]
 
 
 def total_part(schema: Schema, level: Level) -> Part:
-    """The part with one cell that every row is in; it names a column that the level asks about anyway."""
+    """The part whose single cell contains every row; it uses a column that the level asks about anyway."""
     asked = [name for ask in level.asks for name in ask.workload.columns]
     return everybody(schema, (asked or schema.coded)[0], TOTAL)
 
 
 def total_variance(questions: Iterable[Question]) -> float:
-    """Variance of the best unbiased mean of all sums of counts that are the number of rows; infinity without any."""
+    """Variance of the most precise unbiased mean of all sums that equal the number of rows; infinity without any."""
     precision = sum(1 / variance for question in questions for _, variance in question.total_variances())
     return 1 / precision if precision else float("inf")
 
 
 def _share(value: Number, what: str) -> Fraction:
     if (share := exact(value, what)) < 0:
-        raise PradeError(f"{what} is {readable(share)}; give a number that is not negative")
+        raise PradeError(f"{what} is {readable(share)}; give a number that is 0 or more")
     return share

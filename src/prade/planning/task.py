@@ -1,4 +1,4 @@
-"""A task: which private data set a release is for, what its columns are, what protects it, and which groups it has."""
+"""A task: the private data set, its schema, the budget, the unit of protection, and the groups of a release."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from prade.core.errors import DataError, PradeError
 from prade.core.words import names_of
 from prade.data.groups import Groups
 from prade.data.schema import Schema
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
+from prade.privacy.unit import Unit
 
-LARGEST_BUDGET = 10**30  # an epsilon or rho far beyond any promise, and still far from where floats end
-WORDS = {"budget": "epsilon or delta"}  # what a reader calls a field, where that is not its name
+LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still far below the largest float
+WORDS = {"budget": "epsilon or delta"}  # what users call a field, where that differs from its name
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a release is for; everything that must be decided before a plan is made.
+    """What a release is about: everything that must be decided before a plan is made.
 
     dataset: the name by which the ledger knows the private table. schema: its columns, a `Schema` or the path of its
-    file. budget: what may be spent, a `Budget` or an epsilon. unit: what one person can change. levels: the columns of
-    each level of groups, from coarse to fine; each level adds its columns to those of the level before, so that
-    ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups, with
-    one row per group; without levels and groups everybody is one group.
+    file. budget: what may be spent, a `Budget` or an epsilon. unit: how many rows one person can change. levels: the
+    columns of each level of groups, from coarse to fine; each level adds its columns to those of the level before, so
+    that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups,
+    with one row per group; without levels and groups all rows are one group.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -63,13 +64,13 @@ class Task:
         listed = Groups.of(groups)
         named = [names_of(level) for level in ([levels] if isinstance(levels, str) else levels)]
         if (any(named) and not listed.names) or (listed.names and not named):
-            raise PradeError("groups and levels go together: give both, or neither and everybody is one group")
+            raise PradeError("groups and levels go together: give both, or neither, and all rows are one group")
         values = dataset_name(dataset), schema, budget, unit, _nested(named or [()], listed), listed
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
     def differs_from(self, other: Task) -> str | None:
-        """What is not the same in another task, in a reader's words; None where everything is."""
+        """The name of a field that differs in another task; None if the two are equal."""
         names = (field.name for field in fields(self))
         different = next((name for name in names if getattr(self, name) != getattr(other, name)), None)
         return None if different is None else WORDS.get(different, different)
@@ -101,7 +102,7 @@ def recurring_names(groups: Groups, levels: Sequence[Sequence[str]]) -> list[str
 
 
 def _nested(levels: Sequence[tuple[str, ...]], groups: Groups) -> tuple[tuple[str, ...], ...]:
-    """The levels with the columns of those before them; refused where one adds nothing."""
+    """The levels, each with the columns of those before it; a level that adds nothing is refused."""
     nested: list[tuple[str, ...]] = []
     for names in levels:
         above = nested[-1] if nested else ()

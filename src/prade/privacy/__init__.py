@@ -1,1 +1,1 @@
-"""The promise and its price: units of protection, budgets, and the ledger of what was spent."""
+"""What is promised and what it costs: units of protection, privacy budgets, and the ledger of what has been spent."""

@@ -1,7 +1,7 @@
-"""Names of data sets: one spelling for each, so that nobody gets a second budget for the same people by a look-alike.
+"""Names of data sets: one spelling for each, so that a look-alike name cannot get a second budget for the same people.
 
-A budget belongs to a name. Two names that people take for the same would be two budgets, so a name is brought to its
-normal form (NFKC), must consist of what can be seen, and must not be one that a reader takes for another.
+Each name in the ledger has its own budget. Two names that look the same would have two budgets, so a name is
+normalised (NFKC), must contain visible characters only, and must not be confusable with another name.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import unicodedata
 
 from prade.core.errors import PradeError
 
-# Characters that show nothing though Unicode counts them as letters, marks or symbols: fillers, variation selectors.
+# Characters that are invisible although Unicode classes them as letters, marks or symbols: fillers and the like.
 INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0} | {
     code for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)) for code in range(first, last + 1)
 }
-# Alphabets that share shapes of letters, as the Unicode names of their letters begin.
+# Alphabets with letters of the same shape, given by the first word of their letters' Unicode names.
 ALPHABETS = {"LATIN", "GREEK", "CYRILLIC", "COPTIC", "ARMENIAN", "GEORGIAN", "CHEROKEE", "LISU"}
-# Greek and Cyrillic letters and Latin ones of other forms, and below each the plain letter that looks the same.
+# Greek, Cyrillic and unusual Latin letters, and below each the plain letter that looks the same.
 LOOK_ALIKES = str.maketrans(
     "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυωϳАВЕЅІЈКМНОРСТУХҮҺӀԌԚԜавеѕіјкмнорстухһүӏԁԛԝгпᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢɑɡıɩȷ",
     "ABEZHIKMNOPTYXayiknopuwjABESIJKMHOPCTYXYHIGQWaBesijkMHopcTyxhyldqwrnABCDEFGHIJKLMNOPQRSTUVWYZagiij",
 )
 
-# What many typefaces hardly tell apart: I, l, 1 and a bar; O and 0; dashes and minus signs; single and double quotes.
-HARDLY_TOLD_APART = str.maketrans(
+# Characters that look similar in many typefaces: I, l, 1 and a bar; O and 0; dashes and minus signs; quotation marks.
+SIMILAR = str.maketrans(
     {
         **dict.fromkeys("I1|", "l"),
         "0": "O",
@@ -36,50 +36,50 @@ HARDLY_TOLD_APART = str.maketrans(
 
 
 def dataset_name(name: object) -> str:
-    """The normal form of a data set's name; a PradeError for one that is blank, invisible in part, or of mixed scripts.
+    """A data set's name in normal form; a PradeError if it is blank, or has invisible characters or mixed alphabets.
 
     >>> dataset_name("ｃｅｎｓｕｓ ２０２０")
     'census 2020'
     """
     if not isinstance(name, str) or not name.strip():
         raise PradeError(
-            f"the name of a data set must be text that is not blank, got {name!r}: give the name under which the "
-            "ledger knows the private table"
+            f"the name of a data set must not be empty, got {name!r}; give the name under which the ledger records "
+            "the private table"
         )
     normal = unicodedata.normalize("NFKC", name)
-    if unseen := next((character for character in normal if _unseen(character)), None):
+    if invisible := next((character for character in normal if _invisible(character)), None):
         raise PradeError(
-            f"the data set's name {name!a} has the character U+{ord(unseen):04X}, which cannot be seen: two names "
-            "could look the same and have a budget each; leave it out"
+            f"the data set's name {name!a} contains the invisible character U+{ord(invisible):04X}; remove it, because "
+            "two names that look the same would each have a budget"
         )
     for word in re.findall(r"[^\W\d_]+", normal):
         scripts = sorted({unicodedata.name(letter, "").split(" ")[0] for letter in word} & ALPHABETS)
         if len(scripts) > 1:
             raise PradeError(
-                f"the data set's name {name!a} has the word {word!r} with letters of several alphabets "
-                f"({', '.join(scripts).title()}): it could be taken for another name; write each word in one alphabet"
+                f"the data set's name {name!a} contains the word {word!r}, which mixes alphabets "
+                f"({', '.join(scripts).title()}), so it could be mistaken for another; write each word in one alphabet"
             )
     return normal
 
 
-def same_to_a_reader(one: str, other: str) -> bool:
-    """Whether people would take two names for the same: by case, by blanks, or by characters that look alike.
+def confusable(one: str, other: str) -> bool:
+    """Whether two names could be mistaken for each other: they differ only in case, spaces or similar characters.
 
-    >>> same_to_a_reader("Census", "census "), same_to_a_reader("census 1", "census 2")
+    >>> confusable("Census", "census "), confusable("census 1", "census 2")
     (True, False)
-    >>> same_to_a_reader("census-10", "census\N{EN DASH}lO")
+    >>> confusable("census-10", "census\N{EN DASH}lO")
     True
     """
     return any(_plain(way(one)) == _plain(way(other)) for way in (str, _letters, _shapes))
 
 
-def _unseen(character: str) -> bool:
-    kind = unicodedata.category(character)
-    return kind[0] == "C" or (kind[0] == "Z" and character != " ") or ord(character) in INVISIBLE
+def _invisible(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] == "C" or (category[0] == "Z" and character != " ") or ord(character) in INVISIBLE
 
 
 def _plain(name: str) -> str:
-    """What is left of a name when one overlooks what people overlook."""
+    """The name without differences in case and spacing, which readers overlook."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
@@ -89,8 +89,8 @@ def _letters(name: str) -> str:
 
 
 def _shapes(name: str) -> str:
-    """The name's letters, with one character for all that are hardly told apart and digits of all scripts as ASCII."""
-    return "".join(map(_digit_or_dash, _letters(name))).translate(HARDLY_TOLD_APART)
+    """The name with one character for each set of similar ones, and digits of all scripts as ASCII digits."""
+    return "".join(map(_digit_or_dash, _letters(name))).translate(SIMILAR)
 
 
 def _digit_or_dash(character: str) -> str:

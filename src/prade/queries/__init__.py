@@ -1,1 +1,1 @@
-"""Questions about rows: predicates, one- and two-way tables, workloads, and how far one person moves their counts."""
+"""Questions about rows: predicates, one-way and two-way tables, workloads, and how much one person changes counts."""

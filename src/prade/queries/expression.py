@@ -1,7 +1,7 @@
-"""Boolean expressions over coded columns: comparisons as lookup tables, joined by and, or and not.
+"""Boolean expressions over coded columns: comparisons stored as lookup tables, joined by and, or and not.
 
-These are the trees behind `prade.queries.query.Query`: plain data that can be evaluated on rows, on a whole domain,
-or written out in another language.
+`prade.queries.query.Query` holds such an expression tree: plain data that can be evaluated on rows or on a whole
+domain, or translated to another language.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Condition:
-    """One comparison: a row satisfies it when `table[code of column]` is true."""
+    """One comparison: a row satisfies it if `table[code of column]` is true."""
 
     column: str
     text: str
@@ -48,7 +48,7 @@ Expression = Condition | Combination
 
 
 def join(operator: Literal["and", "or"], terms: Sequence[Expression]) -> Expression:
-    """Terms under one operator; nested uses of the same operator are flattened, they mean the same."""
+    """Terms joined by one operator; nested uses of the same operator are flattened, which keeps the meaning."""
     flat: list[Expression] = []
     for term in terms:
         if isinstance(term, Combination) and term.operator == operator:
@@ -68,7 +68,7 @@ def conditions(expression: Expression) -> Iterator[Condition]:
 
 
 def evaluate(expression: Expression, look_up: Callable[[Condition], Mask]) -> Mask:
-    """The expression where `look_up` says what each comparison gives; the arrays must broadcast together."""
+    """Evaluate the expression; `look_up` gives the result of each comparison, as arrays that broadcast together."""
     if isinstance(expression, Condition):
         return look_up(expression)
     masks = (evaluate(term, look_up) for term in expression.terms)
@@ -79,19 +79,19 @@ def evaluate(expression: Expression, look_up: Callable[[Condition], Mask]) -> Ma
 
 
 def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:
-    """For some columns, the codes that a satisfying row can have: never too few, perhaps too many."""
+    """For some columns, the codes that a satisfying row can have: none is left out, but some may be impossible."""
     if isinstance(expression, Condition):
         return {expression.column: np.array(expression.table) != negated}
     if expression.operator == "not":
         return possible(expression.terms[0], not negated)
     terms = [possible(term, negated) for term in expression.terms]
-    # De Morgan: under a "not" the two operators change places
+    # De Morgan: under a "not", the two operators are swapped.
     if (expression.operator == "and") != negated:
         return {
             name: reduce(np.logical_and, [term[name] for term in terms if name in term])
             for name in dict.fromkeys(name for term in terms for name in term)
         }
     live = [term for term in terms if all(codes.any() for codes in term.values())] or terms[:1]
-    # a column that some alternative leaves alone is not limited at all
+    # A column that some alternative does not use is not limited at all.
     common = [name for name in live[0] if all(name in term for term in live)]
     return {name: reduce(np.logical_or, [term[name] for term in live]) for name in common}

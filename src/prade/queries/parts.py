@@ -1,8 +1,8 @@
-"""Parts: sets of 0/1 queries of which one row satisfies at most one.
+"""Parts: sets of disjoint 0/1 queries, so that a row satisfies at most one query of a part.
 
-In the paper's words a part is a partial workload W_s whose columns sum to at most 1: row j is in one cell c(j) or
-in none. A part knows columns and lookup tables, not rows: the same part is applied to a support, to a domain, or
-turned into counts in a database. (`RowCells` is the exception: it lists the cells of one support's rows.)
+In the paper, a part is a partial workload W_s whose columns sum to at most 1: row j is in one cell c(j) or in none. A
+part consists of column names and lookup tables, not of rows, so the same part can be applied to a support or a domain,
+or turned into counts in a database. (`RowCells` is the exception: it lists the cells of one support's rows.)
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import WorkloadError
+from prade.core.words import names_of
 from prade.data.joint import Codes, joint_codes
 from prade.queries.colouring import joint_sizes, may_overlap, times_satisfied
 from prade.queries.expression import Mask
@@ -31,47 +32,47 @@ MAX_CELLS = 2**31
 
 
 class Part(ABC):
-    """Disjoint 0/1 queries: `cells(schema, codes)` says which one each row satisfies, if any.
+    """Disjoint 0/1 queries, called cells: `cells(schema, codes)` gives the cell of each row.
 
-    Parts are values: equal content makes equal parts with equal names, and they do not change.
+    Parts are immutable values: parts with equal content are equal and have the same name.
     """
 
-    columns: tuple[str, ...]  #: columns the part looks at
-    n_cells: int  #: number of queries
+    columns: tuple[str, ...]  #: the columns that the part uses
+    n_cells: int  #: number of cells
     covers: bool  #: whether every possible row is known to be in some cell
-    rows: int | None = None  #: for a part bound to the rows of one support, how many there are
+    rows: int | None = None  #: number of rows, for a part that is bound to the rows of one support
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """A readable name, different for different content."""
+        """A readable name; parts with different content have different names."""
 
     @abstractmethod
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
-        """The cell of each row, `n_cells` for a row in none; the smallest unsigned type that holds them."""
+        """The cell of each row, `n_cells` for a row in none, in the smallest unsigned type that can hold them."""
 
     @abstractmethod
     def inside(self, schema: Schema) -> Mask:
-        """Which points are in some cell: one axis per column of the part (for `RowCells`: one axis of rows)."""
+        """Which points of the domain are in some cell: one axis per column (for `RowCells`, one axis of rows)."""
 
     @abstractmethod
     def labels(self, schema: Schema) -> list[str]:
-        """One readable text a cell."""
+        """One readable text per cell."""
 
     @abstractmethod
     def check(self, schema: Schema) -> None:
-        """Raise a WorkloadError when the part was made for another schema."""
+        """Raise a WorkloadError if the part was made for another schema."""
 
     @abstractmethod
     def _content(self) -> tuple[Any, ...]:
-        """What makes two parts equal."""
+        """The values that determine whether two parts are equal."""
 
     def _settle(self, **attributes: Any) -> None:
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"parts do not change; make a new {type(self).__name__} instead of setting {name}")
+        raise AttributeError(f"parts are immutable; make a new {type(self).__name__} instead of setting {name}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Part):
@@ -86,7 +87,7 @@ class Part(ABC):
 
 
 class Marginal(Part):
-    """Every combination of codes of some columns is a cell: mixed radix, the last column fastest.
+    """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
 
     >>> from prade.data.schema import Schema
     >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
@@ -99,12 +100,12 @@ class Marginal(Part):
     def __init__(self, columns: Sequence[str], sizes: Sequence[int]) -> None:
         columns, sizes = _column_names(columns), tuple(int(size) for size in sizes)
         if len(columns) != len(sizes) or min(sizes) < 1:
-            raise WorkloadError(f"columns {columns} need one size of at least 1 each, got {sizes}")
+            raise WorkloadError(f"each of the columns {columns} needs a size of at least 1, got {sizes}")
         n_cells = math.prod(sizes)
         if n_cells > MAX_CELLS:
             raise WorkloadError(
-                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), a part "
-                f"may have {MAX_CELLS:,}; use fewer columns or coarser bins"
+                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), but a "
+                f"part may have at most {MAX_CELLS:,}; use fewer columns or coarser bins"
             )
         self._settle(columns=columns, sizes=sizes, n_cells=n_cells, covers=True)
 
@@ -134,7 +135,7 @@ class Marginal(Part):
         for name, size in zip(self.columns, self.sizes, strict=True):
             if (now := column_of(schema, name).size) != size:
                 raise WorkloadError(
-                    f"part {self.name!r} was made when column {name!r} had {size} codes, now it has {now}; "
+                    f"part {self.name!r} was made for {size} codes in column {name!r}, but this schema has {now}; "
                     "make the part again with Marginal.of(schema, columns)"
                 )
 
@@ -143,10 +144,10 @@ class Marginal(Part):
 
 
 class Cells(Part):
-    """Cells by lookup: `table[joint code of columns]` is the cell, or `n_cells` for none.
+    """Cells given by a lookup table: `table[joint code of columns]` is the cell, or `n_cells` for none.
 
-    `table` is flat or has one axis a column (C order, the last column fastest). Since it is a function, a row
-    cannot be in two cells. A cell that no code leads to is allowed: its answer is always 0.
+    `table` is flat or has one axis per column (C order). It gives one cell for each row, so a row cannot be in two
+    cells. A cell to which no code leads is allowed: its answer is always 0.
 
     >>> Cells(["age"], table=[0, 0, 1, 2], n_cells=2).covers
     False
@@ -173,8 +174,8 @@ class Cells(Part):
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        found: NDArray[Any] = self.table[joint_codes(schema, codes, self.columns)]
-        return found
+        cells: NDArray[Any] = self.table[joint_codes(schema, codes, self.columns)]
+        return cells
 
     def inside(self, schema: Schema) -> Mask:
         self.check(schema)
@@ -189,7 +190,7 @@ class Cells(Part):
         if now != len(self.table):
             raise WorkloadError(
                 f"the table over {', '.join(self.columns)} has {len(self.table):,} entries, but the schema has "
-                f"{now:,} combinations of these columns; give one entry for each"
+                f"{now:,} combinations of these columns; give one entry for each combination"
             )
 
     def _content(self) -> tuple[Any, ...]:
@@ -202,10 +203,10 @@ def everybody(schema: Schema, column: str, label: str = "all rows") -> Cells:
 
 
 class Predicate(Part):
-    """One cell per query; several queries only where it can be shown that no row satisfies two.
+    """One cell per query; several queries are allowed only if provably no row satisfies two of them.
 
-    Shown how: by writing out the joint domain of their columns when it is small, else by a column in which the
-    two queries allow no common code. Where the domain is too large to write out, `covers` is False: not known.
+    If the joint domain of their columns is small, it is enumerated. Otherwise every two queries must have a column in
+    which no code is possible for both; then it is not known whether they cover the domain, and `covers` is False.
     """
 
     queries: tuple[Query, ...]
@@ -219,7 +220,7 @@ class Predicate(Part):
             texts = "; ".join(shorten(query.text) for query in queries[:4])
             raise WorkloadError(
                 f"a row may satisfy two of the {len(queries)} queries of one part ({texts} ...); "
-                "use Workload.queries, which puts them into as many parts as they need"
+                "use Workload.queries, which distributes them over as many parts as they need"
             )
         self._settle(
             queries=queries,
@@ -234,19 +235,19 @@ class Predicate(Part):
 
     def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
         self.check(schema)
-        nowhere, dtype = self.n_cells, smallest_unsigned(self.n_cells)
+        no_cell, dtype = self.n_cells, smallest_unsigned(self.n_cells)
         domain = schema.domain_size(self.columns)
         rows = len(next(iter(codes.values())))
-        if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass per query
-            table = np.full(schema.shape(self.columns), nowhere, dtype=dtype)
+        if self.n_cells > 1 and domain <= rows:  # a table of the domain is cheaper than a pass for each query
+            table = np.full(schema.shape(self.columns), no_cell, dtype=dtype)
             for cell, query in enumerate(self.queries):
                 table[np.broadcast_to(query.over(self.columns), table.shape)] = cell
             looked_up: NDArray[Any] = table.ravel()[joint_codes(schema, codes, self.columns)]
             return looked_up
-        found = np.full(rows, nowhere, dtype=dtype)
+        cells = np.full(rows, no_cell, dtype=dtype)
         for cell, query in enumerate(self.queries):
-            found[query.mask(codes)] = cell
-        return found
+            cells[query.mask(codes)] = cell
+        return cells
 
     def inside(self, schema: Schema) -> Mask:
         self.check(schema)
@@ -267,10 +268,10 @@ class Predicate(Part):
 
 
 class RowCells(Part):
-    """Cells of the rows of one support, listed: for queries that are known only row by row.
+    """A list of the cells of one support's rows, for queries that are known only row by row.
 
-    Nothing but that support can be asked: `rows` is its length, and `columns` is empty because equal codes do
-    not make equal cells.
+    It can be applied to that support only: `rows` is its length, and `columns` is empty because rows with equal codes
+    may be in different cells.
     """
 
     row_cells: NDArray[Any]
@@ -297,8 +298,8 @@ class RowCells(Part):
         rows = len(next(iter(codes.values()), ()))
         if rows != self.rows:
             raise WorkloadError(
-                f"part {self.name!r} is bound to a support of {self.rows:,} rows, got {rows:,}; "
-                "ask it about the support it was made for"
+                f"part {self.name!r} is bound to a support of {self.rows:,} rows, got {rows:,} rows; "
+                "use the support that it was made for"
             )
         return self.row_cells
 
@@ -310,18 +311,18 @@ class RowCells(Part):
         return list(self.cell_labels)
 
     def check(self, schema: Schema) -> None:
-        """Rows fit any schema; their number is checked when cells are asked for."""
+        """Accept any schema; `cells` checks the number of rows."""
 
     def _content(self) -> tuple[Any, ...]:
         return self.n_cells, self.cell_labels, self.row_cells.tobytes()
 
 
 def _column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    names = names_of(columns)
     if not names or not all(isinstance(name, str) for name in names):
         raise WorkloadError(f"a part needs the names of one or more columns, got {columns!r}")
     if len(set(names)) < len(names):
-        raise WorkloadError(f"columns {names} name a column twice; name each once")
+        raise WorkloadError(f"the columns {names} contain a name twice; give each name once")
     return names
 
 
@@ -334,8 +335,8 @@ def _lookup(table: ArrayLike, n_cells: int, what: str) -> NDArray[Any]:
         raise WorkloadError(f"{what} must hold whole numbers, got {given.size} entries of type {given.dtype}")
     if given.min() < 0 or given.max() > n_cells:
         raise WorkloadError(
-            f"{what} has entries from {given.min()} to {given.max()}; expected cells 0 to {n_cells - 1}, "
-            f"or {n_cells} for a row in no cell"
+            f"{what} has entries from {given.min()} to {given.max()}; expected cells from 0 to {n_cells - 1}, "
+            f"or {n_cells} for a row that is in no cell"
         )
     lookup = given.ravel().astype(smallest_unsigned(int(n_cells)), copy=True)
     lookup.flags.writeable = False
@@ -345,7 +346,7 @@ def _lookup(table: ArrayLike, n_cells: int, what: str) -> NDArray[Any]:
 def _cell_labels(labels: Sequence[str], n_cells: int) -> tuple[str, ...]:
     texts = tuple(labels) or tuple(f"cell {cell}" for cell in range(n_cells))
     if len(texts) != n_cells:
-        raise WorkloadError(f"{len(texts)} labels for {n_cells} cells; give one a cell, or none at all")
+        raise WorkloadError(f"there are {len(texts)} labels for {n_cells} cells; give one per cell, or none at all")
     return texts
 
 

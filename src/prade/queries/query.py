@@ -1,8 +1,8 @@
 """Predicate queries written as text: ``"AGEP >= 65 and SEX == 2"``.
 
-A query is a 0/1 function of one row. Its text is read by Python's own parser and then walked against a short
-list of allowed forms; nothing is ever evaluated as code. Each comparison becomes a boolean table over the
-codes of one column, so that answering a query is table lookups joined by and, or and not.
+A query is a 0/1 function of one row. Python's own parser reads the text, and a reader then accepts a short list of
+forms; nothing is ever evaluated as code. Each comparison becomes a Boolean table over the codes of one column, so a
+query is answered by table lookups joined by and, or and not.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 Value = bool | int | float | str
 
-MAX_LENGTH = 10_000  # characters; keeps the parser's own recursion within what it refuses by itself
-MAX_DEPTH = 50  # nested and / or / not; every walk over an expression recurses at most this deep
+MAX_LENGTH = 10_000  # characters; short enough that Python's parser refuses deep nesting itself instead of crashing
+MAX_DEPTH = 50  # nested and / or / not; functions that walk an expression recurse at most this deep
 MAX_TABLE = 2**20  # cells of a query's table over the joint domain of its columns
 
 ALLOWED = (
     "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, SEX == 2, SEX in [1, 2], "
     "SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and parentheses"
-    "; a column name that is no plain word goes in backticks (`marital status` == 1)"
+    "; put a column name in backticks if it is not a plain word (`marital status` == 1)"
 )
 
 
@@ -45,9 +45,9 @@ ALLOWED = (
 class Query:
     """A 0/1 function of one row's codes; made by `parse`.
 
-    Two queries are equal when they say the same in the same order, whatever the spacing: `text` is the
-    canonical wording and parses back to an equal query. `expression` is the tree behind it, for code that
-    translates queries to other languages.
+    Two queries are equal if they have the same comparisons in the same order, whatever the spacing. `text` is the
+    canonical form, and parsing it gives an equal query. `expression` is the tree behind it, for code that translates
+    queries to other languages.
 
     >>> from prade.data.schema import Schema
     >>> query = parse("1 <= age and not(sex==0)", Schema.from_mbi({"age": 3, "sex": 2}))
@@ -64,17 +64,17 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The canonical wording."""
+        """The canonical text of the query."""
         return str(self.expression)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns the query looks at, in order of appearance."""
+        """The columns that the query uses, in order of appearance."""
         return tuple(self.sizes)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of codes of each column the query looks at."""
+        """The number of codes of each column that the query uses."""
         return {condition.column: len(condition.table) for condition in conditions(self.expression)}
 
     def mask(self, codes: Mapping[str, NDArray[Any]]) -> Mask:
@@ -82,35 +82,35 @@ class Query:
         absent = [name for name in self.columns if name not in codes]
         if absent:
             raise DataError(
-                f"query {shorten(self.text)!r} looks at column {absent[0]!r}, which is not among the "
+                f"query {shorten(self.text)!r} uses column {absent[0]!r}, which is not among the "
                 f"coded columns ({', '.join(codes)}); encode it or leave the query out"
             )
 
         def rows(condition: Condition) -> Mask:
-            found: Mask = np.array(condition.table).take(codes[condition.column])
-            return found
+            satisfied: Mask = np.array(condition.table).take(codes[condition.column])
+            return satisfied
 
         try:
             return evaluate(self.expression, rows)
-        except IndexError:  # numpy's message would show a row's code
+        except IndexError:  # numpy's message would reveal a row's code
             raise DataError(
-                f"some codes lie outside the columns of query {shorten(self.text)!r}; "
-                "the rows were coded by another schema than the one the query was parsed with"
+                f"some codes are too large for the columns of query {shorten(self.text)!r}: the rows were encoded with "
+                "another schema than the query; parse the query with the schema of the rows"
             ) from None
 
     def table(self, schema: Schema) -> Mask:
-        """The query on every cell of the product of its columns, one axis a column."""
+        """The query's value in every cell of the product of its columns, with one axis per column."""
         self.check(schema)
         cells = math.prod(self.sizes.values())
         if cells > MAX_TABLE:
             raise WorkloadError(
-                f"query {shorten(self.text)!r} has {cells:,} cells over {', '.join(self.columns)}, a table "
-                f"may have {MAX_TABLE:,}; use mask(codes) on the rows instead"
+                f"query {shorten(self.text)!r} has {cells:,} cells over {', '.join(self.columns)}, but a table "
+                f"may have at most {MAX_TABLE:,}; use mask(codes) on the rows instead"
             )
         return np.ascontiguousarray(np.broadcast_to(self.over(self.columns), tuple(self.sizes.values())))
 
     def over(self, columns: Sequence[str]) -> Mask:
-        """The query as an array that broadcasts over the product of `columns`, which include its own."""
+        """The query as an array that broadcasts over the product of `columns`, which must include the query's own."""
 
         def along_axis(condition: Condition) -> Mask:
             shape = [1] * len(columns)
@@ -120,10 +120,10 @@ class Query:
         return evaluate(self.expression, along_axis)
 
     def possible(self) -> dict[str, Mask]:
-        """For some columns, the codes that a satisfying row can have: never too few, perhaps too many.
+        """For some columns, the codes that a satisfying row can have: none is left out, but some may be impossible.
 
-        A query of comparisons joined by "and" is exactly the product of these sets. Two queries whose sets
-        are disjoint in any common column have no row in common.
+        For comparisons joined by "and", the query is exactly the product of these sets. Two queries whose sets are
+        disjoint in some common column have no row in common.
         """
         return possible(self.expression)
 
@@ -132,22 +132,22 @@ class Query:
         for name, size in self.sizes.items():
             if (now := column_of(schema, name).size) != size:
                 raise WorkloadError(
-                    f"query {shorten(self.text)!r} was parsed when column {name!r} had {size} codes, now it "
-                    f"has {now}; parse it again with this schema"
+                    f"query {shorten(self.text)!r} was parsed for {size} codes in column {name!r}, but this schema "
+                    f"has {now}; parse the query again with this schema"
                 )
 
 
 def parse(text: str, schema: Schema) -> Query:
     """Read a query against a schema.
 
-    Allowed are comparisons of a column with a value, chains of them, `in`, `not in`, `is missing`, `is not
-    missing`, joined by and / or / not and parentheses. A comparison with a missing value is false, also `!=`
-    and `not in`; `not` flips whatever it stands before.
+    A query compares columns with values, also in chains or with `in`, `not in`, `is missing` and `is not missing`, and
+    joins the comparisons with and / or / not and parentheses. A comparison is false for a row whose value is missing,
+    even `!=` and `not in`; `not` negates whatever follows it.
     """
     if not isinstance(text, str) or not text.strip():
         raise WorkloadError(f"expected the text of a query, got {shorten(repr(text))}; {ALLOWED}")
     if len(text) > MAX_LENGTH:
-        raise WorkloadError(f"the query has {len(text):,} characters, at most {MAX_LENGTH:,} are read; split it up")
+        raise WorkloadError(f"the query has {len(text):,} characters, but the limit is {MAX_LENGTH:,}; split it up")
     plain, quoted = _without_backticks(text)
     try:
         tree = ast.parse(plain, mode="eval")
@@ -161,13 +161,13 @@ def parse(text: str, schema: Schema) -> Query:
 
 
 def expect(joint: Joint, query: str | Query) -> float:
-    """The mass of a distribution's rows that satisfy a query, e.g. ``"AGEP >= 65 and SEX == 2"``."""
+    """The total weight of a distribution's rows that satisfy a query such as ``"AGEP >= 65 and SEX == 2"``."""
     parsed = parse(query, joint.schema) if isinstance(query, str) else query
     return float(joint.weights[parsed.mask(joint.codes)].sum())
 
 
 class _Reader:
-    """The whitelist walk over the syntax tree of one query."""
+    """Converts the syntax tree of one query, and refuses every form that is not on the list."""
 
     def __init__(self, text: str, plain: str, quoted: Mapping[str, str], schema: Schema) -> None:
         self.text, self.plain, self.quoted, self.schema = text, plain, quoted, schema
@@ -205,7 +205,7 @@ class _Reader:
             name, value, symbol = self.column(right), self.value(left), _MIRRORED[symbol]
         else:
             values = self.value(left), self.value(right)
-            raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, and no column")
+            raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, without a column")
         table = codes_satisfying(column_of(self.schema, name), symbol, value)
         return Condition(name, f"{backticked(name)} {symbol} {value!r}", tuple(table.tolist()))
 
@@ -215,7 +215,7 @@ class _Reader:
         name = self.column(left)
         values = [self.value(element) for element in right.elts]
         column = column_of(self.schema, name)
-        # "not in" is a conjunction of "!=", so that a missing value is in neither
+        # "not in" is a conjunction of "!=", so that a missing value satisfies neither "in" nor "not in".
         tables = [codes_satisfying(column, "==" if inside else "!=", value) for value in values]
         table = reduce(np.logical_or if inside else np.logical_and, tables)
         word = "in" if inside else "not in"
@@ -224,20 +224,22 @@ class _Reader:
 
     def missing_test(self, left: ast.expr, wanted: bool, right: ast.expr) -> Condition:
         if not isinstance(right, ast.Name) or right.id != "missing":
-            raise self.refuse(right, "`is` before something else than missing (write SEX is missing, or SEX == 1)")
+            raise self.refuse(
+                right, "`is` followed by something other than missing (write SEX is missing, or SEX == 1)"
+            )
         name = self.column(left)
         column = column_of(self.schema, name)
         if not column.missing:
             raise WorkloadError(
                 f"query {shorten(self.text)!r} asks whether column {name!r} is missing, but the schema "
-                "declares no missing value for it; set missing = true there or drop the test"
+                "does not allow missing values in it; set missing = true in the schema, or drop the test"
             )
         table = [not wanted] * (column.size - 1) + [wanted]
         return Condition(name, f"{backticked(name)} is {'' if wanted else 'not '}missing", tuple(table))
 
     def column(self, node: ast.expr) -> str:
         if not isinstance(node, ast.Name):
-            raise self.refuse(node, f"{_described(node)} where a column name belongs")
+            raise self.refuse(node, f"{_described(node)} where a column name is expected")
         return self.quoted.get(node.id, node.id)
 
     def value(self, node: ast.expr) -> Value:
@@ -254,10 +256,11 @@ class _Reader:
         if isinstance(value, (bool, str)) and literal is node:
             return value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if abs(value) > 1e300:  # beyond it comparisons with float edges overflow
+            if abs(value) > 1e300:  # comparisons of larger numbers with float edges could overflow
                 raise self.refuse(node, "a number too large to compare with")
             return sign * value
-        raise self.refuse(node, f"{type(value).__name__} value" if literal is node else "a sign before no number")
+        what = f"a value of type {type(value).__name__}" if literal is node else "a sign that is not before a number"
+        raise self.refuse(node, what)
 
     def source(self, node: ast.expr) -> str:
         segment = ast.get_source_segment(self.plain, node) or ""
@@ -266,9 +269,9 @@ class _Reader:
         return segment
 
     def refuse(self, node: ast.expr, what: str | None = None) -> WorkloadError:
-        found = what or _described(node)
         return WorkloadError(
-            f"query {shorten(self.text)!r} contains {found} at {shorten(self.source(node))!r}; {ALLOWED}"
+            f"query {shorten(self.text)!r} contains {what or _described(node)} at {shorten(self.source(node))!r}; "
+            f"{ALLOWED}"
         )
 
 
@@ -297,7 +300,7 @@ _FORMS: dict[type[ast.expr], str] = {
 
 
 def _described(node: ast.expr) -> str:
-    return _FORMS.get(type(node), f"a form that queries do not have ({type(node).__name__})")
+    return _FORMS.get(type(node), f"a form that is not allowed in queries ({type(node).__name__})")
 
 
 _PIECES = re.compile(
@@ -308,9 +311,9 @@ _PIECES = re.compile(
 
 
 def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
-    """The text as one line of plain Python, and which names in it stand for backticked columns."""
+    """The text as one line of Python with placeholders for backticked names, and the name for each placeholder."""
     stem = "column"
-    while stem in text:  # a stand-in must not be a name that the text uses itself
+    while stem in text:  # a placeholder must not be a name that the text uses itself
         stem += "_"
     quoted: dict[str, str] = {}
 
@@ -322,39 +325,39 @@ def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
             return " "
         if piece["name"] is None:
             return piece[0]
-        stand_in = f"{stem}{len(quoted)}_"
-        quoted[stand_in] = piece["name"].replace("``", "`")
-        return stand_in
+        placeholder = f"{stem}{len(quoted)}_"
+        quoted[placeholder] = piece["name"].replace("``", "`")
+        return placeholder
 
     return _PIECES.sub(replace, text).strip(), quoted
 
 
 def backticked(name: str) -> str:
-    """A column's name as a query writes it: in backticks unless it is a plain word.
+    """A column's name as it is written in a query: in backticks unless it is a plain word.
 
     >>> backticked("AGEP"), backticked("marital status")
     ('AGEP', '`marital status`')
     """
-    # Python's parser rewrites names to their NFKC form, so only names already in it survive unquoted
+    # Python's parser converts names to NFKC, so only names already in that form can go without backticks.
     plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def column_of(schema: Schema, name: str) -> Column:
-    """The schema's column, or a WorkloadError when there is none or its codes are not known yet."""
+    """The schema's column; a WorkloadError if there is none or its codes are not known yet."""
     try:
-        schema.size(name)  # a group column without its list of groups has none yet
+        schema.size(name)  # a group column has no size until the list of groups is given
     except SchemaError as error:
         raise WorkloadError(str(error)) from None
     return schema[name]
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """The text, cut in the middle when it is longer than `limit`."""
+    """The text, shortened in the middle if it is longer than `limit`."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 3 :]}"
 
 
 def _too_deep(text: str) -> WorkloadError:
     return WorkloadError(
-        f"query {shorten(text)!r} is nested too deeply; at most {MAX_DEPTH} levels of and, or and not are read"
+        f"query {shorten(text)!r} is nested too deeply; use at most {MAX_DEPTH} levels of and, or and not"
     )

@@ -1,4 +1,4 @@
-"""How many queries of a workload one row can satisfy: the number that sensitivity is made of."""
+"""How many queries of a workload one row can satisfy, which determines the sensitivity."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from prade.queries.parts import Part
 if TYPE_CHECKING:
     from prade.data.schema import Schema
 
-MAX_ENUMERATED = 2**20  # cells of a joint domain that are walked through
+MAX_ENUMERATED = 2**20  # cells: larger joint domains are not enumerated
 
 
 def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
-    """The largest number of queries that one row can satisfy; never too small, exact where it can be enumerated.
+    """The largest number of queries that one row can satisfy: never too small, and exact where it can be enumerated.
 
-    A part holds a row at most once, and a part that covers everything exactly once. The other parts are grouped
-    so that no two groups share a column; a row's codes in different groups are free of each other, so the groups'
-    maxima add up. A group's maximum is exact when its joint domain has at most 2**20 cells; a larger group counts
-    with its number of parts. Parts bound to a support's rows add their maximum over these rows: a row outside the
-    support is in none of their cells.
+    A row is in at most one cell of a part, and in exactly one if the part covers all rows. The other parts are grouped
+    so that no two groups share a column. A row's codes in different groups are independent of each other, so the
+    maxima of the groups add up. A group's maximum is exact if its joint domain has at most 2**20 cells; a larger group
+    contributes its number of parts. Parts bound to the rows of a support contribute their maximum over these rows: a
+    row outside the support is in none of their cells.
     """
     free = [part for part in parts if part.rows is None]
     most = sum(part.covers for part in free)
@@ -47,7 +47,7 @@ def most_per_row(schema: Schema, parts: Sequence[Part]) -> int:
 
 
 def _groups(parts: Sequence[Part]) -> list[tuple[tuple[str, ...], list[Part]]]:
-    """Parts grouped so that different groups have no column in common, each with its columns."""
+    """Parts grouped so that different groups have no column in common; each group with its columns."""
     groups: list[tuple[tuple[str, ...], list[Part]]] = []
     for part in parts:
         touching = [group for group in groups if not set(group[0]).isdisjoint(part.columns)]
@@ -59,7 +59,7 @@ def _groups(parts: Sequence[Part]) -> list[tuple[tuple[str, ...], list[Part]]]:
 
 
 def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) -> NDArray[Any]:
-    """A table over `own` columns, with its axes where `columns` has them and length 1 elsewhere."""
+    """A table over the columns `own`, with one axis for each of `columns`: of length 1 for those it does not have."""
     axes = sorted(range(len(own)), key=lambda axis: columns.index(own[axis]))
     lengths = dict(zip(own, table.shape, strict=True))
     return table.transpose(axes).reshape([lengths.get(name, 1) for name in columns])

@@ -1,7 +1,7 @@
-"""Workloads: the questions to be answered, as a list of parts over one schema.
+"""Workloads: the queries to be answered, as a list of parts over one schema.
 
-Any set of 0/1 queries W splits into parts, each with at most one cell per row. The split loses nothing: `origin`
-keeps the place of every query the caller gave, and `in_order` brings answers back into the caller's order.
+Any set of 0/1 queries W can be split into parts in which each row is in at most one cell. Nothing is lost: `origin`
+records which cell each of the caller's queries became, and `in_order` puts answers back into the caller's order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prade.core.arrays import mass_per_cell
 from prade.core.errors import WorkloadError
 from prade.core.words import names_of
 from prade.data.comparison import codes_satisfying
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
 from prade.queries.parts import Cells, Marginal, Part, Predicate, RowCells
 from prade.queries.query import Query, backticked, column_of, parse, shorten
@@ -34,8 +34,8 @@ __all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 class Workload(Sequence[Part]):
     """A list of parts over a schema; W in the paper.
 
-    `origin[i]` is (part, cell) of query i in the order in which the queries were given. Without one, the order
-    is that of the parts and, within a part, of its cells.
+    `origin[i]` is the (part, cell) of query i, in the order in which the queries were given. Without `origin`, the
+    order is that of the parts and, within a part, of its cells.
 
     >>> from prade.data.schema import Schema
     >>> schema = Schema.from_mbi({"age": 3, "sex": 2})
@@ -51,64 +51,66 @@ class Workload(Sequence[Part]):
         self._parts = tuple(parts)
         for part in self._parts:
             if not isinstance(part, Part):
-                raise WorkloadError(f"a workload is a list of parts, got {shorten(repr(part))}")
+                raise WorkloadError(f"a workload is a list of Part objects, got {shorten(repr(part))}")
             part.check(schema)
         bound = sorted({part.rows for part in self._parts if part.rows is not None})
         if len(bound) > 1:
-            raise WorkloadError(f"parts are bound to supports of {bound} rows; all must list the same support's rows")
+            raise WorkloadError(
+                f"the parts are bound to supports of different lengths, {bound} rows; bind all to the same support"
+            )
         self._rows = bound[0] if bound else None
         self._starts = np.cumsum([0, *(part.n_cells for part in self._parts)])
-        # the natural order is not written out: a marginal may have more cells than fit in memory
-        self._places = None if origin is None else _places(origin, self._starts)
+        # None stands for the natural order, because a marginal may have more cells than fit in memory.
+        self._positions = None if origin is None else _positions(origin, self._starts)
 
-    # ---------------------------------------------------------------- making one
+    # ---------------------------------------------------------------- constructors
 
     @classmethod
     def marginals(cls, schema: Schema, columns: Iterable[str | Sequence[str]]) -> Workload:
-        """One marginal per entry: a column's name, or several names."""
+        """One marginal for each entry of `columns`, which is a column's name or several names."""
         parts = [Marginal.of(schema, names) for names in columns]
         _require(parts, "columns")
         return cls(schema, parts)
 
     @classmethod
     def all_marginals(cls, schema: Schema, k: int, columns: str | Sequence[str] | None = None) -> Workload:
-        """All marginals of k different columns, of `columns` or of every coded column of the schema."""
+        """All marginals of k different columns, chosen from `columns` or from all coded columns of the schema."""
         names = names_of(schema.coded if columns is None else columns)
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(names):
-            raise WorkloadError(f"k is {k!r}; expected a number of columns from 1 to {len(names)}")
+            raise WorkloadError(f"k is {k!r}; give a number of columns from 1 to {len(names)}")
         return cls.marginals(schema, itertools.combinations(names, k))
 
     @classmethod
     def ranges(cls, schema: Schema, column: str, bounds: Iterable[tuple[Any, Any]]) -> Workload:
-        """Queries low <= column < high, one per (low, high); None leaves an end open. Missing is in none.
+        """One query low <= column < high for each pair (low, high); None leaves an end open. Missing is in no range.
 
-        The bounds must fall on edges of bins. Ranges that do not overlap share a part, and no split has fewer.
+        The bounds must be edges of bins. Ranges that do not overlap share a part, and the number of parts is minimal.
         """
         declared = column_of(schema, column)
         order = _value_order(declared)
         intervals, labels = [], []
         for pair in bounds:
             low, high = _pair(column, pair)
-            inside = np.ones(declared.size, dtype=np.bool_)  # missing too; `order` leaves it out
+            inside = np.ones(declared.size, dtype=np.bool_)  # including missing, which `order` leaves out
             if low is not None:
                 inside &= codes_satisfying(declared, ">=", low)
             if high is not None:
                 inside &= codes_satisfying(declared, "<", high)
-            places = np.flatnonzero(inside[order])
-            intervals.append((int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0))
+            positions = np.flatnonzero(inside[order])
+            intervals.append((int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0))
             labels.append(_range_label(column, low, high))
         return cls._intervals(schema, declared, intervals, labels)
 
     @classmethod
     def all_ranges(cls, schema: Schema, column: str) -> Workload:
-        """Every run of neighbouring bins (or ordered values) of a column: m (m + 1) / 2 queries for m bins."""
+        """Every range of adjacent bins (or ordered values) of a column: m (m + 1) / 2 queries for m bins."""
         declared = column_of(schema, column)
         m = len(_value_order(declared))
         return cls._intervals(schema, declared, [(i, j + 1) for i in range(m) for j in range(i, m)])
 
     @classmethod
     def prefixes(cls, schema: Schema, column: str) -> Workload:
-        """The distribution function of a column: everything up to bin 1, up to bin 2, ..., up to the last one."""
+        """The cumulative distribution of a column: one query for all values up to each bin."""
         declared = column_of(schema, column)
         m = len(_value_order(declared))
         return cls._intervals(schema, declared, [(0, j + 1) for j in range(m)])
@@ -139,9 +141,9 @@ class Workload(Sequence[Part]):
 
     @classmethod
     def queries(cls, schema: Schema, queries: Iterable[str | Query]) -> Workload:
-        """Predicates such as "AGEP >= 65 and SEX == 2"; disjoint ones share a part where that can be shown."""
+        """Predicates such as "AGEP >= 65 and SEX == 2"; provably disjoint ones can share a part."""
         if isinstance(queries, str):
-            raise WorkloadError(f"expected a list of queries, got one text; write [{shorten(queries)!r}]")
+            raise WorkloadError(f"expected a list of queries, got a single text; write [{shorten(queries)!r}]")
         parsed = [query if isinstance(query, Query) else parse(query, schema) for query in queries]
         _require(parsed, "queries")
         return cls._coloured(
@@ -150,10 +152,10 @@ class Workload(Sequence[Part]):
 
     @classmethod
     def matrix(cls, schema: Schema, matrix: Any, support: Joint | None = None) -> Workload:
-        """Any 0/1 matrix, one query a row, scipy sparse or dense.
+        """Any 0/1 matrix, dense or scipy sparse, with one row per query.
 
-        Its columns are the rows of `support`, or else the cells of the full domain of the schema's coded
-        columns (in the schema's order, the last column fastest). A row of zeros is a query with the answer 0.
+        The matrix has one column for each row of `support` or, without a support, for each cell of the full domain of
+        the schema's coded columns (in C order). A row of zeros is a query whose answer is 0.
         """
         from scipy import sparse
 
@@ -173,7 +175,7 @@ class Workload(Sequence[Part]):
 
     @classmethod
     def _coloured(cls, schema: Schema, colours: NDArray[np.int64], part: Callable[[NDArray[Any]], Part]) -> Workload:
-        """One part per colour, made by `part(indices of its queries)`; the queries keep their order."""
+        """One part for each colour, made by `part(indices of its queries)`; the queries keep their order."""
         origin = np.empty((len(colours), 2), dtype=np.int64)
         origin[:, 0] = colours
         grouped = np.argsort(colours, kind="stable")
@@ -183,7 +185,7 @@ class Workload(Sequence[Part]):
             parts.append(part(members))
         return cls(schema, parts, origin)
 
-    # ---------------------------------------------------------------- what it is
+    # ---------------------------------------------------------------- contents
 
     @property
     def schema(self) -> Schema:
@@ -197,30 +199,30 @@ class Workload(Sequence[Part]):
 
     @property
     def origin(self) -> NDArray[np.int64]:
-        """(part, cell) of each query, in the order in which the queries were given."""
-        places = np.arange(self.n_queries) if self._places is None else self._places
-        part = np.searchsorted(self._starts, places, side="right") - 1
-        return np.stack([part, places - self._starts[part]], axis=1)
+        """The (part, cell) of each query, in the order in which the queries were given."""
+        positions = np.arange(self.n_queries) if self._positions is None else self._positions
+        part = np.searchsorted(self._starts, positions, side="right") - 1
+        return np.stack([part, positions - self._starts[part]], axis=1)
 
     @property
     def rows(self) -> int | None:
-        """Length of the support that some part is bound to; None when the workload suits any rows."""
+        """Length of the support that the workload is bound to; None if it can be applied to any rows."""
         return self._rows
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that any part looks at, in order of appearance."""
+        """The columns that any part uses, in order of appearance."""
         return tuple(dict.fromkeys(name for part in self._parts for name in part.columns))
 
     @property
     def n_queries(self) -> int:
-        """Number of queries, all parts together."""
+        """Number of queries in all parts together."""
         return int(self._starts[-1])
 
     def labels(self) -> list[str]:
         """One readable text per query, in the order in which the queries were given."""
         texts = [text for part in self._parts for text in part.labels(self._schema)]
-        return texts if self._places is None else [texts[place] for place in self._places]
+        return texts if self._positions is None else [texts[position] for position in self._positions]
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -235,7 +237,7 @@ class Workload(Sequence[Part]):
     def __getitem__(self, index: int | slice) -> Part | Workload:
         if not isinstance(index, slice):
             return self._parts[index]
-        if self._places is None and (index.step or 1) > 0:
+        if self._positions is None and (index.step or 1) > 0:
             return Workload(self._schema, self._parts[index])
         moved_to = np.full(len(self._parts), -1)
         moved_to[index] = np.arange(len(moved_to[index]))
@@ -249,7 +251,7 @@ class Workload(Sequence[Part]):
         if other._schema != self._schema:
             raise WorkloadError("the two workloads were made for different schemas; make both with the same one")
         parts = self._parts + other._parts
-        if self._places is None and other._places is None:
+        if self._positions is None and other._positions is None:
             return Workload(self._schema, parts)
         moved = other.origin + np.array([len(self._parts), 0])
         return Workload(self._schema, parts, np.concatenate([self.origin, moved]))
@@ -258,9 +260,9 @@ class Workload(Sequence[Part]):
         if not isinstance(other, Workload):
             return NotImplemented
         same = self._schema == other._schema and self._parts == other._parts
-        if self._places is None or other._places is None:
-            return same and self._places is other._places
-        return same and np.array_equal(self._places, other._places)
+        if self._positions is None or other._positions is None:
+            return same and self._positions is other._positions
+        return same and np.array_equal(self._positions, other._positions)
 
     def __hash__(self) -> int:
         return hash((self._schema, self._parts))
@@ -269,14 +271,14 @@ class Workload(Sequence[Part]):
         where = ", ".join(self.columns) or f"{self._rows} rows"
         return f"Workload({len(self._parts)} parts, {self.n_queries} queries on {shorten(where)})"
 
-    # ---------------------------------------------------------------- what it says
+    # ---------------------------------------------------------------- answers
 
     def answer(self, joint: Joint) -> list[NDArray[np.float64]]:
-        """The exact answers W q, one array per part: the mass of each cell."""
+        """The exact answers W q, one array per part: the total weight of the rows in each cell."""
         for name in self.columns:
             if column_of(joint.schema, name) != self._schema[name]:
                 raise WorkloadError(
-                    f"column {name!r} of the rows is declared otherwise than in the workload's schema; "
+                    f"the schema of the rows declares column {name!r} differently from the workload's schema; "
                     "encode the rows with the workload's schema"
                 )
         answers = []
@@ -286,7 +288,7 @@ class Workload(Sequence[Part]):
         return answers
 
     def in_order(self, answers: Sequence[ArrayLike]) -> NDArray[Any]:
-        """Answers per part -> one vector in the order in which the queries were given."""
+        """Answers per part, joined to one vector in the order in which the queries were given."""
         arrays = [np.asarray(answer) for answer in answers]
         expected = [(part.n_cells,) for part in self._parts]
         if (got := [array.shape for array in arrays]) != expected:
@@ -294,14 +296,14 @@ class Workload(Sequence[Part]):
         if not arrays:
             return np.zeros(0)
         together: NDArray[Any] = np.concatenate(arrays)
-        return together if self._places is None else together[self._places]
+        return together if self._positions is None else together[self._positions]
 
     def sensitivity(self, unit: Unit, norm: Literal[1, 2] = 1) -> float:
-        """How far one person can move the counts: unit.rows * m in L1, unit.rows * sqrt(m) in L2.
+        """How much one person can change the counts: unit.rows * m in the L1 norm, unit.rows * sqrt(m) in the L2 norm.
 
-        m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones to the counts, of L1 norm at most m and
-        L2 norm at most sqrt(m); neighbours differ by at most unit.rows such vectors, and norms of sums are at most
-        sums of norms. Equality when a person is added whose rows are all alike and satisfy m queries.
+        m is `per_row`. Proof: a row adds a 0/1 vector with at most m ones to the counts, so its L1 norm is at most m
+        and its L2 norm at most sqrt(m). Neighbouring tables differ by at most unit.rows such vectors, and the norm of a
+        sum is at most the sum of the norms. Equality holds if the person's rows are identical and satisfy m queries.
         """
         if not isinstance(unit, Unit):
             raise WorkloadError(f"expected a Unit such as Unit(max_rows=1), got {unit!r}")
@@ -312,7 +314,7 @@ class Workload(Sequence[Part]):
 
     @property
     def per_row(self) -> int:
-        """Largest number of queries that one row can satisfy (see `prade.queries.sensitivity.most_per_row`)."""
+        """The largest number of queries that one row can satisfy (see `prade.queries.sensitivity.most_per_row`)."""
         return most_per_row(self._schema, self._parts)
 
 
@@ -321,27 +323,27 @@ def _require(given: Sequence[Any], what: str) -> None:
         raise WorkloadError(f"the list of {what} is empty; give at least one")
 
 
-def _places(origin: ArrayLike, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Where each query's answer is when the parts' answers are laid end to end; None when already in order."""
+def _positions(origin: ArrayLike, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The position of each query's answer among the parts' answers joined together; None if they are in order."""
     part, cell = np.asarray(origin, dtype=np.int64).reshape(-1, 2).T
     known = (part >= 0) & (part < len(starts) - 1) & (cell >= 0)
     part = np.where(known, part, 0)
-    places = starts[part] + cell
-    complete = known.all() and len(places) == starts[-1] and bool(np.all(places < starts[1:][part]))
-    if not complete or not np.array_equal(np.sort(places), np.arange(starts[-1])):
-        raise WorkloadError(f"origin must name each of the {starts[-1]} cells of the parts once, as (part, cell)")
-    if np.array_equal(places, np.arange(len(places))):
+    positions = starts[part] + cell
+    complete = known.all() and len(positions) == starts[-1] and bool(np.all(positions < starts[1:][part]))
+    if not complete or not np.array_equal(np.sort(positions), np.arange(starts[-1])):
+        raise WorkloadError(f"origin must list each of the {starts[-1]} cells of the parts once, as (part, cell)")
+    if np.array_equal(positions, np.arange(len(positions))):
         return None
-    return places
+    return positions
 
 
 def _value_order(column: Column) -> NDArray[np.int64]:
-    """Codes of the column's values from small to large, missing left out."""
+    """The codes of the column's values from smallest to largest, without missing."""
     if column.kind == "numeric":
         return np.arange(column.present)
     if column.value_type not in ("int", "float"):
         raise WorkloadError(
-            f"column {column.name!r} has no order, its values are not numbers; ask for a marginal or predicates"
+            f"the values of column {column.name!r} are not numbers, so they have no order; use a marginal or predicates"
         )
     return np.argsort(np.array(column.values), kind="stable")
 
@@ -351,7 +353,7 @@ def _pair(column: str, pair: Any) -> tuple[Any, Any]:
         low, high = pair
         rising = low is None or high is None or bool(low < high)
     except (TypeError, ValueError):
-        raise WorkloadError(f"a range of {column!r} is a pair (low, high), got {shorten(repr(pair))}") from None
+        raise WorkloadError(f"a range of {column!r} must be a pair (low, high), got {shorten(repr(pair))}") from None
     if not rising:
         raise WorkloadError(f"the range ({low!r}, {high!r}) of {column!r} is empty; low must be below high")
     return low, high
@@ -367,18 +369,20 @@ def _range_label(column: str, low: Any, high: Any) -> str:
 
 
 def _zero_one(sparse: Any, matrix: Any, width: int, what: str) -> Any:
-    """The matrix as compressed sparse rows with sorted indices, once it is known to be 0/1 and of the right width."""
+    """The matrix as compressed sparse rows with sorted indices; refused unless it is 0/1 and of the right width."""
     if not sparse.issparse(matrix):
         matrix = np.asarray(matrix)
         if matrix.dtype.kind not in "biuf":
-            raise WorkloadError(f"the matrix must hold 0 and 1, got entries of type {matrix.dtype}")
+            raise WorkloadError(f"the matrix must contain 0 and 1 only, got entries of type {matrix.dtype}")
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise WorkloadError(f"expected a matrix of queries x {width} {what}, got one of shape {matrix.shape}")
     if matrix.shape[1] != width:
-        raise WorkloadError(f"the matrix has {matrix.shape[1]} columns, but there are {width} {what}; give one each")
+        raise WorkloadError(
+            f"the matrix has {matrix.shape[1]} columns, but there are {width} {what}; give one column for each"
+        )
     rows = sparse.csr_array(matrix, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     if not bool(np.all(rows.data == 1)):
-        raise WorkloadError("the matrix must hold 0 and 1 only; split other weights into 0/1 queries first")
+        raise WorkloadError("the matrix must contain 0 and 1 only; split other weights into 0/1 queries first")
     return rows

@@ -1,1 +1,1 @@
-"""The folder that measuring leaves: noisy counts, the plan they answer, what they cost. Data only."""
+"""The folder that measuring writes: noisy counts, the plan they answer, what they cost. Data only."""

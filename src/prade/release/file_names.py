@@ -1,3 +1,3 @@
-"""Names of the files that a release's folder may have besides the release itself (`prade.release.release`)."""
+"""Names of the files that are derived from a release and kept in its folder (`prade.release.derived_files`)."""
 
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"

@@ -1,4 +1,4 @@
-"""Noisy answers as values: what was asked, what came, and the law of the noise in it."""
+"""A noisy answer as a value: the question's part, the noisy counts, and the law of their noise."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Measurement:
     """Noisy counts of one part.
 
     counts_i = true count of cell i + noise_i, where the noise is Laplace with mean 0 and scale b (density
-    exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number or one a cell; 0 says that
-    the count is exact.
+    exp(-|x|/b) / 2b), or Gaussian with standard deviation `scale`. `scale` is one number, or one per cell; 0 means
+    that the count is exact.
 
     >>> from prade import Schema, Workload
     >>> part = Workload.marginals(Schema.from_mbi({"sex": 2}), ["sex"])[0]
@@ -36,12 +36,12 @@ class Measurement:
 
     def __init__(self, part: Part, counts: ArrayLike, scale: ArrayLike, law: Law = "laplace") -> None:
         if not hasattr(part, "n_cells"):
-            raise EstimationError(f"a measurement is of a Part, got a {type(part).__name__}: take it from a Workload")
+            raise EstimationError(f"a measurement needs a Part, got a {type(part).__name__}: take it from a Workload")
         values = np.array(counts, np.float64)
         scales = np.array(scale, np.float64)
         if values.shape != (part.n_cells,):
             raise EstimationError(
-                f"{part.name}: {part.n_cells} counts expected, one a cell, but the answer has shape {values.shape}"
+                f"{part.name}: expected {part.n_cells} counts, one per cell, but the answer has shape {values.shape}"
             )
         if scales.shape not in ((), values.shape):
             raise EstimationError(
@@ -49,7 +49,7 @@ class Measurement:
                 f"but has shape {scales.shape}"
             )
         if not np.isfinite(values).all():
-            raise EstimationError(f"{part.name}: the answer holds NaN or infinity; every count must be a number")
+            raise EstimationError(f"{part.name}: the answer contains NaN or infinity; every count must be a number")
         if not np.isfinite(scales).all() or (scales < 0).any():
             raise EstimationError(f"{part.name}: scale must be finite and not negative (0 for an exact count)")
         if law not in ("laplace", "gaussian"):
@@ -61,5 +61,5 @@ class Measurement:
 
     @property
     def variance(self) -> NDArray[np.float64]:
-        """Variance of the noise per cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
+        """The variance of the noise in each cell: 2 b^2 (Laplace) or sigma^2 (Gaussian)."""
         return np.asarray((2.0 if self.law == "laplace" else 1.0) * self.scale**2)

@@ -1,12 +1,12 @@
-"""A release: the folder that measuring writes, and all that estimates, samples and reports start from.
+"""A release: the folder that measuring writes, from which estimates, samples and reports are made.
 
     plan.toml               what was asked
     measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
-    release.json            versions, hashes of the two files above, and the ledger's head when it was paid for
-    ledger.json             what it cost, what remains, under which promise, and the ledger's head after that
+    release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
+    ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
 
-The last two end with a seal, the hash of all that they say. Nothing in the folder is private. It is written beside its
-place and renamed when it is whole.
+The last two end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written under
+another name and renamed once it is complete.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
-from prade.data.own_files import sound, whole_numbers
+from prade.core.files import sha256_of
+from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
-from prade.privacy.ledger_books import Claim
-from prade.privacy.ledger_chain import Head
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.records import Claim
 from prade.release.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ Noisy = NDArray[np.int64]
 
 
 class Manifest(msgspec.Struct):
-    """What `release.json` must say at least; the rest is for people."""
+    """The fields that `release.json` must have; the others are for human readers."""
 
     plan: str
     dataset: str
@@ -57,16 +58,16 @@ class Manifest(msgspec.Struct):
 
 
 class Extract(msgspec.Struct):
-    """What `ledger.json` must say at least."""
+    """The fields that `ledger.json` must have."""
 
     account: list[str]
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy counts and the plan that they answer. `noisy[q][k]` are those of part k of question q: [groups, cells].
+    """Noisy counts and the plan that they answer: `noisy[q][k]` has those of part k of question q, [groups, cells].
 
-    Made by `prade.measuring.run.measure`, read again by `Release.load`.
+    `prade.measuring.run.measure` makes releases, `Release.load` reads them.
     """
 
     path: Path
@@ -75,14 +76,14 @@ class Release:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Release:
-        """The release in a folder; a DataError where the folder is none, or one of its files has changed."""
+        """The release in a folder; a DataError if the folder is not a release, or one of its files has changed."""
         folder = Path(path)
         manifest = read_manifest(folder)
         for name in HASHED:
             if file_hash(folder / name) != manifest["files"].get(name):
                 raise DataError(
-                    f"{folder / name} is not the file that the release was made with (its hash differs from the one in "
-                    f"{MANIFEST}): bring the original back"
+                    f"{folder / name} has changed since the release was made (its hash differs from the one in "
+                    f"{MANIFEST}): restore the original"
                 )
         plan = Plan.load(folder / PLAN)
         return cls(folder, plan, read_measurements(folder / MEASUREMENTS, plan))
@@ -91,7 +92,7 @@ class Release:
         return f"Release({str(self.path)!r}, {self.plan!r})"
 
     def measurements(self, level: int, group: int) -> list[Measurement]:
-        """The noisy counts of one group, one Measurement a part, totals left out: what estimators take."""
+        """The noisy counts of one group, one Measurement per part, without totals: the input of estimators."""
         return [
             Measurement(part, counts[group], float(question.scale), question.law)
             for question, answers in self._answers(level)
@@ -100,10 +101,10 @@ class Release:
         ]
 
     def totals(self, level: int) -> tuple[NDArray[np.float64], float]:
-        """Number of rows of each group of a level, and the standard deviation of its noise.
+        """The number of rows of each group of a level, and the standard deviation of its noise.
 
-        The mean of all that says it, the total that was asked for and the sum of each part that covers everything,
-        weighted by inverse variances: no unbiased mean is more precise.
+        It is the mean of the measured total and of the sum of each part that covers all rows, weighted by inverse
+        variances: no other unbiased mean is more precise.
         """
         answered = self._answers(level)
         weighted = np.zeros(len(self.plan.groupings[level]))
@@ -115,18 +116,18 @@ class Release:
                 precision += weight
         if not precision:
             raise DataError(
-                f"level {self.plan.levels[level].name} has no total, and no part of it covers everybody: "
+                f"level {self.plan.levels[level].name} has no total, and none of its parts covers all rows: "
                 "ask for a marginal, or give the level a total"
             )
         return weighted / precision, precision**-0.5
 
     def account(self) -> str:
-        """In words, as of the day it was made: what was asked, at which scale, what it cost, what remained."""
+        """The account as of the day of the release: what was asked, the noise scale, the cost, and what remained."""
         return "\n".join(read_account(self.path))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the plan and the noisy counts: what everything that is made from the release is made from."""
+        """SHA-256 of the plan and the noisy counts, by which derived files name the release that they belong to."""
         digest = hashlib.sha256(self.plan.hash.encode())
         for counts in (counts for answers in self.noisy for counts in answers):
             digest.update(np.ascontiguousarray(counts, np.int64).tobytes())
@@ -144,7 +145,7 @@ class Release:
 
 
 def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
-    """All noisy counts as one table, one row a count: by question, part, group, cell."""
+    """All noisy counts as one table with one row per count, ordered by question, part, group and cell."""
     import pyarrow as pa
 
     texts: dict[str, dict[str, int]] = {name: {} for name in ("level", "group", "part", "label", "law")}
@@ -152,23 +153,23 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
         name: [] for name in ("level", "group", "part", "cell", "label", "law", "scale", "noisy")
     }
 
-    def places(name: str, values: Sequence[str]) -> NDArray[np.int32]:
+    def codes(name: str, values: Sequence[str]) -> NDArray[np.int32]:
         known = texts[name]
         return np.array([known.setdefault(value, len(known)) for value in values], np.int32)
 
     for question, answers in zip(plan.questions, noisy, strict=True):
         grouping = plan.groupings[question.level]
-        groups = places("group", grouping.labels())
-        level = places("level", [plan.levels[question.level].name])
-        law = places("law", [question.law])
+        groups = codes("group", grouping.labels())
+        level = codes("level", [plan.levels[question.level].name])
+        law = codes("law", [question.law])
         for part, name, counts in zip(question.parts, question.names(), answers, strict=True):
             cells = np.arange(part.n_cells, dtype=np.int32)
-            labels = places("label", part.labels(plan.schema))
+            labels = codes("label", part.labels(plan.schema))
             shape = (len(grouping), part.n_cells)
             for key, value in (
                 ("level", level),
                 ("group", groups[:, None]),
-                ("part", places("part", [name])),
+                ("part", codes("part", [name])),
                 ("cell", cells),
                 ("label", labels),
                 ("law", law),
@@ -187,7 +188,7 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
     from prade.data.tables import read_table
 
-    with sound(path, "noisy counts", "bring the original back"):
+    with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")
     shapes = [
         [(len(plan.groupings[question.level]), part.n_cells) for part in question.parts] for question in plan.questions
@@ -195,7 +196,7 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     ends = np.cumsum([rows * cells for each in shapes for rows, cells in each])
     if values.dtype != np.int64 or len(values) != ends[-1]:
         raise DataError(
-            f"{path} has {len(values):,} counts, its plan asks for {ends[-1]:,}: they do not belong together"
+            f"{path} has {len(values):,} counts, but its plan asks for {ends[-1]:,}: they do not belong together"
         )
     pieces = iter(np.split(values, ends[:-1]))
     return tuple(tuple(next(pieces).reshape(shape) for shape in each) for each in shapes)
@@ -208,70 +209,70 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file."""
     try:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return sha256_of(file)
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)}, {MANIFEST}") from None
+        raise DataError(f"there is no file {path}; a release has {', '.join(HASHED)} and {MANIFEST}") from None
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
-    """What `release.json` says."""
+    """The content of a release's `release.json`."""
     path = folder / MANIFEST
-    found = read_sealed(path)
+    manifest = read_sealed(path)
     try:
-        if (version := structured(found, Versioned).format) > FORMAT:
+        if (version := structured(manifest, Versioned).format) > FORMAT:
             raise DataError(f"{path} has release format {version}, this version reads {FORMAT}: update prade")
-        structured(found, Manifest)
+        structured(manifest, Manifest)
     except Malformed as fault:
-        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
-    return found
+        raise DataError(f"{path} is damaged ({fault}): restore the original") from None
+    return manifest
 
 
 def claim_of(manifest: Mapping[str, Any]) -> Claim:
-    """Which entry of which ledger paid for a release, as its `release.json` says."""
+    """Which entry of which ledger paid for a release, according to its `release.json`."""
     try:
         return Claim(manifest["plan"], manifest["entry"], manifest["files"][MEASUREMENTS], head_of(manifest))
     except (LookupError, TypeError):
-        raise DataError(f"a {MANIFEST} does not say which entry paid for it: bring the original back") from None
+        raise DataError(f"a {MANIFEST} does not say which entry paid for it: restore the original") from None
 
 
 def head_of(content: Mapping[str, Any]) -> Head | None:
-    """The head of the ledger that paid, as a sealed file names it; version 0.1 named none."""
+    """The head of the ledger that paid, as named in a sealed file; files of version 0.1 name none."""
     return None if content.get("head") is None else Head.from_dict(content["head"])
 
 
 def head_after(folder: Path) -> Head | None:
-    """The ledger's head after a release was committed, where it is finished."""
+    """The ledger's head after a release was committed; None if the release is unfinished."""
     return head_of(read_sealed(folder / EXTRACT)) if (folder / EXTRACT).is_file() else None
 
 
 def note_of(plan: Plan) -> str:
-    """For the account: what is asked, at which scale."""
+    """A note for the ledger's account: what is asked, and the noise scale."""
     return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)
 
 
 def read_account(folder: Path) -> list[str]:
-    """The account that `ledger.json` gives, line by line."""
+    """The lines of the account in `ledger.json`."""
     path = folder / EXTRACT
     try:
         return structured(read_sealed(path), Extract).account
     except Malformed as fault:
-        raise DataError(f"{path} is damaged ({fault}): bring the original back") from None
+        raise DataError(f"{path} is damaged ({fault}): restore the original") from None
 
 
 def sealed_text(content: Mapping[str, Any]) -> str:
-    """JSON for people to read, with a seal by which `read_sealed` tells whether anything in it was changed."""
+    """Readable JSON with a seal, by which `read_sealed` notices any change."""
     return json.dumps({**content, SEAL: _seal(content)}, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What a JSON file of a release says; a DataError where it is missing or was changed."""
-    with suppress(Malformed):  # what a changed byte makes of JSON
+    """The content of a sealed JSON file; a DataError if it is missing or was changed."""
+    with suppress(Malformed):  # a changed byte may leave invalid JSON
         content = json_value(_bytes(path))
         if isinstance(content, dict) and content.pop(SEAL, None) == _seal(content):
             return content
-    raise DataError(f"{path} is damaged: bring the original back")
+    raise DataError(f"{path} is damaged: restore the original")
 
 
 def _bytes(path: Path) -> bytes:
@@ -279,8 +280,8 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(
-            f"{path.parent} is no release: it has no {path.name}; give a folder that `measure` wrote, or, to measure, "
-            "a new one"
+            f"{path.parent} is not a release: it has no {path.name}. Give a folder that `measure` wrote, or a new one "
+            "to measure into"
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -291,4 +292,4 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:
-    return DataError(f"{path} cannot be read ({error.strerror}): get access to it")
+    return DataError(f"{path} cannot be read ({error.strerror}): ask for permission to read it")

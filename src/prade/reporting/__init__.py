@@ -1,1 +1,1 @@
-"""The page about a release."""
+"""The report: one HTML page about a release."""

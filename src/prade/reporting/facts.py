@@ -1,14 +1,14 @@
-"""The numbers of a report: for every level and group what was expected, what was answered, what is estimated.
+"""The numbers of a report: for every level and group the prior, the noisy answers, the estimate and the synthetic rows.
 
-    prior      what the public table alone says of the group: its own public rows where there are any, and its parent's
-    noisy      everything that the release says of the group: its own answers, joined with the sums of its descendants'
-    estimate   the group's distribution (`prade.estimating.levels.estimates`)
+    prior      the group's distribution according to the public table alone: from its own public rows and its parent
+    noisy      the release's answers about the group: its own, combined with the sums over its descendants
+    estimate   the group's estimated distribution (`prade.estimating.levels.estimates`)
     synthetic  the rows in the release's folder
     truth      the true rows, for a page that is not private
 
-    misfit[g, k] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / noise's deviation
+    misfit[g, k] = sqrt(mean over cells of z^2)        z = (noisy count - total * share of the cell) / sd of the noise
 
-A misfit of 1 is no more than the noise itself would make of a perfect fit.
+A perfect fit has a misfit of about 1, which comes from the noise itself.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ WHOLE = "all groups together"
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A level as the page shows it, one row a group in every array; the whole table is a level of one group.
+    """A level as the page shows it, with one row per group in every array; the whole table is a level of one group.
 
-    `shares[series]` (prior, estimate, synthetic, and truth where it is given) are the shares of all cells of all parts
-    that are shown, side by side; `number` is the group of this level that each group of the last level is in. Status
-    and KL are None where no estimate was made.
+    `shares[series]` (prior, estimate, synthetic, and truth if given) are the shares of the cells of all shown parts,
+    side by side; `number` is, for each group of the last level, the group of this level that contains it. Status and KL
+    are None where no estimate was made.
     """
 
     name: str
@@ -59,11 +59,11 @@ class View:
 
     @property
     def total_sd(self) -> Floats:
-        """Standard deviation of the noise in each group's number of rows."""
+        """The standard deviation of the noise in each group's number of rows."""
         return np.sqrt(self.answers.total_variance)
 
     def noisy_shares(self, part: Part) -> Floats | None:
-        """Noisy counts over the noisy number of rows; None where nobody asked."""
+        """Noisy counts divided by the noisy number of rows; None for a part that was not measured."""
         if part not in self.answers.parts:
             return None
         return np.asarray(self.answers.counts[self.answers.parts.index(part)] / self._rows)
@@ -75,19 +75,19 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """All views, the whole table first; the parts whose cells their shares have; whole-table weights for more."""
+    """All views, the whole table first; a layout of the shown parts; and what is needed for further tables."""
 
     layout: Layout
     views: tuple[View, ...]
-    weights: dict[str, Floats]  # of the support's rows, for the whole table: prior and estimate
-    rows: dict[str, Coded]  # whose series are counted: synthetic, and truth where it is given
+    weights: dict[str, Floats]  # weights of the support's rows in the whole table, by prior and estimate
+    rows: dict[str, Coded]  # the synthetic rows, and the true ones if given
 
     def at(self, part: Part) -> slice:
-        """Where a part's cells are among the shares of a view."""
+        """The position of a part's cells among the shares of a view."""
         return self.layout.part(self.layout.workload.parts.index(part))
 
     def misfit(self, view: View, series: str) -> Floats:
-        """How far the noisy answers are from a series, in units of their noise: [groups, parts]."""
+        """The distance of the noisy answers from a series, in units of their noise: [groups, parts]."""
         columns = []
         for k, part in enumerate(view.answers.parts):
             expected = view.answers.totals[:, None] * view.shares[series][:, self.at(part)]
@@ -96,19 +96,19 @@ class Facts:
         return np.stack(columns, axis=1)
 
     def overall_misfit(self, view: View, series: str) -> Floats:
-        """The same over all cells of all parts of a group."""
+        """The misfit over all cells of all parts of a group."""
         cells = np.array([part.n_cells for part in view.answers.parts])
         return np.asarray(np.sqrt((self.misfit(view, series) ** 2 @ cells) / cells.sum()))
 
     def whole_pair(self, pair: Marginal) -> dict[str, Floats]:
-        """The table of two columns for the whole table."""
+        """The two-way table of a pair of columns for the whole table, by series."""
         joint = self.layout.prior
         cells = pair.cells(joint.schema, joint.codes)
-        found = {name: mass_per_cell(cells, weights, pair.n_cells) for name, weights in self.weights.items()}
+        shares = {name: mass_per_cell(cells, weights, pair.n_cells) for name, weights in self.weights.items()}
         for name, rows in self.rows.items():
             one = np.zeros(len(rows), np.int64)
-            found[name] = _counted(pair, rows, one, 1)[0]
-        return found
+            shares[name] = _counted(pair, rows, one, 1)[0]
+        return shares
 
 
 def facts_of(
@@ -120,13 +120,13 @@ def facts_of(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Facts:
-    """Work out every view; `group` is the last level's group of each synthetic row, `truth` true rows with theirs."""
+    """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs."""
     answers = estimates.answers
     layout = Layout(estimates.public.prior, Workload(estimates.plan.schema, shown_parts(estimates, answers)))
     priors = PublicPriors(estimates)
     last = len(answers) - 1
     weights = {name: np.zeros(len(estimates.public)) for name in ("prior", "estimate")}
-    found: dict[str, list[Floats]] = {name: [] for name in weights}
+    per_group: dict[str, list[Floats]] = {name: [] for name in weights}
 
     def masses(each: Floats) -> Floats:
         return layout.masses_of(layout.collapsed(each))
@@ -137,13 +137,13 @@ def facts_of(
 
     for g, made in enumerate(estimates.map(task, threads)):
         for name, (each, cells) in made.items():
-            weights[name] += max(estimates.totals[g], 1e-9) * each  # all may be estimated to be empty
-            found[name].append(cells)
+            weights[name] += max(estimates.totals[g], 1e-9) * each  # all groups may be estimated to be empty
+            per_group[name].append(cells)
         if progress is not None:
-            progress("looking at groups", g + 1, len(estimates.totals))
+            progress("comparing groups", g + 1, len(estimates.totals))
     for name in weights:
         weights[name] /= weights[name].sum()
-    finest = {name: np.stack(rows) for name, rows in found.items()}
+    finest = {name: np.stack(rows) for name, rows in per_group.items()}
 
     views = [_whole(estimates, answers[0], {name: masses(w)[None] for name, w in weights.items()})]
     for level, grouping in enumerate(estimates.plan.groupings):
@@ -165,7 +165,7 @@ def facts_of(
 
 
 def shown_parts(estimates: Estimates, answers: Sequence[RawAnswers]) -> list[Part]:
-    """Every column by itself, and all that was asked at any level."""
+    """Every column by itself, and every part that was measured at any level."""
     schema = estimates.plan.schema
     ones: list[Part] = [Marginal.of(schema, [name]) for name in schema.coded]
     return list(dict.fromkeys([*ones, *(part for each in answers for part in each.parts)]))
@@ -177,7 +177,7 @@ def all_pairs(columns: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def counted_shares(layout: Layout, rows: Coded, group: Ints, groups: int) -> Floats:
-    """Shares of the cells among the rows of each group; 0 in a group without rows."""
+    """The cells' shares of the rows of each group; 0 in a group without rows."""
     return np.concatenate([_counted(part, rows, group, groups) for part in layout.workload], axis=1)
 
 
@@ -187,7 +187,7 @@ def _counted(part: Part, rows: Coded, group: Ints, groups: int) -> Floats:
 
 
 class PublicPriors:
-    """What the public table alone says of each group: a group's prior, handed down from priors, not estimates."""
+    """Each group's distribution according to the public table alone: its prior, derived from its parent's prior."""
 
     def __init__(self, estimates: Estimates) -> None:
         self._levels = estimates.priors
@@ -195,7 +195,7 @@ class PublicPriors:
         self._parents: dict[tuple[int, int], Floats] = {}
 
     def weights(self, level: int, group: int) -> Floats:
-        """Weights of the public rows in the prior of a group."""
+        """The weights of the public rows in a group's prior."""
         if level == 0:
             return self._levels[0].weights(group, self._public)
         above = (level - 1, int(self._levels[level].parent_of[group]))

@@ -1,12 +1,12 @@
-"""Outlines of groups from a GeoJSON file: which feature is which group, and its shape as a path to draw.
+"""Outlines of groups from a GeoJSON file: which feature belongs to which group, and its shape as a path to draw.
 
-A feature belongs to a group when one of its properties, or two of them joined by "-", is the group's value, or its
-values joined by "-"; case and leading zeros do not matter, so "17-02100" is the group (17, 2100). Longitude and
-latitude are drawn as
+A feature belongs to a group if one of its properties, or two of them joined by "-", equals the group's value, or its
+values joined by "-". Case and leading zeros are ignored, so "17-02100" is the group (17, 2100). Longitude and latitude
+are drawn as
 
     x = longitude * cos(middle latitude)        y = -latitude
 
-and snapped to a grid, so that neighbours keep one border and the page stays small.
+and rounded to a grid, so that neighbours share a border and the page stays small.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from prade.data.groups import Grouping
 Key = tuple[str, ...]
 Point = tuple[float, float]
 Ring = list[Point]
-Position = Annotated[list[float], msgspec.Meta(min_length=2)]  # a height may come third
+Position = Annotated[list[float], msgspec.Meta(min_length=2)]  # a third coordinate, the height, is ignored
 
 POLYGONS: dict[str, Any] = {"Polygon": list[list[Position]], "MultiPolygon": list[list[list[Position]]]}
-FURTHEST = 1e9  # of coordinates: degrees, or metres where the file does not follow the standard
-WIDTH = 2_000  # of the grid that outlines are snapped to
-MOST_PROPERTIES = 40  # pairs of more would take long to try
-MOST_TRIED = 1_000  # properties by themselves
-SHOWN = 6
+FURTHEST = 1e9  # the largest coordinate: degrees, or metres in files that do not follow the standard
+WIDTH = 2_000  # of the grid to which outlines are rounded
+MOST_PAIRED = 40  # properties that are tried in pairs; more would take too long
+MOST_TRIED = 1_000  # properties that are tried one by one
+SHOWN = 6  # properties that an error message names
 
 
 @dataclass(frozen=True)
 class Outlines:
-    """For one level the path of every group that has one, in a box of `width` x `height`."""
+    """The path of every group of a level that has an outline, in a box of `width` x `height`."""
 
     level: int
     key: str
     width: int
     height: int
     paths: dict[int, str]
-    unused: int  # features that are no group
+    unused: int  # features that match no group
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -55,32 +55,33 @@ class Outlines:
 
 
 def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str | None = None) -> Outlines:
-    """The outlines of the groups of the level that the file fits best; of two that fit alike, the finer one.
+    """The outlines of the groups of the level that the file matches best; of two equally good levels, the finer one.
 
-    `key` names the property that tells the group, or two joined by "+"; None: whichever matches most groups.
+    `key` names the property that identifies the group, or two joined by "+"; None takes the one that matches most
+    groups.
     """
     features = _features(Path(source))
     names = _names(features, key)
     best: tuple[float, int, str, dict[int, list[int]]] | None = None
     for level, grouping in enumerate(levels):
         for name in names if grouping.by else ():
-            found = _matches(features, name, grouping)
-            taken = sum(len(each) for each in found.values())
-            # Of two properties that find as many groups, the one with fewer features for each tells more.
-            fit = len(found) / len(grouping) - 1e-6 * (taken - len(found))
-            if found and (best is None or fit >= best[0]):
-                best = (fit, level, name, found)
+            matches = _matches(features, name, grouping)
+            taken = sum(len(each) for each in matches.values())
+            # Of two properties that match equally many groups, prefer the one with fewer features for each group.
+            fit = len(matches) / len(grouping) - 1e-6 * (taken - len(matches))
+            if matches and (best is None or fit >= best[0]):
+                best = (fit, level, name, matches)
     if best is None:
-        raise DataError(_nothing(Path(source), features, levels, key))
-    _, level, name, found = best
-    rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in found.items()}
+        raise DataError(_no_match(Path(source), features, levels, key), remedy="geojson_key")
+    _, level, name, matches = best
+    rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
     width, height, paths = _drawn(rings)
-    used = sum(len(which) for which in found.values())
+    used = sum(len(which) for which in matches.values())
     return Outlines(level, name, width, height, paths, len(features) - used)
 
 
 def simple(text: Any) -> Key:
-    """The words of a value, without case and leading zeros.
+    """The words of a value, in lower case and without leading zeros.
 
     >>> simple("17-02100"), simple(17.0)
     (('17', '2100'), ('17',))
@@ -95,21 +96,21 @@ def simple(text: Any) -> Key:
 
 
 class Geometry(msgspec.Struct):
-    """A shape; only polygons have coordinates that are looked at."""
+    """A shape; only the coordinates of polygons are used."""
 
     type: str
     coordinates: Any = None
 
 
 class Feature(msgspec.Struct):
-    """A place: its shape, and properties of which one or two name it."""
+    """A feature: its shape, and its properties, one or two of which identify it."""
 
     geometry: Geometry | None = None
     properties: dict[str, Any] | None = None
 
     @property
     def named(self) -> dict[str, Any]:
-        """Its properties, none where the file has null."""
+        """The feature's properties; none if the file has null."""
         return self.properties or {}
 
 
@@ -129,18 +130,22 @@ def _features(path: Path) -> list[Feature]:
         ) from None
     shaped = [each for each in features if each.geometry and each.geometry.type in POLYGONS]
     if not shaped:
-        raise DataError(f"{path} has no Polygon or MultiPolygon among its {len(features)} features; give outlines")
+        raise DataError(
+            f"{path} has no Polygon or MultiPolygon among its {len(features)} features; give a file of outlines"
+        )
     return shaped
 
 
 def _names(features: Sequence[Feature], key: str | None) -> list[str]:
-    """Properties to try: those named, or each by itself and every two of them."""
+    """The properties to try: the given key, or each property and every pair of them."""
     known = list(dict.fromkeys(name for each in features for name in each.named))
     if key is None:
-        few = known[:MOST_PROPERTIES]
+        few = known[:MOST_PAIRED]
         return known[:MOST_TRIED] + ["+".join(two) for two in permutations(few, 2)]
     if key not in known and any(name not in known for name in key.split("+")):
-        raise DataError(f"no feature of the GeoJSON has the property {key!r}; it has {', '.join(known) or 'none'}")
+        raise DataError(
+            f"no feature of the GeoJSON file has the property {key!r}; its properties are {', '.join(known) or 'none'}"
+        )
     return [key]
 
 
@@ -151,36 +156,34 @@ def _value(feature: Feature, name: str) -> Key | None:
 
 
 def _matches(features: Sequence[Feature], name: str, grouping: Grouping) -> dict[int, list[int]]:
-    """For every group that has any, its features."""
+    """The features of every group that has any."""
     by_value: dict[Key, list[int]] = {}
     for number, feature in enumerate(features):
         if (value := _value(feature, name)) is not None:
             by_value.setdefault(value, []).append(number)
     best: dict[int, list[int]] = {}
     for keys in _group_keys(grouping):
-        found = {group: by_value[value] for group, value in enumerate(keys) if value in by_value}
-        if len(found) > len(best):
-            best = found
+        matches = {group: by_value[value] for group, value in enumerate(keys) if value in by_value}
+        if len(matches) > len(best):
+            best = matches
     return best
 
 
 def _group_keys(grouping: Grouping) -> Iterator[list[Key]]:
-    """The groups' values joined; and the last one alone, where it tells them apart."""
+    """The groups' values joined, then the last value alone, wherever these distinguish the groups."""
     for values in (grouping.values, [each[-1:] for each in grouping.values]):
         keys = [tuple(word for value in each for word in simple(value)) for each in values]
         if len(set(keys)) == len(keys):
             yield keys
 
 
-def _nothing(path: Path, features: Sequence[Feature], levels: Sequence[Grouping], key: str | None) -> str:
+def _no_match(path: Path, features: Sequence[Feature], levels: Sequence[Grouping], key: str | None) -> str:
+    """The message for a file none of whose features is a group."""
     tried = [key] if key else _names(features, None)[:SHOWN]
     first = features[0].named
     has = ", ".join(f"{name} = {str(first[name])[:40]!r}" for name in tried if name in first) or "no such property"
-    wanted = "-".join(str(value) for value in levels[-1].values[0]) or "everybody"
-    return (
-        f"no feature of {path} is a group of the release: the first feature has {has}, the first group is {wanted!r}; "
-        "give the property that names the groups with --geojson-key, or outlines of these groups"
-    )
+    wanted = "-".join(str(value) for value in levels[-1].values[0]) or "all rows"
+    return f"no feature of {path} is a group of the release: the first feature has {has}, the first group is {wanted!r}"
 
 
 # ---------------------------------------------------------------------- shapes
@@ -189,20 +192,22 @@ def _nothing(path: Path, features: Sequence[Feature], levels: Sequence[Grouping]
 def _rings(feature: Feature) -> Iterator[Ring]:
     assert feature.geometry is not None
     try:
-        found = structured(feature.geometry.coordinates, POLYGONS[feature.geometry.type])
+        shape = structured(feature.geometry.coordinates, POLYGONS[feature.geometry.type])
     except Malformed:
-        raise DataError("the GeoJSON has a polygon whose coordinates are no numbers; write the file again") from None
-    for polygon in [found] if feature.geometry.type == "Polygon" else found:
+        raise DataError(
+            "the GeoJSON file has a polygon whose coordinates are not numbers; export the file again"
+        ) from None
+    for polygon in [shape] if feature.geometry.type == "Polygon" else shape:
         for ring in polygon:
             yield [(point[0], point[1]) for point in ring]
 
 
 def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str]]:
-    """Paths on the grid, and the size of the box that they fill."""
+    """The width and height of the box that the shapes fill, and their paths on the grid."""
     points = [point for each in rings.values() for ring in each for point in ring]
     if not points or not all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for x, y in points):
-        raise DataError("the outlines in the GeoJSON have no points, or points that are no places; write it again")
-    # Islands on both sides of the date line would lie a world apart.
+        raise DataError("the outlines in the GeoJSON file have no points, or impossible ones; export the file again")
+    # Without this, islands on the two sides of the date line would be drawn a world apart.
     turn = max(x for x, _ in points) - min(x for x, _ in points) > 180
     south, north = min(y for _, y in points), max(y for _, y in points)
     narrow = math.cos(math.radians((south + north) / 2))
@@ -225,13 +230,13 @@ def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str
 
 
 def _path(rings: Sequence[Sequence[tuple[int, int]]]) -> str:
-    """An SVG path; a ring that is smaller than the grid is left out, unless it is all there is."""
-    found = []
+    """An SVG path; rings smaller than the grid are left out, unless there are no others."""
+    drawn = []
     for ring in rings:
         kept = [point for point, before in zip(ring, [None, *ring], strict=False) if point != before]
         if len(set(kept)) > 2:
-            found.append(f"M{'L'.join(f'{x} {y}' for x, y in kept)}Z")
-    if not found:
+            drawn.append(f"M{'L'.join(f'{x} {y}' for x, y in kept)}Z")
+    if not drawn:
         x, y = next(point for ring in rings for point in ring)
         return f"M{x - 2} {y - 2}h4v4h-4Z"
-    return "".join(found)
+    return "".join(drawn)

@@ -1,4 +1,4 @@
-"""The facts of a report as plain values for the page: rounded, and no more of them than a page can carry."""
+"""The data of a report's page: the facts as plain, rounded values, limited to what one page can hold."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from prade.reporting.map import Outlines
     from prade.reporting.truth import Truth
 
-UNIT = 10_000  # shares are whole numbers of one in so many
-FINE_UNIT = 1_000_000  # their standard deviations are smaller
-LARGEST_PAIR = 1_000  # cells; a picture of more cannot be read
-MOST_NUMBERS = 2_500_000  # of pairs by group: some three characters each
+UNIT = 10_000  # shares are whole numbers of ten-thousandths
+FINE_UNIT = 1_000_000  # their standard errors, which are smaller, are whole numbers of millionths
+LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
+MOST_NUMBERS = 2_500_000  # in the tables of pairs by group, about three characters each
 
 
 def data_of(
@@ -40,7 +40,7 @@ def data_of(
     for columns in several(lambda view: _columns(estimates, facts, view), facts.views, threads):
         views.append({**_groups(facts, facts.views[len(views)]), "columns": columns})
         if progress is not None:
-            progress("standard deviations", len(views), len(facts.views))
+            progress("standard errors", len(views), len(facts.views))
     if truth is not None:
         views[-1] |= _against(truth)
     pairs, left_out = _pairs(facts, schema.coded)
@@ -58,7 +58,7 @@ def data_of(
 
 
 def _groups(facts: Facts, view: View) -> dict[str, Any]:
-    """One view's groups and how well they fit."""
+    """The groups of a view, and how well each fits."""
     deviation = np.sqrt(np.median(view.answers.variance, axis=0))
     return {
         "name": view.name,
@@ -78,13 +78,13 @@ def _groups(facts: Facts, view: View) -> dict[str, Any]:
 
 
 def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, Any]]:
-    """The marginal of each column in every group of a view by every series, and how sure the estimate is."""
+    """The one-way tables of every group of a view, by every series, with the estimate's standard errors."""
     schema, codes = estimates.plan.schema, estimates.public.prior.codes
     parts = [Marginal.of(schema, [name]) for name in schema.coded]
-    # as `Estimates.marginal` says them; that would work out every group's distribution again for each column
-    asked = [(part.cells(schema, codes), part.n_cells) for part in parts]
+    # The same numbers as `Estimates.marginal`, which would compute every group's distribution again for each column.
+    cells = [(part.cells(schema, codes), part.n_cells) for part in parts]
     rows = np.bincount(view.number, estimates.totals, minlength=len(view))
-    sd = np.sqrt(sum_variances(estimates, asked, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
+    sd = np.sqrt(sum_variances(estimates, cells, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
     ends = np.cumsum([part.n_cells for part in parts])[:-1]
     each = zip(parts, np.split(sd, ends, axis=1), strict=True)
     return [{**_series(facts, view, part), "sd": whole(mine, FINE_UNIT)} for part, mine in each]
@@ -92,19 +92,19 @@ def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, A
 
 def _series(facts: Facts, view: View, part: Marginal) -> dict[str, Any]:
     noisy = view.noisy_shares(part)
-    found = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in view.shares}
-    return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
+    shares = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in view.shares}
+    return {**shares, "noisy": None if noisy is None else whole(noisy, UNIT)}
 
 
 def _pairs(facts: Facts, columns: tuple[str, ...]) -> tuple[dict[str, Any], list[str]]:
-    """Every pair for the whole table; those that were asked for every group too, as far as the page can carry them.
+    """Every pair for the whole table; measured pairs for every group too, as far as the page has room.
 
-    A pair is a list with an entry a view: the whole table's, then None or the tables of all groups. The second value
-    names pairs that were asked but are left out by group.
+    A pair is a list with one entry per view: the whole table's, then None or the tables of all groups. The second value
+    names the measured pairs whose tables by group are left out.
     """
     schema = facts.layout.prior.schema
     shown, left_out, room = {}, [], MOST_NUMBERS
-    place = {name: number for number, name in enumerate(columns)}
+    index = {name: number for number, name in enumerate(columns)}
     for pair in [*all_pairs(columns), *_turned(facts)]:
         part = Marginal.of(schema, pair)
         if part.n_cells > LARGEST_PAIR:
@@ -119,12 +119,12 @@ def _pairs(facts: Facts, columns: tuple[str, ...]) -> tuple[dict[str, Any], list
                     entry[-1] = _series(facts, view, part)
                 else:
                     left_out.append(f"{part.name} ({view.name})")
-        shown[f"{place[pair[0]]},{place[pair[1]]}"] = entry
+        shown[f"{index[pair[0]]},{index[pair[1]]}"] = entry
     return shown, left_out
 
 
 def _turned(facts: Facts) -> list[tuple[str, str]]:
-    """Pairs that were asked with the schema's later column first."""
+    """Measured pairs whose first column comes later in the schema than the second."""
     order = facts.layout.prior.schema.names
     parts = dict.fromkeys(part for view in facts.views for part in view.answers.parts)
     pairs = [part.columns for part in parts if isinstance(part, Marginal) and len(part.columns) == 2]
@@ -133,12 +133,12 @@ def _turned(facts: Facts) -> list[tuple[str, str]]:
 
 def _whole_pair(facts: Facts, part: Marginal) -> dict[str, Any]:
     noisy = facts.views[0].noisy_shares(part)
-    found = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
-    return {**found, "noisy": None if noisy is None else whole(noisy, UNIT)}
+    series = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
+    return {**series, "noisy": None if noisy is None else whole(noisy, UNIT)}
 
 
 def _overall(truth: Truth) -> dict[str, Any]:
-    """The truth's verdict in a few numbers."""
+    """The comparison with the truth in a few numbers."""
     prior, synthetic = truth.means
     return {
         "mean": truth.score.mean,
@@ -150,7 +150,7 @@ def _overall(truth: Truth) -> dict[str, Any]:
 
 
 def _against(truth: Truth) -> dict[str, Any]:
-    """What the last view has more when the truth is known."""
+    """What the last view has in addition when the truth is known."""
     return {
         "score": rounded(truth.score.groups, 3),
         "why": list(truth.score.why),
@@ -160,9 +160,9 @@ def _against(truth: Truth) -> dict[str, Any]:
 
 
 def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]:
-    """The outlines, for the view of their level."""
+    """The outlines, and the view whose groups they show."""
     by = estimates.plan.groupings[shapes.level].by
-    view = next(place for place, each in enumerate(facts.views) if each.by == by)
+    view = next(number for number, each in enumerate(facts.views) if each.by == by)
     return {
         **shapes.to_dict(),
         "view": view,
@@ -173,13 +173,13 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
 
 
 def whole(values: Floats, unit: int) -> list[Any]:
-    """Numbers as whole ones of a small unit."""
-    found: list[Any] = np.rint(np.asarray(values) * unit).astype(np.int64).tolist()
-    return found
+    """Numbers as whole multiples of 1 / unit."""
+    multiples: list[Any] = np.rint(np.asarray(values) * unit).astype(np.int64).tolist()
+    return multiples
 
 
 def rounded(values: Iterable[Any], digits: int) -> list[Any]:
-    """Numbers to so many digits, None for what is no number; lists of lists stay such.
+    """Numbers rounded to some digits, None for what is not a number; lists of lists keep their shape.
 
     >>> rounded([0.126, float("nan"), None], 2)
     [0.13, None, None]

@@ -1,7 +1,8 @@
-"""What was released under which promise, in words for people who have never heard of noise scales.
+"""The privacy promise, the questions and their noise, in words for readers who do not know what a noise scale is.
 
-a count with Laplace noise of scale b is off by more than t with probability exp(-t / b): t = b log 20 once in 20
-with Gaussian noise of standard deviation sigma that is t = 1.96 sigma
+A count with Laplace noise of scale b is off by more than t with probability exp(-t / b), so by more than b log 20 in
+one case out of 20. With Gaussian noise of standard deviation sigma, it is off by more than 1.96 sigma in one case out
+of 20.
 """
 
 from __future__ import annotations
@@ -11,65 +12,59 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from prade.core.numbers import readable
-from prade.queries.parts import Marginal, Part
+from prade.core.words import many
+from prade.planning.questions import TOTAL
 from prade.release.release import read_account, read_manifest
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
     from prade.privacy.budget import Budget, Law
+    from prade.privacy.unit import Neighbours
     from prade.release.release import Release
 
-NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many deviations once in 20
-# Of 100 cells those whose truth lay within the 95 % interval, in benchmarks on public tables: fewest and most.
-COVERAGE = {"group": (88, 99), "sum": (80, 96), "sum_from_last_year": (50, 67)}
-LARGE_EPSILON = 700  # e to a larger power is beyond floats
-KINDS = ("number of rows", "tables of one column", "tables of two columns", "other questions")
+NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
+LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
 def promise_of(release: Release) -> dict[str, Any]:
-    """The head of the page: data set, date, promise, price, and what was asked at each level."""
+    """The first part of the page: data set, date, promise, cost, and the questions of each level."""
     plan = release.plan
     return {
         "dataset": plan.dataset,
         "made": str(read_manifest(release.path)["made"])[:10],
         "plan": plan.hash,
         "budget": str(plan.budget),
-        "meaning": meaning(plan.budget),
+        "meaning": meaning(plan.budget, plan.unit.neighbours),
         "promise": plan.unit.promise(),
         "account": read_account(release.path),
         "groups": len(plan.groups),
         "expected": None if plan.expected is None else str(plan.expected),
-        "coverage": COVERAGE,
         "levels": [_level(plan, level) for level in range(len(plan.levels))],
     }
 
 
-def meaning(budget: Budget) -> str:
+def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:
     """A budget as a sentence.
 
     >>> from prade import Budget
-    >>> print(meaning(Budget.pure(1)))
-    Whatever anybody reads out of this release would have been at most 2.72 times as likely, and at least 1/2.72 times \
-as likely, without any one person's rows.
+    >>> meaning(Budget.pure(1))
+    'Removing any one person would change the probability of any outcome by at most a factor of 2.72.'
     """
+    removing = "Removing any one person" if neighbours == "add-remove" else "Exchanging any one person for another"
+    change = f"{removing} would change the probability of any outcome"
     if budget.kind == "zcdp":
         return (
-            f"Without any one person's rows, whatever anybody reads out of this release would have been about as "
-            f"likely: the two chances differ as little as zero-concentrated differential privacy with rho = "
-            f"{readable(budget.rho)} demands."
+            f"{change} only as much as zero-concentrated differential privacy with rho = {readable(budget.rho)} allows."
         )
     epsilon = float(budget.epsilon)
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < LARGE_EPSILON else f"10^{math.ceil(epsilon / math.log(10)):,}"
-    sentence = (
-        f"Whatever anybody reads out of this release would have been at most {factor} times as likely, and at least "
-        f"1/{factor} times as likely, without any one person's rows"
-    )
-    return f"{sentence}, but for a chance of {float(budget.delta):.2g}." if budget.delta else f"{sentence}."
+    extra = f" and an added probability of {float(budget.delta):.2g}" if budget.delta else ""
+    return f"{change} by at most a factor of {factor}{extra}."
 
 
 def once_in_twenty(law: Law, scale: Fraction) -> int:
-    """The whole number of rows by which a count is off by more than, at most once in 20 times.
+    """The smallest whole t such that a count is off by more than t rows at most once in 20 times.
 
     >>> once_in_twenty("laplace", Fraction(10)), once_in_twenty("gaussian", Fraction(10))
     (30, 20)
@@ -87,30 +82,33 @@ def _level(plan: Plan, level: int) -> dict[str, Any]:
 
 def _ask(plan: Plan, question: Question) -> dict[str, Any]:
     off = once_in_twenty(question.law, question.scale)
-    start = "The number of rows" if question.is_total else f"Each count of {asked(question)}"
+    start = "The number of rows" if question.is_total else f"Each count in {asked(question)}"
     return {
-        "kind": KINDS[0] if question.is_total else _kind(question.parts),
+        "kind": _kind(question),
         "what": asked(question),
         "parts": question.names(),
-        "cells": sum(part.n_cells for part in question.parts),
+        "cells": question.cells,
         "share": float(question.share.amounts[0] / plan.noise_budget.amounts[0]),
         "price": str(question.share).partition(" (")[0],
         "law": question.law.capitalize(),
         "scale": f"{float(question.scale):,.4g}",
-        "words": f"{start} is off by more than {off:,} {'row' if off == 1 else 'rows'} at most once in 20 times.",
+        "words": f"{start} is off by more than {many(off, 'row')} at most once in 20 times.",
     }
 
 
-def _kind(parts: tuple[Part, ...]) -> str:
-    widths = {len(part.columns) if isinstance(part, Marginal) else 0 for part in parts}
-    return KINDS[widths.pop()] if widths in ({1}, {2}) else KINDS[3]
+def _kind(question: Question) -> str:
+    """Which of the kinds that the page's legend distinguishes (page/budget.js)."""
+    if question.is_total:
+        return TOTAL
+    return f"{question.noun}s" if question.noun in ("one-way table", "two-way table") else "other questions"
 
 
 def asked(question: Question) -> str:
-    """What a question asks about, shortly: "the number of rows", "9 tables of one column"."""
+    """The subject of a question in a few words: "the number of rows", "9 one-way tables", "the table of AGE x SEX"."""
     if question.is_total:
-        return "the number of rows"
-    number, kind = len(question.parts), _kind(question.parts)
-    if kind == KINDS[3]:
-        return f"{number:,} {'set' if number == 1 else 'sets'} of questions"
-    return f"the table of {question.parts[0].name}" if number == 1 else f"{number:,} {kind}"
+        return f"the {TOTAL}"
+    if question.noun == "part":
+        return f"{many(len(question.parts), 'set')} of queries"
+    return (
+        many(len(question.parts), question.noun) if len(question.parts) > 1 else f"the table of {question.names()[0]}"
+    )

@@ -1,8 +1,8 @@
-"""A release as one HTML page that works offline: what was promised, what was asked, how well everything fits.
+"""The report of a release as one HTML page that works offline: the promise, the questions, and how well it all fits.
 
-The page is made of what the release's folder holds (estimates, support, synthetic rows), and is as public as that.
-With the true rows it also says how good the release is; that page is NOT private, says so, has another name, and does
-not lie in the folder that is published.
+The page is made from the files in the release's folder (estimates, support, synthetic rows) and is as public as those
+files. With the true rows it also shows how good the release is. That page is NOT private: it says so, has another name,
+and is not written into the folder that is published.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from prade.core.files import replace_file
 from prade.core.threads import cores
 from prade.estimating.estimate import Status
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
-from prade.release.kept import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.map import outlines
@@ -48,30 +48,30 @@ def write_report(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Write the page and return its path, where none is given that of `report_place`.
+    """Write the page and return its path, which is `report_path` unless another is given.
 
-    `truth` is the table of true rows, a file of them, or a glob of files; `geojson` a file with the groups'
-    outlines, for a map, and `geojson_key` the property in it that tells the group (see `prade.reporting.map`).
+    `truth` is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups'
+    outlines, for a map, and `geojson_key` the property in it that identifies the group (see `prade.reporting.map`).
     """
-    found = release if isinstance(release, Release) else Release.load(release)
-    place = Path(path) if path is not None else report_place(found.path, truth=truth is not None)
+    release = release if isinstance(release, Release) else Release.load(release)
+    target = Path(path) if path is not None else report_path(release.path, truth=truth is not None)
     if truth is not None:
-        _keep_apart(place, report_place(found.path, truth=True))
-    if not place.parent.is_dir():
-        raise DataError(f"there is no folder {place.parent} to write {place.name} in; make it first")
-    if not os.access(place.parent, os.W_OK):
-        raise DataError(f"{place.parent} may not be written to; get access to it, or name another file with -o")
+        _keep_apart(target, report_path(release.path, truth=True))
+    if not target.parent.is_dir():
+        raise DataError(f"there is no folder {target.parent} to write {target.name} in; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
     for record in (KEPT_ESTIMATES, KEPT_ROWS):
-        check_kept(found, record)
+        check_kept(release, record)
     threads = cores() if threads is None else threads
-    estimates = kept_estimates(found)
-    # What can be wrong with what was given shows before the long work.
-    shapes = None if geojson is None else outlines(geojson, found.plan.groupings, geojson_key)
-    synthetic, group = coded_rows(found.plan, found.path / SYNTHETIC)
+    estimates = kept_estimates(release)
+    # Errors in the arguments should show before the long computation.
+    shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
+    synthetic, group = coded_rows(release.plan, release.path / SYNTHETIC)
     if (group < 0).any():
         raise DataError(
-            f"{found.path / SYNTHETIC} has rows in no group of the release: draw them again with `prade sample "
-            f"{found.path}`"
+            f"{release.path / SYNTHETIC} has rows in no group of the release: draw them again with `prade sample "
+            f"{release.path}`"
         )
     against = None
     if truth is not None:
@@ -79,15 +79,15 @@ def write_report(
     rows = None if against is None else against.rows
     facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
     data = data_of(estimates, facts, against, shapes, threads=threads, progress=progress)
-    with replace_file(place) as temporary:
-        temporary.write_text(page(promise_of(found), data), encoding="utf-8")
-    return place
+    with replace_file(target) as temporary:
+        temporary.write_text(page(promise_of(release), data), encoding="utf-8")
+    return target
 
 
-def report_place(release: str | PathLike[str], *, truth: bool = False) -> Path:
-    """Where a release's page goes: into its folder; the one made with the truth beside it, never into it.
+def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:
+    """The path of a release's page: inside its folder; for a page made with the true rows, next to the folder.
 
-    >>> report_place("demo/release").as_posix(), report_place("demo/release", truth=True).as_posix()
+    >>> report_path("demo/release").as_posix(), report_path("demo/release", truth=True).as_posix()
     ('demo/release/report.html', 'demo/release-not-private.html')
     """
     folder = Path(release)
@@ -97,23 +97,23 @@ def report_place(release: str | PathLike[str], *, truth: bool = False) -> Path:
     return named.parent / f"{named.name}{NOT_PRIVATE}"
 
 
-def _keep_apart(place: Path, usual: Path) -> None:
-    """Refuse a place where a page made of true rows would be published by mistake."""
-    if place.name == REPORT:
+def _keep_apart(target: Path, usual: Path) -> None:
+    """Refuse a path at which a page made with true rows could be published by mistake."""
+    if target.name == REPORT:
         raise DataError(
-            f"a page made with the truth is not private and must not be taken for the public {REPORT}: give it another "
-            f"name, such as {usual.name}"
+            f"a page made with the truth is not private and must not be mistaken for the public {REPORT}: give it "
+            f"another name, such as {usual.name}"
         )
-    for folder in place.absolute().parents:
+    for folder in target.absolute().parents:
         if (folder / MANIFEST).exists() or (folder.resolve() / MANIFEST).exists():
             raise DataError(
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
-                f"lie in it: write it elsewhere, such as {usual}"
+                f"be in it: write it elsewhere, such as {usual}"
             )
 
 
 def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
-    """The HTML, everything inside it; a policy in its head forbids any request and any script but its own."""
+    """The whole page as HTML; a security policy in its head forbids all requests and all scripts but its own."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -132,13 +132,13 @@ def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
 
 
 def statuses_of(data: dict[str, Any]) -> dict[str, str]:
-    """What the statuses that occur mean."""
+    """The statuses that occur, and what each means."""
     names = {name for view in data["views"] for name in view["status"] if name is not None}
     return {status.value: status.advice for status in Status if status.value in names}
 
 
 def json_in_html(value: Any) -> str:
-    r"""JSON that may stand within a script element, whatever texts are in it.
+    r"""JSON that is safe inside a script element, whatever texts it contains.
 
     >>> print(json_in_html(["</script>", 3]))
     ["\u003c/script\u003e",3]
@@ -153,5 +153,5 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a content security policy names what may run."""
+    """The hash by which a content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,9 +1,9 @@
-"""Against the truth: the contest's score of every group, and how far prior and synthetic rows are from the true ones.
+"""Comparison with the truth: the contest's score of every group, and the distances of prior and synthetic rows from it.
 
-The paper's figure: for each group the mean, over 50 pairs of columns drawn at random, of the L1 distance (0 to 2)
-between the 2-way marginals of the true rows and those of (a) the prior, (b) the synthetic rows.
+The paper's figure shows, for each group, the mean over 50 random pairs of columns of the L1 distance (0 to 2) between
+the two-way tables of the true rows and those of (a) the prior, (b) the synthetic rows.
 
-All of it is made of true rows. It is not private.
+All of this is computed from true rows. It is not private.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the truth says of the last level's groups: the score, and the two sides of the paper's figure."""
+    """How the last level's groups compare with the truth: the score, and the two series of the paper's figure."""
 
     score: Score
-    prior: Floats  # mean distance of each group's prior; NaN where the group has no true rows
-    rows: tuple[Coded, Ints]  # those in a group, and which
+    prior: Floats  # mean distance of each group's prior; NaN for a group without true rows
+    rows: tuple[Coded, Ints]  # the true rows that are in a group, and the group of each
 
     @property
     def synthetic(self) -> Floats:
-        """Mean distance of each group's synthetic rows, whatever their number."""
+        """The mean distance of each group's synthetic rows, whatever their number."""
         return np.asarray(self.score.detail.mean(axis=1))
 
     @property
     def means(self) -> tuple[float, float]:
-        """Over the groups that have true rows: of the prior, of the synthetic rows."""
+        """The mean distances of the prior and of the synthetic rows, over the groups that have true rows."""
         known = np.isfinite(self.prior)
         return float(self.prior[known].mean()), float(self.synthetic[known].mean())
 
 
 def coded_rows(plan: Plan, table: Any) -> tuple[Coded, Ints]:
-    """The rows of a table or file in the plan's codes, and the last level's group of each, -1 for none."""
-    found = read_table(table, guess=False)
-    number = plan.groups.keyed(found.column_names, plan.groupings[-1].number).numbers(found)
-    return encode(plan.schema, found), number
+    """The rows of a table or file in the plan's codes, and each row's group at the last level, -1 for none."""
+    rows = read_table(table, guess=False)
+    number = plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows)
+    return encode(plan.schema, rows), number
 
 
 def true_rows(plan: Plan, source: Any) -> tuple[Coded, Ints]:
-    """The same of a table, of a file, of a list of files, or of all files that a glob fits.
+    """As `coded_rows`, for a table, a file, a list of files, or all files that a glob matches.
 
-    Every file is coded by itself, so that a column may be numbers in one and texts in the next, as it may be measured.
+    Every file is coded separately, so a column may have numbers in one and texts in the next, as in measuring.
     """
     files = _files(source)
     if files is None:
@@ -71,7 +71,7 @@ def true_rows(plan: Plan, source: Any) -> tuple[Coded, Ints]:
 
 
 def _files(source: Any) -> list[Path] | None:
-    """The files that are meant; None where a table is given."""
+    """The files that `source` names; None if it is a table."""
     if isinstance(source, (list, tuple)) and source and all(isinstance(each, (str, PathLike)) for each in source):
         return [file for each in source for file in _files(each) or ()]
     if not isinstance(source, (str, PathLike)):
@@ -79,17 +79,16 @@ def _files(source: Any) -> list[Path] | None:
     if "://" in str(source):
         kind = str(source).partition("://")[0]
         raise DataError(
-            f"the truth is read from files only, and {kind}://... is an address: give a parquet or CSV file of the "
-            "rows that were measured, or a glob of such files"
+            f"the truth is read from files only, but {kind}://... is the address of a database: give a parquet or CSV "
+            "file of the rows that were measured, or a glob of such files"
         )
-    place = Path(source)
-    if place.exists() or not any(mark in str(place) for mark in "*?["):
-        return [place]
-    root = Path(place.anchor)
-    found = sorted(root.glob(str(place.relative_to(place.anchor))))
-    if not found:
-        raise DataError(f"no file fits {place}; check the path of the truth")
-    return found
+    path = Path(source)
+    if path.exists() or not any(mark in str(path) for mark in "*?["):
+        return [path]
+    matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    if not matches:
+        raise DataError(f"no file matches {path}; check the path of the truth")
+    return matches
 
 
 def truth_of(
@@ -101,7 +100,7 @@ def truth_of(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Truth:
-    """Score the synthetic rows, and every group's prior, against true rows."""
+    """Compare the synthetic rows and every group's prior with true rows."""
     plan = estimates.plan
     coded, number = true_rows(plan, truth)
     if not (number >= 0).any():
@@ -119,10 +118,10 @@ def truth_of(
         rows = {name: code[mine] for name, code in coded.codes.items()}
         return mean_distance(rows, public, pairs, priors.weights(last, g))
 
-    found = []
+    distances = []
     for each in several(distance, range(len(estimates.totals)), threads):
-        found.append(each)
+        distances.append(each)
         if progress is not None:
-            progress("comparing with the truth", len(found), len(estimates.totals))
+            progress("comparing with the truth", len(distances), len(estimates.totals))
     inside = np.flatnonzero(number >= 0)
-    return Truth(scored, np.array(found), (coded.take(inside), number[inside]))
+    return Truth(scored, np.array(distances), (coded.take(inside), number[inside]))

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
 from prade.core.progress import Progress
+from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
 from prade.data.decode import Like
 from prade.data.encode import Coded
 from prade.data.matching import code_cells
-from prade.data.plain_types import python_values
 from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells
 from prade.estimating.levels.estimates import Estimates, follows

@@ -21,6 +21,7 @@ from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
+from prade.planning.shares import weighted_asks
 from prade.queries.workload import Workload
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.information import Information, strongest_pairs
@@ -58,13 +59,15 @@ class Choice:
     """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
-    totals, no part is asked for at the last one.
+    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
+    shares that grow with their number of cells (`prade.planning.shares`).
     """
 
     parts: tuple[Columns, ...]
     above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
     total: Fraction = Fraction(0)
     settings: Settings = field(default_factory=Settings)
+    weighted: bool = False
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
         """The levels of a plan.
@@ -79,8 +82,11 @@ class Choice:
             for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
         ]
         last = 1 - sum((share for share, _ in self.above), Fraction(0))
-        ask = Ask(Workload.marginals(schema, self.parts), last * (1 - self.total)) if self.total < 1 else ()
-        return [*above, Level(nest[-1], ask, last * self.total)]
+        if self.total == 1:
+            return [*above, Level(nest[-1], (), last)]
+        divided = weighted_asks if self.weighted else Ask
+        asks = divided(Workload.marginals(schema, self.parts), last * (1 - self.total))
+        return [*above, Level(nest[-1], asks, last * self.total)]
 
 
 class Candidates:
@@ -126,6 +132,8 @@ class Candidates:
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
+        if best().total < 1:
+            yield self._other_shares(best)
         now = TOTALS.index(best().total)
         for shares in (reversed(TOTALS[:now]), TOTALS[now + 1 :]):
             yield self._totals(best, shares)
@@ -150,6 +158,11 @@ class Candidates:
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
             yield f"share {share} for the totals", replace(best(), total=share)
+
+    def _other_shares(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        if len({self.schema.domain_size(part) for part in best().parts}) > 1:
+            words = "equal shares for the parts" if best().weighted else "larger shares for larger parts"
+            yield words, replace(best(), weighted=not best().weighted)
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
         numbers = [math.ceil(share * len(self.single)) for share in ONE_WAY]
@@ -262,11 +275,10 @@ class Candidates:
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 
     def _variance(self, choice: Choice, depth: int = -1) -> float:
-        """Variance of the noise in a count of a level's parts."""
+        """Variance of the noise in a count of a level's parts if all had equal shares: close enough for predictions."""
         depth %= len(self.levels)
-        return next(
-            each.variance for each in self.plan_of(choice).questions if each.level == depth and not each.is_total
-        )
+        questions = self.plan_of(replace(choice, weighted=False)).questions
+        return next(each.variance for each in questions if each.level == depth and not each.is_total)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:
         if (depth, columns) not in self._off:

@@ -7,27 +7,25 @@ import shlex
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.data.tables import write_table
+from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
+from worlds.plans import plan_of
 
 cli.every_command()
-
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
-ASKED = [Level((), Workload.all_marginals(SCHEMA, 1))]
-UNIT = Unit(2, person_id="PERSON")
 
 
 @pytest.fixture
 def files(tmp_path):
     """A plan, another one, and a private table."""
-    write_table(pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]}), tmp_path / "private.parquet")
+    write_table(PERSONS, tmp_path / "private.parquet")
     for epsilon in (1, 2):
-        Plan("people", SCHEMA, Budget.pure(epsilon), UNIT, ASKED).save(tmp_path / f"plan{epsilon}.toml")
+        plan = plan_of(SCHEMA, EVERYBODY, budget=epsilon, unit=TWO_ROWS, dataset="people")
+        plan.save(tmp_path / f"plan{epsilon}.toml")
     return tmp_path
 
 
@@ -52,7 +50,7 @@ def test_one_ledger_whatever_folder_is_written(files, custodian):
     enter("--cap", 1)
     assert f"left for 'people' in {custodian}" in call(*measuring(files, "a")).stdout
     said = call(*measuring(files, "b"), code=cli.TOO_MUCH).stderr
-    assert f"is paid for already on data set 'people' in {custodian}" in said
+    assert f"has already been paid for on data set 'people' in {custodian}" in said
     said = call(*measuring(files, "b"), "--again", code=cli.TOO_MUCH).stderr
     assert (
         f"has epsilon = 0 (pure differential privacy) left of epsilon = 1 (pure differential privacy) in {custodian}"
@@ -69,7 +67,7 @@ def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, cust
     command = said.partition("people: prade ")[2].partition(" (")[0]
     assert str(custodian) in command
     call(*shlex.split(command))
-    assert Ledger(custodian).dataset("people").unit == UNIT
+    assert Ledger(custodian).dataset("people").unit == TWO_ROWS
     call(*measuring(files, "a"))
     assert "No such option" in call(*measuring(files, "a"), "--cap", 4, code=2).stderr
 
@@ -77,9 +75,9 @@ def test_a_data_set_without_a_cap_is_refused_with_the_command_to_run(files, cust
 @pytest.mark.parametrize(
     ("given", "cap", "unit"),
     [
-        (["--cap", "1/3"], Budget.pure("1/3"), UNIT),
-        (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), UNIT),
-        (["--rho", "0.5"], Budget.zcdp("1/2"), UNIT),
+        (["--cap", "1/3"], Budget.pure("1/3"), TWO_ROWS),
+        (["--cap", 2, "--delta", "1e-9"], Budget.approx(2, "1e-9"), TWO_ROWS),
+        (["--rho", "0.5"], Budget.zcdp("1/2"), TWO_ROWS),
         (
             shlex.split("--cap 4 --max-rows-per-person 7 --person-id ID --max-rows-per-group 2 --neighbours replace"),
             Budget.pure(4),
@@ -101,7 +99,7 @@ def test_a_data_set_is_entered_completely(custodian, given, cap, unit):
 def test_a_cap_must_be_said_in_one_way(custodian):
     for given in ([], ["--delta", "1e-9"], ["--cap", 1, "--rho", 1]):
         assert "give the budget as --cap, as --cap with --delta, or as --rho" in enter_fails(*given, code=2)
-    assert "the name of a data set must be text" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
+    assert "the name of a data set must not be empty" in call("ledger", "open", " ", "--cap", 1, code=1).stderr
     assert not custodian.exists()
 
 
@@ -119,7 +117,7 @@ def test_a_cap_is_raised_with_a_reason(custodian):
     (found,) = json.loads(call("ledger", "show", "--json").stdout)
     assert found["raises"][0]["reason"] == "a second wave"
     assert found["remaining"] == Budget.pure(6).to_dict()
-    assert "raise that on the record with `prade ledger raise-cap`" in enter_fails("--cap", 4)
+    assert "to raise the cap, use `prade ledger raise-cap`" in enter_fails("--cap", 4)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +165,7 @@ def test_an_import_beyond_the_cap_names_the_way_out(files, custodian, tmp_path):
     call(*measuring(files, "a"), "--ledger", tmp_path / "theirs")
     enter("--cap", "1/2")
     said = call("ledger", "import", files / "a" / "release", code=cli.TOO_MUCH).stderr
-    assert "raise the cap to what was spent with `prade ledger raise-cap`, then import it" in said
+    assert "then import the release; to raise the cap, use `prade ledger raise-cap`" in said
 
 
 def at_a_terminal(arguments, typed):
@@ -197,7 +195,7 @@ def test_at_a_terminal_the_cap_is_asked_for(files, custodian):
     code, shown = at_a_terminal(measuring(files, "a"), b"1/2\n")
     assert code == cli.TOO_MUCH
     assert f"Data set 'people' is not in the ledger {custodian} yet." in shown
-    assert UNIT.promise() in shown
+    assert TWO_ROWS.promise() in shown
     assert "This plan costs epsilon = 1 (pure differential privacy)" in shown
     assert "most epsilon ever:" in shown
     assert not custodian.exists()

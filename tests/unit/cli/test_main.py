@@ -256,7 +256,7 @@ def test_tuning_says_what_to_expect(files, tmp_path):
 
 def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
-    assert "Gaussian scale" in done.stdout
+    assert "Gaussian noise of scale" in done.stdout
     measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
     command = complaint(*measure).partition("prade ledger open private ")[2]
     assert "--cap 2 --delta 1/1000000000 " in command
@@ -347,7 +347,7 @@ def test_the_ledger_is_words_or_json(release):
     assert listed[0]["remaining"] == Budget.pure(1).to_dict()
     said = complaint("ledger", "show", "privat", "--ledger", file)
     assert f"{file} has no data set 'privat'" in said
-    assert "enter it with `prade ledger open`" in said
+    assert "record the data set with `prade ledger open`" in said
     assert "with `prade ledger open`" in complaint("ledger", "show", "--ledger", release / "none.ledger")
 
 
@@ -422,7 +422,8 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     weak = planning(files, epsilon="20.5")
     done = call("plan", *weak, "-o", tmp_path / "p.toml")
     assert (
-        "Weak protection: the odds that a given person is in the table may change by a factor of e^20.5" in done.stderr
+        "Weak protection: the release may change the odds that a given person is in the table by a factor of e^20.5"
+        in done.stderr
     )
     assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
     before = sorted(tmp_path.iterdir())
@@ -431,7 +432,7 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     for command in (measuring, synthesizing):
         said = complaint(*command)
         assert "weak protection" in said
-        assert "accept it with --yes-weak-protection" in said
+        assert "to accept weak protection, add --yes-weak-protection" in said
     assert sorted(tmp_path.iterdir()) == before
     call(*measuring, "--yes-weak-protection")
     call(*synthesizing, "--yes-weak-protection", "--again")
@@ -464,7 +465,7 @@ def test_a_plan_is_paid_for_twice_only_when_told(files, plan_file, tmp_path):
     enter(4, "--ledger", tmp_path / "l")
     call(*arguments, tmp_path / "one")
     said = complaint(*arguments, tmp_path / "two", code=cli.TOO_MUCH)
-    assert "say --again" in said
+    assert "once more, add --again" in said
     call(*arguments, tmp_path / "two", "--again")
     assert Ledger(tmp_path / "l").remaining("private") == Budget.pure(0)
 
@@ -481,7 +482,7 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
     assert not os.path.exists("none.db")
     for scheme in ("foo", "file"):
         said = complaint("measure", plan_file, f"{scheme}://x.db/people", "-o", tmp_path / "r")
-        assert f"{scheme}:// is no known kind" in said
+        assert f"{scheme}:// is not a known kind" in said
     assert "check the path" in complaint("measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r")
     assert "make it first" in complaint("measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r")
     assert sorted(tmp_path.iterdir()) == before
@@ -495,10 +496,10 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--epsilon": "much"}, "epsilon is 'much'; give a number such as 1, 0.1, 1e-9 or 1/3"),
         ({"--epsilon": "nan"}, "epsilon is 'nan'"),
         ({"--epsilon": "inf"}, "epsilon is 'inf'"),
-        ({"--epsilon": "1e400"}, "epsilon is 1e+400; such a budget promises nothing"),
+        ({"--epsilon": "1e400"}, "epsilon is 1e+400; a budget that large promises nothing"),
         ({"--epsilon": "1e300"}, "epsilon = 1e+300 (pure differential privacy) promises nothing"),
-        ({"--epsilon": "1e-300"}, "so little that its noise would drown any count"),
-        ({"--epsilon": "1", "--delta": "0"}, "delta is 0; Gaussian noise needs one"),
+        ({"--epsilon": "1e-300"}, "so small that its noise would drown every count"),
+        ({"--epsilon": "1", "--delta": "0"}, "delta is 0, but Gaussian noise needs a delta"),
         ({"--person-id": ""}, "person_id is ''"),
         ({"--levels": "STATE,STATE"}, "level STATE adds no new column"),
         ({"--levels": "STATE,PLACE+PLACE"}, "level PLACE+PLACE adds no new column, or names one twice"),
@@ -506,7 +507,7 @@ def test_a_failing_measurement_leaves_things_as_they_were(files, plan_file, tmp_
         ({"--schema": "none.toml"}, "no schema file at none.toml"),
         ({"--groups": "none.csv"}, "no file none.csv"),
         ({"--public": "none.parquet"}, "there is no public file none.parquet; check the path"),
-        ({"--max-rows-per-person": "0"}, "--max-rows-per-person is 0"),
+        ({"--max-rows-per-person": "0"}, "write --max-rows-per-person 1"),
         ({"--delta": "1"}, "delta is 1"),
         ({"--output": "no/such/folder/plan.toml"}, "make it first"),
         ({"--output": "."}, ". is a folder; give the name of a file"),
@@ -533,11 +534,11 @@ def test_a_wrong_command_line_is_exit_code_2(files):
 
 def test_what_is_no_release_is_said_to_be_none(tmp_path, release):
     for command in ("estimate", "sample"):
-        assert "is no release" in complaint(command, tmp_path)
-    assert "is no release" in complaint("answer", tmp_path, "AGE > 3")
+        assert "is not a release" in complaint(command, tmp_path)
+    assert "is not a release" in complaint("answer", tmp_path, "AGE > 3")
     assert "AGEE" in complaint("answer", release, "AGEE > 3")
     assert "make it first" in complaint("sample", release, "-o", tmp_path / "no" / "rows.csv")
-    assert "give a file of that kind" in complaint("sample", release, "-o", tmp_path / "rows.txt")
+    assert "give a file that ends in" in complaint("sample", release, "-o", tmp_path / "rows.txt")
 
 
 def test_an_interruption_is_exit_code_130(monkeypatch, release):
@@ -636,7 +637,7 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     call("measure", tmp_path / "plan.toml", files / "private.parquet", "-o", tmp_path / "r")
     for file in moved:
         file.unlink()
-    assert "say where it is with --public" in complaint("estimate", tmp_path / "r")
+    assert "give the public files with --public" in complaint("estimate", tmp_path / "r")
     again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
@@ -685,6 +686,9 @@ def test_public_files_need_the_same_columns_and_types(tmp_path):
     (tmp_path / "d.csv").write_text("A,B\nz,x\n")
     both = PublicFiles.at([tmp_path / "a.csv", tmp_path / "b.csv"]).source()
     assert both.to_pydict() == {"A": [1.0, 2.5], "B": ["x", "y"]}
-    for name, expected in (("c.csv", r"different columns \(B, C"), ("d.csv", "A in types that do not go together")):
+    for name, expected in (
+        ("c.csv", r"different columns \(only one of them has B, C"),
+        ("d.csv", "incompatible types .* in A"),
+    ):
         with pytest.raises(ValueError, match=expected):
             PublicFiles.at([tmp_path / "a.csv", tmp_path / name]).source()

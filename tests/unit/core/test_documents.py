@@ -68,7 +68,7 @@ def test_toml_at_the_limits():
 
 def test_files(tmp_path, monkeypatch):
     monkeypatch.setattr("prade.core.documents.MOST_BYTES", 10)
-    for content, words in ((b"x" * 11, "too much for a plan"), (b"\xff", "not a text file")):
+    for content, words in ((b"x" * 11, "too large for a plan"), (b"\xff", "not a UTF-8 text file")):
         (tmp_path / "a").write_bytes(content)
         with pytest.raises(DataError, match=words):
             file_text(tmp_path / "a", "plan")

@@ -3,21 +3,15 @@
 import numpy as np
 import pytest
 
-from prade import Ask, Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade import Ask, Column, Level, Schema, Workload
 from prade.core.progress import progress_bar
 from prade.measuring.run import measure
+from worlds.plans import ledger_for, plan_of
 
 SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
 ONES = Workload.all_marginals(SCHEMA, 1)
 TWOS = Workload.all_marginals(SCHEMA, 2)
-PLAN = Plan(
-    "people",
-    SCHEMA,
-    Budget.pure(1),
-    Unit(1),
-    [Level((), ONES), Level("TOWN", [Ask(ONES, 1), Ask(TWOS, 1)])],
-    groups={"TOWN": ["a", "b"]},
-)
+PLAN = plan_of(SCHEMA, Level((), ONES), Level("TOWN", [Ask(ONES, 1), Ask(TWOS, 1)]), groups={"TOWN": ["a", "b"]})
 TOLD = [
     ("counting", 1, 2),
     ("counting", 2, 2),
@@ -38,9 +32,7 @@ def people(rows, towns, seed):
 
 
 def measured(tmp_path, private, progress):
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("people", PLAN.unit, Budget.pure(1))
-    return measure(PLAN, private, tmp_path / "release", ledger, progress=progress)
+    return measure(PLAN, private, tmp_path / "release", ledger_for(PLAN, tmp_path / "ledger"), progress=progress)
 
 
 @pytest.mark.parametrize(

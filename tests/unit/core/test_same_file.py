@@ -12,17 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Column, DataError, Ledger, Level, Plan, Schema, Synthesizer, Unit, Workload
+from prade import Budget, DataError, Plan, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
-from prade.core.same_file import BLOCK, OPENING, content_hash, refuse_repeats, same_file
+from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
-from prade.measuring.identity import refuse_public
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
+from worlds.people import EVERYBODY, SCHEMA
+from worlds.plans import ledger_for, plan_of
 
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
 TEXT = b"AGE\n3\n70\n80\n"
 
 
@@ -73,7 +74,7 @@ WAYS = ["path", "dots", "symlink", "folder", "hard link", "copy", "zipped", "zip
 def test_a_private_file_given_twice_is_refused(here, way):
     other = again(way)
     for files in (["x.csv", "y.csv", other], [other, "y.csv", "x.csv"]):
-        with pytest.raises(DataError, match="would count twice: give each file once") as refused:
+        with pytest.raises(DataError, match="would count twice; give each file once") as refused:
             open_source(files)
         assert "row" not in str(refused.value)
 
@@ -81,7 +82,7 @@ def test_a_private_file_given_twice_is_refused(here, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_public_file_given_twice_is_refused(here, way):
     other = again(way)
-    with pytest.raises(DataError, match="would count twice: give each file once"):
+    with pytest.raises(DataError, match="would count twice; give each file once"):
         PublicFiles.at(["x.csv", "y.csv", other]).source()
     assert PublicFiles.at(["x.csv", "y.csv"]).source().num_rows == 7
 
@@ -113,14 +114,14 @@ def test_files_without_rows_may_be_alike(here, header):
     for name in ("a", "b"):
         (here / f"{name}.csv").write_bytes(header)
         (here / f"{name}2.csv.gz").write_bytes(gzip.compress(header))
-    refuse_repeats(["a.csv", "b.csv", "a2.csv.gz", "b2.csv.gz"])
+    refuse_duplicates(["a.csv", "b.csv", "a2.csv.gz", "b2.csv.gz"])
 
 
 @pytest.mark.parametrize("rows", [b"\n", b"1\n", b'"' + b"x" * 200_000 + b'"\n'])
 def test_whatever_follows_a_header_is_compared(here, rows):
     for name in ("a", "b"):
         (here / f"{name}.csv").write_bytes(b"AGE\n" + rows)
-    assert same_file([["a.csv"], ["b.csv"]]) == ("a.csv", "b.csv")
+    assert find_duplicate([["a.csv"], ["b.csv"]]) == ("a.csv", "b.csv")
 
 
 @pytest.mark.parametrize("place", [3, OPENING - 1, OPENING, BLOCK + 7, -1])
@@ -133,37 +134,37 @@ def test_one_byte_makes_another_file(here, place, suffix):
     other = here / f"b{suffix}"
     for changed in (text, text + b"1"):
         other.write_bytes(changed if suffix == ".csv" else gzip.compress(changed, 1))
-        assert same_file([["a.csv"], [str(other)]]) is None
+        assert find_duplicate([["a.csv"], [str(other)]]) is None
 
 
 def test_files_of_one_side_may_be_alike(here):
     shutil.copy("x.csv", "z.csv")
-    assert same_file([["x.csv", "z.csv"], ["y.csv"]]) is None
+    assert find_duplicate([["x.csv", "z.csv"], ["y.csv"]]) is None
 
 
 @pytest.mark.parametrize("content", [b"no gzip file", gzip.compress(TEXT)[:-9]], ids=["other", "cut"])
 def test_what_cannot_be_decompressed_is_named(here, content):
     (here / "z.csv.gz").write_bytes(content)
-    with pytest.raises(DataError, match=r"z.csv.gz cannot be read \(not a whole gzip file\)"):
-        refuse_repeats(["x.csv", "z.csv.gz"])
+    with pytest.raises(DataError, match=r"z.csv.gz cannot be read \(not a complete gzip file\)"):
+        refuse_duplicates(["x.csv", "z.csv.gz"])
 
 
 # ---------------------------------------------------------------------- the private file as a public one
 
 
 def planned(*public, weight=None) -> Plan:
-    plan = Plan("people", SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
+    plan = plan_of(SCHEMA, EVERYBODY, dataset="people")
     return plan.with_public(PublicFiles.at(public, weight)) if public else plan
 
 
 @pytest.fixture
 def ledger(here):
-    found = Ledger(here / "ledger")
-    found.open_dataset("people", Unit(1), Budget.pure(20))
-    return found
+    return ledger_for(planned(), here / "ledger", 20)
 
 
-PUBLISHED = "the private table is also given as public.*Nothing was spent: give a public table"
+PUBLISHED = (
+    "the private table is also given as the public table.*Nothing was spent: give a table that is already public"
+)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -365,6 +366,6 @@ def test_what_may_not_be_read_is_a_plain_error(here, monkeypatch):
     def refused(*arguments, **named):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("prade.core.same_file.open", refused, raising=False)
-    with pytest.raises(DataError, match=r"cannot be read \(Permission denied\): get access to it"):
-        refuse_repeats(["x.csv", "y.csv"])
+    monkeypatch.setattr("prade.core.duplicate_files.open", refused, raising=False)
+    with pytest.raises(DataError, match=r"cannot be read \(Permission denied\); check its permissions"):
+        refuse_duplicates(["x.csv", "y.csv"])

@@ -19,9 +19,6 @@ from prade.core.errors import DataError, SchemaError
 from prade.data.encode import Coded, Decoder, encode, outside, read_table, write_table
 from prade.data.schema import Column, Schema
 
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data folder is not here")
-
 
 def codes_of(column: Column, cells: Any) -> list[int]:
     codes: list[int] = encode(Schema([column]), {column.name: cells}).codes[column.name].tolist()
@@ -135,9 +132,9 @@ class TestMatching:
                 codes_of(AGES, cells)
         days = [datetime.date(2020, 1, 1)]
         for cells in (pa.array(days), pl.Series(days), np.array(days, dtype="datetime64[D]"), pd.to_datetime(days)):
-            with pytest.raises(DataError, match="schema has numbers, the table's type is "):
+            with pytest.raises(DataError, match="schema has numbers, but the table has the type "):
                 codes_of(AGES, cells)
-        with pytest.raises(DataError, match="schema has dates, the table's type is int64"):
+        with pytest.raises(DataError, match="schema has dates, but the table has the type int64"):
             codes_of(Column("X", "numeric", edges=(0.0,), dates=True), np.array([20200101]))
 
 
@@ -209,11 +206,11 @@ class TestEncode:
         assert part.codes["X"].tolist() == [1, 0]
         assert part.weights.tolist() == [0.5, 0.5]
         assert len(coded.take(np.array([], dtype=np.int64))) == 0
-        with pytest.raises(DataError, match="outside 0 to 1"):
+        with pytest.raises(DataError, match="outside the range from 0 to 1"):
             Coded(self.SCHEMA, {"C": np.array([2])})
         with pytest.raises(DataError, match="lengths"):
             Coded(self.SCHEMA, {"C": np.array([1]), "X": np.array([1, 1])})
-        with pytest.raises(DataError, match="whole numbers"):
+        with pytest.raises(DataError, match="array of integers"):
             Coded(self.SCHEMA, {"C": np.array([0.5])})
 
     def test_nothing_said_depends_on_a_cell(self, capfd: pytest.CaptureFixture[str]) -> None:
@@ -311,7 +308,7 @@ class TestFiles:
     def test_errors_name_the_file_and_never_a_line_of_it(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no file"):
             read_table(tmp_path / "t.csv")
-        with pytest.raises(DataError, match=r"none of \.parquet, \.csv, \.csv\.gz"):
+        with pytest.raises(DataError, match=r"ends in \.parquet, \.csv, \.csv\.gz"):
             read_table(tmp_path / "t.xls")
         (tmp_path / "t.csv").write_text("a,b\n1,2\ns3cret\n")
         with pytest.raises(DataError, match="not a well-formed csv") as caught:
@@ -321,7 +318,7 @@ class TestFiles:
         (tmp_path / "t.parquet").write_text("no parquet")
         with pytest.raises(DataError, match="not a well-formed parquet"):
             read_table(tmp_path / "t.parquet")
-        with pytest.raises(DataError, match="no folder"):
+        with pytest.raises(DataError, match=r"the folder .* does not exist"):
             write_table(self.TABLE, tmp_path / "none" / "t.csv")
         with pytest.raises(DataError, match="is not a table"):
             read_table(5)
@@ -513,11 +510,10 @@ class TestRestored:
             self.check(table)
 
 
-@needs_data
 class TestRealData:
-    def test_acs(self) -> None:
-        schema = Schema.load(DATA / "acs2024.schema.toml")
-        public = read_table(DATA / "acs2024_il_oh.parquet")
+    def test_acs(self, shared_data: Path) -> None:
+        schema = Schema.load(shared_data / "acs2024.schema.toml")
+        public = read_table(shared_data / "acs2024_il_oh.parquet")
         start = time.perf_counter()
         coded = encode(schema, public, weight="PWGTP")
         assert time.perf_counter() - start < 5  # a third of a second on an idle core
@@ -532,8 +528,8 @@ class TestRealData:
         assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.coded)
 
     @pytest.mark.parametrize("year", [2018, 2019])
-    def test_nist(self, year: int) -> None:
-        path = DATA / f"nist_national{year}.csv.gz"
+    def test_nist(self, shared_data: Path, year: int) -> None:
+        path = shared_data / f"nist_national{year}.csv.gz"
         schema = Schema.infer(path, groups=["PUMA"], weight="PWGTP")
         assert schema["PINCP"].missing
         assert schema["PINCP"].integer

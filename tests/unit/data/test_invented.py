@@ -299,7 +299,7 @@ def test_sizes_follow_the_arguments() -> None:
         ({"persons": 0}, "at least 1"),
         ({"states": 0}, "at least 1"),
         ({"places_per_state": -1}, "at least 1"),
-        ({"years": (2020,)}, "two or more"),
+        ({"years": (2020,)}, "at least two different years"),
         ({"years": (2020, 2020)}, "each once"),
         ({"relation": "neighbours"}, "earlier years"),
     ],

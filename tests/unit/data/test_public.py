@@ -7,13 +7,14 @@ import pytest
 from prade import Column, DataError, Groups, Schema
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
+from worlds.survey import SEX, STATE
 
 SCHEMA = Schema(
     [
-        Column("STATE", "group"),
+        STATE,
         Column("PUMA", "group"),
         Column("AGE", "numeric", edges=[18, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
+        SEX,
     ]
 )
 TABLE = {
@@ -42,7 +43,7 @@ def test_columns_that_the_table_does_not_have_are_passed_over():
 
 
 def test_rows_without_a_group_are_refused():
-    with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove them"):
+    with pytest.raises(DataError, match="2 public rows have no value in STATE, PUMA; remove these rows"):
         Public.of(SCHEMA, {**TABLE, "PUMA": ["a", None, "a", None, "c"]}, ["STATE", "PUMA"])
 
 

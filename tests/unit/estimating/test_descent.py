@@ -1,12 +1,12 @@
 """Down the levels on simulated releases: what answers are put together, and what comes of them."""
 
+from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from prade import Ask, Budget, Column, EstimationError, Groups, Level, Plan, PradeError, Release, Schema, Unit, Workload
+from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
 from prade.core.threads import several
 from prade.data.encode import encode
 from prade.data.invented import census_like
@@ -21,11 +21,14 @@ from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.map import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
+from worlds.plans import plan_of
+from worlds.releases import answered, counted
+from worlds.survey import PLACE, STATE
 
 SCHEMA = Schema(
     [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
+        STATE,
+        PLACE,
         Column("A", "categorical", values=[0, 1, 2]),
         Column("B", "categorical", values=[0, 1]),
     ]
@@ -43,51 +46,21 @@ def rows_of(seed, rows=600, places=GROUPS):
     return {**named, "A": a.tolist(), "B": b.tolist()}
 
 
-def plan_of(*levels, groups=GROUPS, budget=None):
-    return Plan("survey", SCHEMA, budget or Budget.pure(1), Unit(1), levels, groups)
+survey = partial(plan_of, SCHEMA, groups=GROUPS)
 
 
-def release_of(plan, table, seed, *, noise=1.0):
-    """Counts of a table with rounded noise; `noise` shrinks it."""
-    generator = np.random.default_rng([seed, 99])
-    codes = encode(plan.schema, table).codes
-    found = []
-    for question in plan.questions:
-        level = plan.groupings[question.level]
-        rows = pyarrow_table(table, plan.groups.names)
-        group = plan.groups.keyed(plan.groups.names, level.number).numbers(rows)
-        answers = []
-        for part in question.parts:
-            cells, width = part.cells(plan.schema, codes).astype(np.int64), part.n_cells + 1
-            flat = np.bincount((group * width + cells)[group >= 0], minlength=len(level) * width)
-            counts = flat.reshape(-1, width)[:, : part.n_cells]
-            drawn = generator.laplace if question.law == "laplace" else generator.normal
-            answers.append(counts + np.rint(noise * drawn(0, float(question.scale), counts.shape)).astype(np.int64))
-        found.append(tuple(answers))
-    return Release(Path("nowhere"), plan, tuple(found))
-
-
-def pyarrow_table(table, names):
-    import pyarrow as pa
-
-    return pa.table({name: table[name] for name in names})
+def release_of(plan, table, seed):
+    return counted(plan, table, np.random.default_rng([seed, 99]))
 
 
 def filled(plan, value):
     """A release in which every count of question q, part k, group g, cell c is value(q, g, c)."""
-    return Release(
-        Path("nowhere"),
-        plan,
-        tuple(
-            tuple(
-                np.array(
-                    [[value(q, g, c) for c in range(part.n_cells)] for g in range(len(plan.groupings[each.level]))]
-                )
-                for part in each.parts
-            )
-            for q, each in enumerate(plan.questions)
-        ),
-    )
+
+    def answer(question, part, groups):
+        q = plan.questions.index(question)
+        return np.array([[value(q, g, c) for c in range(part.n_cells)] for g in range(groups)])
+
+    return answered(plan, answer)
 
 
 PUBLIC = Public.of(
@@ -100,7 +73,7 @@ PUBLIC = Public.of(
 
 def test_children_are_added_up_and_joined_by_inverse_variances():
     """A state's own answer of A has variance v0, the sum of its n places' n v1."""
-    plan = plan_of(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
+    plan = survey(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
     b0, b1 = (float(question.scale) for question in plan.questions)
     assert (b0, b1) == (3.0, 1.5)
     release = filled(plan, lambda q, g, c: [100, 40][q] + 10 * g + c)
@@ -121,7 +94,7 @@ def test_children_are_added_up_and_joined_by_inverse_variances():
 
 
 def test_the_last_level_has_its_own_answers_only():
-    plan = plan_of(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
+    plan = survey(Level("STATE", Ask(A, 1), total=0), Level("PLACE", Ask(A, 2), total=0))
     release = filled(plan, lambda q, g, c: [100, 40][q] + 10 * g + c)
     found = raw_answers(release, 1)
     np.testing.assert_allclose(found.counts[0], [[40, 41, 42], [50, 51, 52], [60, 61, 62], [70, 71, 72]])
@@ -131,7 +104,7 @@ def test_the_last_level_has_its_own_answers_only():
 
 def test_totals_join_what_was_asked_and_what_adds_up():
     """Asked with share 1, and the sums of A (3 cells) and B (2 cells) with shares 2 and 1 of 4."""
-    plan = plan_of(Level("STATE", [Ask(A, 2), Ask(B, 1)], total=1))
+    plan = survey(Level("STATE", [Ask(A, 2), Ask(B, 1)], total=1))
     variances = [question.variance for question in plan.questions]
     np.testing.assert_allclose(variances, np.array([32, 8, 32]) - 1 / 6, rtol=1e-3)
     release = filled(plan, lambda q, g, c: [300, 95, 160][q] + g)
@@ -145,7 +118,7 @@ def test_totals_join_what_was_asked_and_what_adds_up():
 
 
 def test_a_part_asked_twice_at_one_level_is_one():
-    plan = plan_of(Level("STATE", [Ask(A, 1), Ask(A, 3)], total=0))
+    plan = survey(Level("STATE", [Ask(A, 1), Ask(A, 3)], total=0))
     found = raw_answers(filled(plan, lambda q, g, c: 100 * (q + 1)), 0)
     v = [question.variance for question in plan.questions]
     np.testing.assert_allclose(found.counts[0], (100 / v[0] + 200 / v[1]) / (1 / v[0] + 1 / v[1]))
@@ -153,7 +126,7 @@ def test_a_part_asked_twice_at_one_level_is_one():
 
 
 def test_a_free_level_is_added_up_from_below():
-    plan = plan_of(Level(()), Level("STATE"), Level("PLACE", Ask(A), total=0))
+    plan = survey(Level(()), Level("STATE"), Level("PLACE", Ask(A), total=0))
     release = filled(plan, lambda q, g, c: 10 * g + c)
     everybody, states = (raw_answers(release, level) for level in (0, 1))
     np.testing.assert_allclose(everybody.counts[0], [[60, 64, 68]])
@@ -166,7 +139,7 @@ def test_a_free_level_is_added_up_from_below():
 
 def test_three_levels_with_parts_at_some_of_them():
     """AB is asked of everybody only, A of places only, B of states only."""
-    plan = plan_of(Level((), Ask(AB), total=0), Level("STATE", Ask(B), total=0), Level("PLACE", Ask(A), total=0))
+    plan = survey(Level((), Ask(AB), total=0), Level("STATE", Ask(B), total=0), Level("PLACE", Ask(A), total=0))
     release = filled(plan, lambda q, g, c: 1000 * (q + 1) + 10 * g + c)
     found = [raw_answers(release, level) for level in range(3)]
     assert [each.parts for each in found] == [(*AB.parts, *B.parts, *A.parts), (*B.parts, *A.parts), A.parts]
@@ -177,12 +150,12 @@ def test_three_levels_with_parts_at_some_of_them():
 
 
 def test_a_last_level_with_nothing_to_it_is_no_plan():
-    with pytest.raises(PradeError, match="the last level asks for nothing"):
-        plan_of(Level("STATE", A), Level("PLACE"))
+    with pytest.raises(PradeError, match="the last level asks no question"):
+        survey(Level("STATE", A), Level("PLACE"))
 
 
 def test_numbers_of_rows_alone_leave_the_parents_distribution():
-    plan = plan_of(Level("STATE", A, total=1), Level("PLACE", total=1))
+    plan = survey(Level("STATE", A, total=1), Level("PLACE", total=1))
     release = release_of(plan, rows_of(3), 5)
     settings = Settings(own=0.0)
     found = list(Descent(release, PUBLIC, settings).estimates())
@@ -195,14 +168,14 @@ def test_numbers_of_rows_alone_leave_the_parents_distribution():
 
 def test_what_does_not_say_how_many_rows_there_are_cannot_be_estimated():
     some = Workload.queries(SCHEMA, ["A == 0"])
-    plan = plan_of(Level("STATE", A), Level("PLACE", some, total=0))
+    plan = survey(Level("STATE", A), Level("PLACE", some, total=0))
     with pytest.raises(EstimationError, match="says how many rows there are"):
         list(Descent(filled(plan, lambda q, g, c: 10), PUBLIC).estimates())
 
 
 def test_joined_answers_have_the_variance_that_is_said():
     """400 draws of noise around 0: squared errors over the variance average 1 (a standard error of 7 % each)."""
-    plan = plan_of(Level("STATE", Ask(A, 1), total=1), Level("PLACE", Ask(A, 2), total=0), budget=Budget.zcdp("1/100"))
+    plan = survey(Level("STATE", Ask(A, 1), total=1), Level("PLACE", Ask(A, 2), total=0), budget=Budget.zcdp("1/100"))
     empty = {"STATE": [1], "PLACE": ["none"], "A": [0], "B": [0]}
     draws = [raw_answers(release_of(plan, empty, seed), 0) for seed in range(400)]
     counts = np.mean([each.counts[0] ** 2 / each.variance for each in draws], axis=0)
@@ -221,7 +194,7 @@ def test_numbers_of_rows_are_drawn_towards_last_years_or_each_other():
     table = {name: [values[each] for each in place] for name, values in GROUPS.items()}
     rows = np.arange(len(place))
     last_year = Public.of(SCHEMA, {**table, "A": (rows % 3).tolist(), "B": (rows % 2).tolist()}, ["STATE", "PLACE"])
-    plan = plan_of(Level(("STATE", "PLACE"), Ask(A), total=0), budget=Budget.pure("1/2"))
+    plan = survey(Level(("STATE", "PLACE"), Ask(A), total=0), budget=Budget.pure("1/2"))
     release = filled(plan, lambda q, g, c: int(said[g]) // 3)
     variance = np.full(4, 3 * plan.questions[0].variance)
     for public, expected in ((last_year, sizes * said.sum() / 600), (PUBLIC, np.full(4, said.mean()))):
@@ -230,7 +203,7 @@ def test_numbers_of_rows_are_drawn_towards_last_years_or_each_other():
 
 
 def test_a_group_without_rows_has_none():
-    plan = plan_of(Level("PLACE", Ask(A, 1), total=0))
+    plan = survey(Level("PLACE", Ask(A, 1), total=0))
     release = filled(plan, lambda q, g, c: [-90, 300, 250, 200][g])
     found = list(Descent(release, PUBLIC).estimates())
     assert found[0].total == 0
@@ -238,7 +211,7 @@ def test_a_group_without_rows_has_none():
 
 
 def test_totals_that_are_negative_throughout():
-    plan = plan_of(Level("STATE", A), Level("PLACE", A))
+    plan = survey(Level("STATE", A), Level("PLACE", A))
     for settings in (Settings(), Settings(smooth=False), Settings(mixture=0.5)):
         found = list(Descent(filled(plan, lambda q, g, c: -50 + 7 * c), PUBLIC, settings).estimates())
         assert [each.total for each in found] == [0] * 4
@@ -252,7 +225,7 @@ def test_totals_that_are_negative_throughout():
 def test_exact_answers_are_met(settings):
     """At epsilon 10^6 every estimate has the truth's cells, at all levels."""
     table = rows_of(5, rows=3000)
-    plan = plan_of(Level("STATE", AB), Level("PLACE", AB), budget=Budget.pure(10**6))
+    plan = survey(Level("STATE", AB), Level("PLACE", AB), budget=Budget.pure(10**6))
     coded = encode(SCHEMA, table)
     group = np.array(
         [GROUPS["PLACE"].index(p) if s == 1 else 3 for s, p in zip(table["STATE"], table["PLACE"], strict=True)]
@@ -268,11 +241,11 @@ def test_three_levels_hand_on():
     """What only the top level asks is found at the bottom too: the prior of each level is the one before."""
     table = rows_of(6, rows=20_000)
     table["B"] = [a % 2 for a in table["A"]]  # A tells B: the public rows do not know that
-    plan = plan_of(Level((), Ask(AB)), Level("STATE", Ask(A)), Level("PLACE", Ask(A)), budget=Budget.pure(1000))
+    plan = survey(Level((), Ask(AB)), Level("STATE", Ask(A)), Level("PLACE", Ask(A)), budget=Budget.pure(1000))
     for each in Descent(release_of(plan, table, 3), PUBLIC).estimates():
         joint = each.estimate.project(["A", "B"])
         assert joint[0, 1] + joint[1, 0] + joint[2, 1] < 0.1  # half of the mass in the public rows
-    flat = plan_of(Level("PLACE", Ask(A)), budget=Budget.pure(1000))
+    flat = survey(Level("PLACE", Ask(A)), budget=Budget.pure(1000))
     for each in Descent(release_of(flat, table, 3), PUBLIC).estimates():
         joint = each.estimate.project(["A", "B"])
         assert joint[0, 1] + joint[1, 0] + joint[2, 1] > 0.2
@@ -281,7 +254,7 @@ def test_three_levels_hand_on():
 @pytest.mark.parametrize("estimator", [IDE(), TwoStage(), MAP(n0=50.0)])
 def test_any_estimator_takes_the_counts_as_they_are(estimator):
     table = rows_of(7, rows=2000)
-    plan = plan_of(Level("STATE", AB), Level("PLACE", AB), budget=Budget.pure(200))
+    plan = survey(Level("STATE", AB), Level("PLACE", AB), budget=Budget.pure(200))
     release = release_of(plan, table, 4)
     for each in Descent(release, PUBLIC, estimator=estimator).estimates():
         assert each.estimate.report.estimator == type(estimator).__name__
@@ -292,7 +265,7 @@ def test_any_estimator_takes_the_counts_as_they_are(estimator):
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(mixture=0.3), Settings(smooth=False)])
 def test_threads_do_not_matter(settings):
-    plan = plan_of(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
+    plan = survey(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
     release = release_of(plan, rows_of(8), 5)
     one, three = (
         [each.estimate.weights for each in Descent(release, PUBLIC, settings, threads=threads).estimates()]
@@ -302,7 +275,7 @@ def test_threads_do_not_matter(settings):
 
 
 def test_threads_must_be_some():
-    plan = plan_of(Level("STATE", A))
+    plan = survey(Level("STATE", A))
     with pytest.raises(EstimationError, match="threads is 0: give a whole number, 1 or more"):
         list(Descent(release_of(plan, rows_of(8), 5), PUBLIC, threads=0).estimates())
 
@@ -340,7 +313,7 @@ def test_blocks_hold_every_cell_once_and_no_more_than_they_may(seed):
 def test_a_part_too_large_for_one_block_is_smoothed_in_pieces(monkeypatch):
     """And nearly to the same effect as in one: what it may not do is to stay as noisy as it came."""
     table = rows_of(9, rows=4000)
-    plan = plan_of(Level("PLACE", AB), budget=Budget.pure("1/10"))
+    plan = survey(Level("PLACE", AB), budget=Budget.pure("1/10"))
     release = release_of(plan, table, 6)
     whole = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC).estimates()]
     raw = [each.estimate.project(["A", "B"]) for each in Descent(release, PUBLIC, estimator=MAP(n0=10.0)).estimates()]
@@ -358,7 +331,7 @@ def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
     """Place p of state 1 is in the public table too: the other groups' answers are smoothed as if it were not."""
     places = {"STATE": [5, 5, 6, 6, 1], "PLACE": ["s", "t", "s", "t", "p"]}
     public = Public.of(SCHEMA, rows_of(0, rows=1500, places=places), ["STATE", "PLACE"])
-    plan = plan_of(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
+    plan = survey(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
     found = list(Descent(release_of(plan, rows_of(1), 2), public).estimates())
     same = GroupPriors(public, plan, 0, Settings()).recurs
     assert same.tolist() == [True, False, False, False]
@@ -369,7 +342,7 @@ def test_public_rows_of_one_group_do_not_change_how_others_are_smoothed():
 
 def test_how_groups_vary_is_fitted_for_error_bars_too():
     """Also where answers are taken as they are, with the same result; not in a rehearsal, and not for the paper's."""
-    plan = plan_of(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
+    plan = survey(Level(("STATE", "PLACE"), AB), budget=Budget.pure("1/5"))
     release = release_of(plan, rows_of(1), 2)
 
     def spread(settings, **more):
@@ -422,7 +395,7 @@ def test_never_worse_than_the_prior_at_any_epsilon(relation):
         ones = Workload.all_marginals(schema, 1)
         for epsilon in found:
             levels = [Level("STATE", ones), Level("PLACE", Ask(ones, 3))]
-            plan = Plan("survey", schema, Budget.pure(epsilon), Unit(1), levels, groups)
+            plan = plan_of(schema, *levels, groups=groups, budget=epsilon)
             release = release_of(plan, world.private, seed)
             found[epsilon].append(mean_errors(plan, public, world.private, release))
     ratio = {epsilon: np.mean(errors, axis=0)[0] / np.mean(errors, axis=0)[1] for epsilon, errors in found.items()}
@@ -433,7 +406,7 @@ def test_never_worse_than_the_prior_at_any_epsilon(relation):
 
 
 def test_rehearsals_climb_fewer_steps_than_releases():
-    release = release_of(plan_of(Level(("STATE", "PLACE"), AB)), rows_of(1), 2)
+    release = release_of(survey(Level(("STATE", "PLACE"), AB)), rows_of(1), 2)
     steps = [
         next(Descent(release, PUBLIC, rough=rough).estimates()).estimate.report.settings["max_steps"]
         for rough in (True, False)

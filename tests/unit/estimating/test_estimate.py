@@ -84,7 +84,7 @@ def test_a_newer_file_is_refused_with_advice(estimate, tmp_path):
     path = tmp_path / "e.parquet"
     estimate.save(path)
     rewrite(path, lambda header: {**header, "format": 2})
-    with pytest.raises(DataError, match=r"e.parquet has file format 2.*up to 1: update prade"):
+    with pytest.raises(DataError, match=r"e.parquet has file format 2.*up to 1; update prade"):
         Estimate.load(path)
 
 
@@ -122,11 +122,11 @@ def test_a_damaged_header_is_a_data_error(estimate, tmp_path, change):
 def test_what_is_not_an_estimate_is_refused(estimate, tmp_path):
     plain = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"AGE": [1, 2]}), plain)
-    with pytest.raises(DataError, match=r"plain.parquet does not hold a saved estimate.*Estimate.save"):
+    with pytest.raises(DataError, match=r"plain.parquet does not contain a saved estimate.*Estimate.save"):
         Estimate.load(plain)
     estimate.save(tmp_path / "e.parquet")
     pq.write_table(pq.read_table(tmp_path / "e.parquet").select(["AGE"]), plain)
-    with pytest.raises(DataError, match="does not hold a saved estimate"):
+    with pytest.raises(DataError, match="does not contain a saved estimate"):
         Estimate.load(plain)
     junk = tmp_path / "junk.parquet"
     junk.write_bytes(b"this is no parquet file at all")

@@ -17,17 +17,10 @@ from prade.estimating.levels.totals import estimated_totals_variance
 from prade.planning.settings import Settings
 from prade.queries.query import expect
 from prade.release.file_names import ESTIMATES
+from worlds.plans import plan_of
+from worlds.releases import invented
+from worlds.survey import FIVE_PLACES, SCHEMA
 
-SCHEMA = Schema(
-    [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", edges=[18, 40, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
-        Column("WORK", "categorical", values=["none", "part", "full"]),
-    ]
-)
-GROUPS = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
 
 
@@ -59,28 +52,12 @@ LEVELS = {
 }
 
 
-def plan_of(levels="three", groups=None, epsilon=2):
-    listed = groups or (GROUPS if levels != "places" else {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]})
-    return Plan("survey", SCHEMA, Budget.pure(epsilon), Unit(1), LEVELS[levels], listed)
+def survey(levels="three", groups=None, epsilon=2):
+    listed = groups or (FIVE_PLACES if levels != "places" else {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]})
+    return plan_of(SCHEMA, *LEVELS[levels], groups=listed, budget=epsilon)
 
 
-def release_of(plan, seed=0):
-    """Counts that no table has, but no worse for that: 40 to 160 a cell, and noise."""
-    generator = np.random.default_rng(seed)
-    noisy = []
-    for question in plan.questions:
-        groups = len(plan.groupings[question.level])
-        noisy.append(
-            tuple(
-                generator.integers(400, 900, (groups, 1)) // part.n_cells
-                + np.rint(generator.laplace(0, float(question.scale), (groups, part.n_cells))).astype(np.int64)
-                for part in question.parts
-            )
-        )
-    return Release(Path("nowhere"), plan, tuple(noisy))
-
-
-RELEASE = release_of(plan_of())
+RELEASE = invented(survey())
 MIXED = Settings(own=0.5, mixture=0.4)
 
 
@@ -96,7 +73,7 @@ def estimates():
 @pytest.mark.parametrize("settings", [Settings(), MIXED, Settings(own=1.0), Settings(own=0.0, smooth=False)])
 def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
-    release = release_of(plan_of(levels), 3)
+    release = invented(survey(levels), 3)
     found = Estimates.of(release, PUBLIC, settings)
     descent, parents = Descent(release, PUBLIC, settings), [PUBLIC.prior.weights]
     for level in range(len(release.plan.levels)):
@@ -218,7 +195,7 @@ def test_certainty_that_everybody_is_somebody(estimates):
 def test_more_noise_is_less_certain(settings):
     sd = []
     for epsilon in ("1/10", 2, 1000):
-        found = Estimates.of(release_of(plan_of(epsilon=epsilon)), PUBLIC, settings)
+        found = Estimates.of(invented(survey(epsilon=epsilon)), PUBLIC, settings)
         sd.append(found.marginal(("AGE", "WORK"), by=("STATE", "PLACE"))["sd"].to_numpy())
     assert sd[0].mean() > 2 * sd[1].mean() > 4 * sd[2].mean()
     # next to no noise: the pair was measured, and is known to a row or so
@@ -226,7 +203,7 @@ def test_more_noise_is_less_certain(settings):
 
 
 def test_what_was_not_measured_is_less_certain():
-    release = release_of(plan_of("two", epsilon=100))
+    release = invented(survey("two", epsilon=100))
     found = Estimates.of(release, PUBLIC)
     known, other = (found.answer(query, by=("STATE", "PLACE")) for query in ("SEX == 1", "SEX == 1 and WORK == 'full'"))
     ratio = [np.mean(each["sd"].to_numpy() / np.sqrt(each["share"].to_numpy())) for each in (known, other)]
@@ -259,7 +236,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
 
     With a budget so small that the noise is more than its smallest variance, which knows nothing of blocks.
     """
-    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), release_of(plan_of("two", epsilon=10))
+    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), invented(survey("two", epsilon=10))
 
     def deviations():
         found = Estimates.of(release, PUBLIC)
@@ -273,7 +250,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
 
 
 def test_by_a_column_that_follows_from_the_levels():
-    found = Estimates.of(release_of(plan_of("places")), PUBLIC)
+    found = Estimates.of(invented(survey("places")), PUBLIC)
     rows = found.answer("SEX == 1", by="STATE").to_pylist()
     assert [row["STATE"] for row in rows] == [1, 2]
     places = found.answer("SEX == 1", by="PLACE").to_pylist()
@@ -281,7 +258,7 @@ def test_by_a_column_that_follows_from_the_levels():
 
 
 def test_by_a_column_that_does_not_follow_is_refused():
-    found = Estimates.of(release_of(plan_of("states")), PUBLIC)
+    found = Estimates.of(invented(survey("states")), PUBLIC)
     with pytest.raises(DataError, match=r"'PLACE' is not a column of the release's levels \(STATE\)"):
         found.answer("SEX == 1", by="PLACE")
     with pytest.raises(DataError, match="no column 'PLACES'"):
@@ -293,7 +270,7 @@ def test_by_a_column_that_does_not_follow_is_refused():
 
 @pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), MIXED])))
 def test_a_file_brings_everything_back(tmp_path, levels, settings):
-    release = release_of(plan_of(levels))
+    release = invented(survey(levels))
     estimates = Estimates.of(release, PUBLIC, settings)
     estimates.save(tmp_path / "kept.parquet")
     again = Estimates.load(tmp_path / "kept.parquet", release, PUBLIC)
@@ -325,8 +302,8 @@ def test_a_kept_public_table_will_do(tmp_path, kept, estimates):
 @pytest.mark.parametrize(
     "other",
     [
-        (release_of(plan_of(epsilon=3)), PUBLIC),
-        (release_of(plan_of(), seed=1), PUBLIC),  # the same plan, measured again
+        (invented(survey(epsilon=3)), PUBLIC),
+        (invented(survey(), seed=1), PUBLIC),  # the same plan, measured again
         (RELEASE, public_of(1)),
         (RELEASE, PUBLIC.take(np.arange(1, 400))),
         (RELEASE, public_of(states=(1, 4))),  # the same rows from a state of another name
@@ -427,7 +404,7 @@ def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
     header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 3')
     rewritten(kept, table, {"prade": header})
-    with pytest.raises(DataError, match="has file format 3, this version reads up to 2: update prade"):
+    with pytest.raises(DataError, match=r"has file format 3, but this version .* up to 2; update prade"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 

@@ -7,8 +7,10 @@ from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
 from prade.data.public import Public
 from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
 from prade.planning.settings import Settings
+from worlds.plans import plan_of
+from worlds.survey import PLACE, SEX, STATE
 
-SCHEMA = Schema([Column("STATE", "group"), Column("PUMA", "group"), Column("SEX", "categorical", values=[1, 2])])
+SCHEMA = Schema([STATE, Column("PUMA", "group"), SEX])
 TABLE = {
     "STATE": [1, 1, 1, 2, 2],
     "PUMA": ["a", "a", "b", "a", "c"],
@@ -23,7 +25,7 @@ PARENT = np.array([0.4, 0.1, 0.1, 0.1, 0.3])
 def priors(level, **settings):
     sexes = Workload.marginals(SCHEMA, ["SEX"])
     levels = [Level((), sexes), Level("STATE", sexes), Level("PUMA", sexes)]
-    plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), levels, GROUPS)
+    plan = plan_of(SCHEMA, *levels, groups=GROUPS)
     return GroupPriors(PUBLIC, plan, level, Settings(**settings))
 
 
@@ -85,7 +87,7 @@ def test_sizes_are_the_weights_of_own_rows():
 
 
 def test_sizes_are_those_of_one_year_where_there_are_several():
-    schema = Schema([Column("PLACE", "group"), Column("YEAR", "group"), Column("SEX", "categorical", values=[1, 2])])
+    schema = Schema([PLACE, Column("YEAR", "group"), SEX])
     table = {"PLACE": ["a", "a", "a", "b"], "YEAR": [2018, 2018, 2019, 2019], "SEX": [1, 2, 1, 2]}
     public = Public.of(schema, table, ["PLACE", "YEAR"])
     sexes = Workload.marginals(schema, ["SEX"])

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Workload
+from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.encode import encode
 from prade.measuring import counts as counts_module
@@ -19,11 +19,11 @@ from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
-from prade.planning.plan import Plan
 from prade.planning.questions import Level
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Cells, Marginal, Predicate, RowCells
 from prade.queries.query import parse
+from worlds.plans import ledger_for, plan_of
 
 DAY = datetime.date
 MOMENT = datetime.datetime
@@ -334,7 +334,7 @@ def test_all_kinds_of_parts_by_group(way):
 def test_parts_in_several_statements_give_the_same(way, monkeypatch):
     schema, table = people()
     parts = all_kinds(schema)
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 2)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 2)
     with way(table) as source:
         found = count(source, schema, parts, GROUP_TABLE)
     for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
@@ -437,7 +437,7 @@ def test_per_group_means_the_groups_of_the_whole_list_at_every_level(by):
 @pytest.mark.parametrize("chunk", [500, 1])
 def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
     """With one row a person, two queries that no row satisfies together may not both count the same person."""
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", chunk)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", chunk)
     schema, _ = people()
     persons = 300
     table = {"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}
@@ -451,7 +451,7 @@ def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
 def test_rows_that_change_between_statements_are_counted_as_they_were(monkeypatch):
     """Others write to the database meanwhile: the rows chosen of a person are still the same in all parts."""
     ibis = pytest.importorskip("ibis")
-    monkeypatch.setattr(counts_module, "PARTS_A_STATEMENT", 1)
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 1)
     schema, _ = people()
     connection = ibis.duckdb.connect()
     connection.con.execute("CREATE TABLE people AS SELECT range AS ID, 3 AS AGE FROM range(20)")
@@ -492,7 +492,7 @@ def test_what_cannot_be_counted_is_refused_by_name():
             count(source, schema, [])
         with pytest.raises(WorkloadError, match="bound to the rows of one support"):
             count(source, schema, [RowCells([0, 1], 2)])
-        with pytest.raises(DataError, match="names a group twice"):
+        with pytest.raises(DataError, match="contains a group twice"):
             count(source, schema, [part], {"STATE": [36, 36]})
         with pytest.raises(DataError, match="empty cell in column 'STATE'"):
             count(source, schema, [part], {"STATE": [36, None]})
@@ -505,7 +505,7 @@ def test_what_cannot_be_counted_is_refused_by_name():
         with pytest.raises(SchemaError, match="not known yet"):
             Marginal.of(schema, ["STATE"]) if schema.size("STATE") else None
         other = Schema([Column("AGE", "numeric", edges=(1,))])
-        with pytest.raises(WorkloadError, match="was made when column 'AGE' had"):
+        with pytest.raises(WorkloadError, match="codes in column 'AGE', but this schema has"):
             count(source, other, [part])
 
 
@@ -539,9 +539,9 @@ def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, lon
     table = pa.table({"x": cells, "y": pa.array([0] * len(cells))})
     for rows in (table, table.slice(0, 0)):
         with in_database(rows) as source:
-            with pytest.raises(DataError, match=r"column 'x': no cell of the table's type .* can be one of the listed"):
+            with pytest.raises(DataError, match=r"column 'x': no cell of the table's type .* can equal a listed value"):
                 count(source, schema, [Marginal.of(schema, ["x"])])
-            with pytest.raises(DataError, match="nothing was counted: write the list as the table has it"):
+            with pytest.raises(DataError, match="Nothing was counted: write the values as the table does"):
                 count(source, schema, [Marginal.of(schema, ["y"])], {"x": values})
     fitting = str(cells[0].as_py()).lower().removesuffix(".0") if isinstance(values[0], str) else cells[0].as_py()
     schema = Schema([Column("x", "categorical", values=[*values, fitting], missing=True)])
@@ -564,9 +564,8 @@ def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(way, k
 def test_a_list_that_fits_no_cell_is_refused_before_anything_is_spent(tmp_path):
     schema, _ = people(8)
     level = Level("PUMA", Workload(schema, [Marginal.of(schema, ["AGE"])]))
-    plan = Plan("rows", schema, Budget.pure(1), Unit(1), [level], {"PUMA": ["here", "there"]})
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("rows", plan.unit, Budget.pure(1))
+    plan = plan_of(schema, level, groups={"PUMA": ["here", "there"]}, dataset="rows")
+    ledger = ledger_for(plan, tmp_path / "ledger")
     table = {"AGE": [3, 70], "PUMA": [100, 200]}
     with in_database(table) as source, pytest.raises(DataError, match="column 'PUMA': no cell"):
         measure(plan, source, tmp_path / "release", ledger)
@@ -587,7 +586,10 @@ def test_too_many_keys_are_refused():
     parts = [Marginal.of(schema, ["c0", "c1", "c2"])]
     groups = {"a": list(range(2**17)), "b": list(range(2**17))}
     table = {"c0": [0], "c1": [0], "c2": [0], "a": [0], "b": [0]}
-    with open_source(table) as source, pytest.raises(WorkloadError, match="at most 2,147,483,648 can be held"):
+    with (
+        open_source(table) as source,
+        pytest.raises(WorkloadError, match="more than the 2,147,483,648 that fit in memory"),
+    ):
         count(source, schema, parts, groups)
 
 
@@ -607,7 +609,7 @@ def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere(
         assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 1]
     with open_source({"AGE": [1], "STATE": [36]}) as source:
         assert count(source, schema, [part], groups, by=["STATE"])[0].sum(axis=1).tolist() == [1, 0]
-        with pytest.raises(DataError, match="no column 'PUMA' or 'NATION', and its 'STATE' do not tell a row's group"):
+        with pytest.raises(DataError, match="'PUMA' or 'NATION', and 'STATE' alone cannot identify a row's group"):
             count(source, schema, [part], groups, by=["STATE", "PUMA"])
 
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Column, Schema, Unit, Workload
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
 from prade.planning.questions import Level
+from worlds.plans import ONE_ROW, ledger_for, plan_of
 from worlds.secret_rows import HONEST, HUGE, MALFORMED, SECRET, csv_of, run, traces
 
 MEASURE = """
@@ -120,14 +120,12 @@ SCHEMA = Schema(
 )
 
 
-def true_release(private, folder, unit=None):
+def true_release(private, folder, unit=ONE_ROW):
     """The release of a plan, without noise."""
-    unit = unit or Unit(1)
     everybody = Level((), Workload.all_marginals(SCHEMA, 1), total=1)
     by_place = Level("PLACE", Workload.all_marginals(SCHEMA, 2))
-    plan = Plan("rows", SCHEMA, Budget.pure(1), unit, [everybody, by_place], {"PLACE": ["a", "b", "empty"]})
-    ledger = Ledger(folder / "ledger")
-    ledger.open_dataset("rows", unit, Budget.pure(1000))
+    plan = plan_of(SCHEMA, everybody, by_place, groups={"PLACE": ["a", "b", "empty"]}, unit=unit)
+    ledger = ledger_for(plan, folder / "ledger", 1000)
     place = folder / f"release-{len(list(folder.iterdir()))}"
     with patch("prade.measuring.run.add_noise", lambda counts, *_, **__: counts):
         return measure(plan, private, place, ledger, again=True).noisy
@@ -224,11 +222,9 @@ def test_rows_of_no_listed_place_change_nothing(unit, tmp_path):
 
 
 def test_a_place_without_rows_gets_noise_like_any_other(tmp_path):
-    levels = [Level("PLACE", Workload.all_marginals(SCHEMA, 2))]
     groups = {"PLACE": [f"place {number}" for number in range(20)]}
-    plan = Plan("rows", SCHEMA, Budget.pure("0.1"), Unit(1), levels, groups)
-    ledger = Ledger(tmp_path / "ledger")
-    ledger.open_dataset("rows", plan.unit, plan.budget)
+    plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 2)), groups=groups, budget="0.1")
+    ledger = ledger_for(plan, tmp_path / "ledger")
     nobody = pd.DataFrame(HONEST, columns=["AGE", "SEX", "CODE", "PLACE", "ID"]).iloc[:0]
     for answers in measure(plan, nobody, tmp_path / "release", ledger).noisy:
         for counts in answers:

@@ -21,10 +21,10 @@ from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.data.encode import encode
 from prade.measuring.counts import count
-from prade.measuring.held import spill_folder
+from prade.measuring.locked_folders import spill_folder
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal
 
 SECRET = "hush-4711"
@@ -180,7 +180,7 @@ def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch)
 
 
 def sweep_at(moment, monkeypatch):
-    """Another run sweeps the first spill folder, before it is held or while this run waits for it."""
+    """Another run sweeps the first spill folder, before it is locked or while this run waits for it."""
     import fcntl
 
     made, swept = [], []
@@ -202,7 +202,7 @@ def sweep_at(moment, monkeypatch):
     return made, swept
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is held, and nothing swept")
+@pytest.mark.skipif(sys.platform == "win32", reason="there nothing is locked, and nothing swept")
 @pytest.mark.parametrize("moment", ["before", "while"])
 def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -210,7 +210,7 @@ def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tm
     with open_source(ROWS):
         assert len(made) == 2
         assert len(swept) == 1
-        with open_source(ROWS):  # would sweep it if nobody held it
+        with open_source(ROWS):  # would sweep it if nobody had locked it
             assert os.path.isdir(made[1])
     assert list(tmp_path.iterdir()) == []
 
@@ -237,7 +237,7 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
         assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
-    monkeypatch.setattr("prade.measuring.counts.PARTS_A_STATEMENT", 1)
+    monkeypatch.setattr("prade.measuring.counts.PARTS_PER_STATEMENT", 1)
     with open_source("duckdb://rows.db/people") as source:
         (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
     assert young.sum() == 3
@@ -251,7 +251,7 @@ def test_an_ibis_table_is_counted_by_its_own_engine_and_left_open():
     connection.con.register("rows", pa.table(ROWS))
     table = connection.table("rows")
     assert answers(table.filter(table.AGE.notnull() | table.SEX.notnull())) == RIGHT
-    with pytest.raises(DataError, match="memory_limit belongs to the embedded DuckDB"):
+    with pytest.raises(DataError, match="memory_limit is a setting of the embedded DuckDB"):
         open_source(table, memory_limit="1GiB")
     assert connection.table("rows").count().execute() == len(ROWS["AGE"])
     connection.disconnect()
@@ -301,10 +301,10 @@ def test_an_ibis_table_may_choose_and_compute_row_by_row(name, rows_in_ibis):
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_an_ibis_table_in_which_rows_depend_on_each_other_is_refused(name, rows_in_ibis):
     table = DEPENDENT[name](*rows_in_ibis)
-    with pytest.raises(DataError, match=rf"has a ({name}) in it.*make it a table or a view"):
+    with pytest.raises(DataError, match=rf"contains the operation ({name}),.*make it a table or a view"):
         open_source(table)
     table = table.mutate(one=1).drop("one") if name != "Unnest" else table  # also where it is deeper inside
-    with pytest.raises(DataError, match=f"has a ({name}) in it"):
+    with pytest.raises(DataError, match=f"contains the operation ({name}),"):
         open_source(table)
 
 
@@ -347,11 +347,11 @@ def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (3, "a int is no source of rows"),
+        (3, "a int is not a source of rows"),
         ("nothing.parquet", "there is no file nothing.parquet"),
         ("*.nothing", r"there is no file \*.nothing"),
         ("duckdb://nothing.db/rows", "there is no DuckDB file nothing.db"),
-        ("duckdb://nothing", "no table's name at its end"),
+        ("duckdb://nothing", "does not end in the name of a table"),
         ("gopher://host/rows", "the gopher table 'rows' failed"),
         ("postgres://user:word@127.0.0.1:1/database/rows", "the postgres table 'rows' failed"),
     ],
@@ -376,11 +376,11 @@ def test_files_of_two_kinds_or_none_are_refused(tmp_path, monkeypatch):
     schema = Schema([Column("x", "categorical", values=(1, 2))])
     with open_source([tmp_path / "b.csv", tmp_path / "d.csv"]) as source:
         assert source.columns == ()
-        with pytest.raises(DataError, match=r"d\.csv has no column 'x', which another file has"):
+        with pytest.raises(DataError, match=r"d\.csv lacks the column 'x', which another file has"):
             count(source, schema, [Marginal.of(schema, ["x"])])
     for header in ("y,y", "y,"):
         (tmp_path / "e.csv").write_text(f"{header}\n1,2\n")
-        with pytest.raises(DataError, match="without a name or two columns of one name"):
+        with pytest.raises(DataError, match="without a name or two columns with the same name"):
             open_source(tmp_path / "e.csv")
     assert os.listdir(tmp_path / "temporary") == []
 

@@ -12,7 +12,8 @@ from prade.data.schema import Column, Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
@@ -367,23 +368,23 @@ def test_describe_says_what_is_asked_of_whom_at_which_price(uneven):
     assert pure.describe().splitlines() == [
         "3 groups, 3 levels, epsilon = 1 (pure differential privacy)",
         "STATE (2 groups)",
-        "  number of rows: epsilon = 1/11, Laplace scale 22",
-        "  2 parts, 12 counts a group: epsilon = 1/11, Laplace scale 44",
-        "  1 part, 5 counts a group: epsilon = 3/11, Laplace scale 7.33333",
+        "  number of rows: epsilon = 1/11, Laplace noise of scale 22",
+        "  2 one-way tables (age, sex), 12 counts in each of 2 groups: epsilon = 1/11, Laplace noise of scale 44",
+        "  1 one-way table (town), 5 counts in each of 2 groups: epsilon = 3/11, Laplace noise of scale 7.33333",
         "STATE+PUMA (3 groups)",
-        "  1 part, 20 counts a group: epsilon = 5/11, Laplace scale 4.4",
+        "  1 two-way table (age x sex), 20 counts in each of 3 groups: epsilon = 5/11, Laplace noise of scale 4.4",
         "STATE+PUMA (3 groups)",
-        "  number of rows: epsilon = 1/11, Laplace scale 22",
+        "  number of rows: epsilon = 1/11, Laplace noise of scale 22",
     ]
     everybody = make(Level((), marginals(("age", "town", "sex", "size")), 0), budget=Budget.zcdp("1/8"), groups=None)
     assert everybody.describe().splitlines() == [
         "1 group, 1 level, rho = 0.125 (zero-concentrated differential privacy)",
         "all (1 group)",
-        "  1 part, 400 counts a group: rho = 0.125, Gaussian scale 2",
+        "  1 table (age x town x sex x size), 400 counts: rho = 0.125, Gaussian noise of scale 2",
     ]
     approx = make(Level((), marginals("age"), 0), budget=Budget.approx(1, "1e-9"), groups=None).describe().splitlines()
     assert approx[0] == "1 group, 1 level, epsilon = 1 and delta = 1e-9 (approximate differential privacy)"
-    assert approx[2].startswith("  1 part, 10 counts a group: rho = about 0.0")
+    assert approx[2].startswith("  1 one-way table (age), 10 counts: rho = about 0.0")
     assert repr(everybody) == "Plan('survey', 1 groups, 1 levels, Budget.zcdp('1/8'))"
 
 
@@ -394,27 +395,27 @@ def test_asks_refuse():
     for wrong in (None, "age", [marginals("age")], Marginal.of(SCHEMA, "age"), Workload(SCHEMA, [])):
         with pytest.raises(WorkloadError, match="at least one part"):
             Ask(wrong)
-    with pytest.raises(WorkloadError, match="bound to one support's rows"):
+    with pytest.raises(WorkloadError, match="bound to the rows of one support"):
         Ask(Workload(SCHEMA, [RowCells([0, 1], 2)]))
-    with pytest.raises(WorkloadError, match="labels that are no text"):
+    with pytest.raises(WorkloadError, match="labels that are not text"):
         Ask(Workload(SCHEMA, [Cells(["sex"], [0, 1], 2, labels=[1, 2])]))
     for share in (-1, "-1/2"):
-        with pytest.raises(PradeError, match="not negative"):
+        with pytest.raises(PradeError, match="0 or more"):
             Ask(marginals("age"), share)
     for share in (None, "much", True, [1], float("nan"), "1/0"):
-        with pytest.raises(PradeError, match="the share of an ask is"):
+        with pytest.raises(PradeError, match="the share of an Ask is"):
             Ask(marginals("age"), share)
 
 
 def test_levels_refuse():
     for asks in ([marginals("age")], None, 5, "age", [None]):
-        with pytest.raises(WorkloadError, match="made of Asks"):
+        with pytest.raises(WorkloadError, match="needs Asks"):
             Level("STATE", asks)
     for level in (Level("STATE"), Level("STATE", [], total=0)):
-        with pytest.raises(PradeError, match="a plan asks for something"):
+        with pytest.raises(PradeError, match="the plan asks no question"):
             make(level)
     for by in (5, None, [5], ["STATE", None], {"STATE": 1}, {"STATE"}):
-        with pytest.raises(WorkloadError, match="give columns of the list of groups"):
+        with pytest.raises(WorkloadError, match="give the names of columns in the list of groups"):
             Level(by, marginals("age"))
     with pytest.raises(PradeError, match=r"the share of the totals is -1"):
         Level("STATE", marginals("age"), total=-1)
@@ -429,15 +430,19 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"dataset": ""}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": "  "}, PradeError, "the name under which the ledger knows"),
-        ({"dataset": None}, PradeError, "must be text that is not blank, got None"),
+        ({"dataset": ""}, PradeError, "the name under which the ledger records"),
+        ({"dataset": "  "}, PradeError, "the name under which the ledger records"),
+        ({"dataset": None}, PradeError, "must not be empty, got None"),
         ({"budget": 1}, PradeError, "needs a Budget and a Unit, got 1"),
         ({"unit": 1}, PradeError, "needs a Budget and a Unit"),
         ({"budget": Budget.pure(0)}, PradeError, "the budget is zero"),
         ({"budget": Budget.zcdp(0)}, PradeError, "the budget is zero"),
         ({"budget": Budget.approx(1, 0), "levels": [Level((), marginals("age"), 0)]}, PradeError, "delta is 0"),
-        ({"budget": Budget.pure("1e-400"), "levels": [Level((), marginals("age"), 0)]}, PradeError, "give more"),
+        (
+            {"budget": Budget.pure("1e-400"), "levels": [Level((), marginals("age"), 0)]},
+            PradeError,
+            "use a larger budget",
+        ),
         ({"levels": []}, PradeError, "at least one Level"),
         ({"levels": None}, PradeError, "at least one Level"),
         ({"levels": Level((), marginals("age"))}, PradeError, "a list of at least one Level"),
@@ -449,15 +454,19 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
         (
             {"levels": [Level("STATE", marginals("age")), Level((), marginals("age"))]},
             PradeError,
-            "everybody comes after a level of groups",
+            "a level without columns follows a level of groups",
         ),
-        ({"levels": [Level((), Workload.marginals(FOREIGN, ["age"]))]}, WorkloadError, "another schema"),
-        ({"schema": FOREIGN}, WorkloadError, "another schema"),
+        (
+            {"levels": [Level((), Workload.marginals(FOREIGN, ["age"]))]},
+            WorkloadError,
+            "a schema other than the plan's",
+        ),
+        ({"schema": FOREIGN}, WorkloadError, "a schema other than the plan's"),
         ({"schema": {"age": 10}}, PradeError, "needs a Schema"),
         (
             {"schema": GROUPS_ONLY, "levels": [Level((), Workload.marginals(GROUPS_ONLY, ["G"]))]},
             PradeError,
-            "a column that is no group column",
+            "a column that is not a group column",
         ),
         ({"groups": 5}, DataError, "not a table"),
     ],

@@ -12,17 +12,18 @@ from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.schema import Column, Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 
 TEXT = """\
 # 3 groups, 2 levels, epsilon = 1 (pure differential privacy)
 # STATE (2 groups)
-#   number of rows: epsilon = 1/3, Laplace scale 3
-#   3 parts, 15 counts a group: epsilon = 1/3, Laplace scale 9
+#   number of rows: epsilon = 1/3, Laplace noise of scale 3
+#   3 parts, 15 counts in each of 2 groups: epsilon = 1/3, Laplace noise of scale 9
 # STATE+PUMA (3 groups)
-#   2 parts, 4 counts a group: epsilon = 1/3, Laplace scale 6
+#   2 parts, 4 counts in each of 3 groups: epsilon = 1/3, Laplace noise of scale 6
 
 version = 1
 dataset = "survey"
@@ -209,40 +210,45 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
     ("old", "new", "error", "message"),
     [
         # keys
-        ("version = 1\ndataset", "dataset", DataError, "version is not given"),
+        ("version = 1\ndataset", "dataset", DataError, "version is missing"),
         ("version = 1\ndataset", "version = 2\ndataset", DataError, "version is 2; .* `version = 1`"),
         ("version = 1\ndataset", "version = true\ndataset", DataError, "version is True"),
-        ('dataset = "survey"', "", DataError, "dataset is not given; the keys are version, dataset, budget"),
+        ('dataset = "survey"', "", DataError, "dataset is missing; the keys are version, dataset, budget"),
         ('dataset = "survey"', 'data = "survey"', DataError, "unknown key 'data'"),
         ('dataset = "survey"', 'dataset = "survey"\nlevels = 1', DataError, "'levels'; did you mean 'level'"),
         ("[unit]\nmax_rows = 1\nneighbours", "[unit]\nneighbours", PradeError, "unit: .*max_rows"),
         ("max_rows = 1", "max_row = 1", PradeError, "unit: .*unknown: max_row"),
         ("by = ", "buy = ", DataError, "level 1: unknown key 'buy'; did you mean 'by'"),
-        ('by = ["STATE"]\n', "", DataError, "level 1: by is not given; the keys are by, total, ask"),
+        ('by = ["STATE"]\n', "", DataError, "level 1: by is missing; the keys are by, total, ask"),
         ("share = ", "shares = ", DataError, "level 1: ask 1: unknown key 'shares'; did you mean 'share'"),
-        ('share = "1"\n', "", DataError, "level 1: ask 1: share is not given"),
+        ('share = "1"\n', "", DataError, "level 1: ask 1: share is missing"),
         ("integer = true", "whole = true", SchemaError, "schema: column 'AGE': unknown key 'whole'"),
-        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is not given"),
+        ("[schema]\nversion = 1", "[schema]", SchemaError, "schema: the version of the format is missing"),
         # types
         (
             'dataset = "survey"',
             "dataset = 5",
             PradeError,
-            "the name of a data set must be text that is not blank, got 5",
+            "the name of a data set must not be empty, got 5",
         ),
         ('epsilon = "1"', "epsilon = true", PradeError, "budget: epsilon is 'True'; give a number such as"),
         ('epsilon = "1"', "epsilon = 0", PradeError, "the budget is zero"),
         ('epsilon = "1"', "epsilon = -1", PradeError, "budget: epsilon would be -1"),
-        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is written as kind 'pure' with epsilon"),
+        ('epsilon = "1"', 'rho = "1"', PradeError, "budget: a budget is one of: kind 'pure' with epsilon"),
         ('kind = "pure"', 'kind = "exact"', PradeError, "budget: .*'exact'"),
         ("max_rows = 1", 'max_rows = "1"', PradeError, "unit: max_rows is '1'"),
         ('neighbours = "add-remove"', "neighbours = 1", PradeError, "unit: neighbours is 1; give 'add-remove'"),
-        ('by = ["STATE"]', "by = 5", WorkloadError, "level 1: by is 5; give columns of the list of groups"),
-        ('by = ["STATE"]', 'by = [["STATE"]]', WorkloadError, "level 1: by is .*give columns"),
+        (
+            'by = ["STATE"]',
+            "by = 5",
+            WorkloadError,
+            "level 1: by is 5; give the names of columns in the list of groups",
+        ),
+        ('by = ["STATE"]', 'by = [["STATE"]]', WorkloadError, "level 1: by is .*give the names of columns"),
         ('by = ["STATE"]', 'by = ["STAT"]', DataError, "no column 'STAT'; did you mean 'STATE'"),
         ('total = "1"', 'total = "much"', PradeError, "level 1: the share of the totals is 'much'; give a number"),
-        ('total = "1"', "total = -1", PradeError, "level 1: .*not negative"),
-        ('share = "1"', "share = [1]", PradeError, r"level 1: ask 1: the share of an ask is '\[1\]'; give a number"),
+        ('total = "1"', "total = -1", PradeError, "level 1: .*0 or more"),
+        ('share = "1"', "share = [1]", PradeError, r"level 1: ask 1: the share of an Ask is '\[1\]'; give a number"),
         ('share = "1"', "share = 0", PradeError, "the share 0, .* leave it out"),
         ('"AGE", ["AGE", "SEX"], ', '"AG", ', WorkloadError, "level 1: ask 1: .*did you mean 'AGE'"),
         (f'["AGE", ["AGE", "SEX"], {QUERIES}]', '"AGE"', WorkloadError, r"level 1: ask 1: parts is 'AGE'; give a list"),
@@ -259,10 +265,15 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         (CELLS, '{columns = "SEX", cells = [0, 1], labels = ["a", "b"]}', WorkloadError, FORMS),
         (CELLS, '{columns = ["SEX"], cells = 0, labels = ["a", "b"]}', WorkloadError, FORMS),
         (CELLS, '{columns = ["SEX"], cells = [0, 1], labels = "ab"}', WorkloadError, FORMS),
-        (CELLS, '{columns = ["SEX"], cells = [0, 1], labels = [1, 2]}', WorkloadError, "labels are texts, one a cell"),
-        (CELLS, '{columns = ["SEX"], cells = [[0], [1]], labels = ["a"]}', WorkloadError, "whole numbers in one list"),
-        (CELLS, '{columns = ["SEX"], cells = [0, true], labels = ["a"]}', WorkloadError, "whole numbers in one list"),
-        (CELLS, '{columns = ["SEX"], cells = [0, 1.0], labels = ["a"]}', WorkloadError, "whole numbers in one list"),
+        (
+            CELLS,
+            '{columns = ["SEX"], cells = [0, 1], labels = [1, 2]}',
+            WorkloadError,
+            "labels a list of texts, one per cell",
+        ),
+        (CELLS, '{columns = ["SEX"], cells = [[0], [1]], labels = ["a"]}', WorkloadError, "one list of whole numbers"),
+        (CELLS, '{columns = ["SEX"], cells = [0, true], labels = ["a"]}', WorkloadError, "one list of whole numbers"),
+        (CELLS, '{columns = ["SEX"], cells = [0, 1.0], labels = ["a"]}', WorkloadError, "one list of whole numbers"),
         (CELLS, '{columns = ["SEX"], cells = [0, 3], labels = ["a", "b"]}', WorkloadError, "from 0 to 3"),
         (CELLS, '{columns = ["SEX"], cells = [0, 1, 1], labels = ["a", "b"]}', WorkloadError, "2 combinations"),
         (CELLS, '{columns = ["SEX"], cells = [0, 0], labels = []}', WorkloadError, "n_cells is 0"),
@@ -278,7 +289,7 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
             DataError,
             "groups: column 'STATE': cells of type time64",
         ),
-        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': values mix int and str"),
+        ('values = ["m", "f"]', 'values = ["m", 2]', SchemaError, "schema: column 'SEX': the values mix int and str"),
         # tables
         ("[[level.ask]]", "[level.ask]", DataError, r"level 1: level\.ask is .*write \[\[level\.ask\]\] tables"),
         ("[budget]", "[[budget]]", DataError, r"budget is .*write a \[budget\] table"),
@@ -307,18 +318,18 @@ def test_files_that_are_no_plan(tmp_path):
         Plan.load(tmp_path)
     path = tmp_path / "plan.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not a text file"):
+    with pytest.raises(DataError, match="not a UTF-8 text file"):
         Plan.load(path)
     path.write_text(TEXT.replace('dataset = "survey"', 'dataset = "survey'))
-    with pytest.raises(DataError, match=r"plan\.toml: not TOML: .*line 9"):
+    with pytest.raises(DataError, match=r"plan\.toml: this is not valid TOML: .*line 9"):
         Plan.load(path)
     path.write_text(TEXT.replace("max_rows = 1", "max_rows = 0"))
     with pytest.raises(PradeError, match=r"plan\.toml: unit: max_rows is 0"):
         Plan.load(path)
     path.write_text("")
-    with pytest.raises(DataError, match="version is not given"):
+    with pytest.raises(DataError, match="version is missing"):
         Plan.load(path)
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="create it first"):
         Plan.from_toml(TEXT).save(tmp_path / "absent" / "plan.toml")
 
 

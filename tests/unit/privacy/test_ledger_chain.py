@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import platformdirs
-import pyarrow as pa
 import pytest
 
-from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.planning.plan import Plan
-from prade.planning.questions import Level
-from prade.privacy.ledger_books import Claim, Origin
-from prade.privacy.ledger_chain import Head
-from prade.privacy.ledger_place import custodian_ledger
-from prade.release.beside import import_release
+from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.location import custodian_ledger
+from prade.privacy.ledger.records import Claim, Origin
 from prade.release.release import claim_of, read_manifest, read_sealed
+from prade.release.unrecorded_releases import import_release
 from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
+from worlds.people import EVERYBODY, PERSONS, SCHEMA, TWO_ROWS
+from worlds.plans import ledger_for, plan_of
 
-UNIT = Unit(2, person_id="PERSON")
-ROWS = pa.table({"AGE": [3, 70, 80], "PERSON": [1, 2, 3]})
-SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
-
-
-def plan_of(epsilon: object = 1, unit: Unit = UNIT) -> Plan:
-    asked = [Level((), Workload.all_marginals(SCHEMA, 1))]
-    return Plan("people", SCHEMA, epsilon if isinstance(epsilon, Budget) else Budget.pure(epsilon), unit, asked)
+plan_for = partial(plan_of, SCHEMA, EVERYBODY, unit=TWO_ROWS, dataset="people")
 
 
 def ledger_at(path: Path, cap: object = 4) -> Ledger:
-    ledger = Ledger(path)
-    ledger.open_dataset("people", UNIT, Budget.pure(cap))
-    return ledger
+    return ledger_for(plan_for(), path, cap)
 
 
 @pytest.fixture
@@ -70,8 +61,8 @@ def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None
     ledger.commit(entry.id, "h")
     head = ledger.head()
     ledger.commit(entry.id, "h")
-    ledger.open_dataset("people", UNIT, Budget.pure(4))
-    ledger.check("people", "q", Budget.pure(1), unit=UNIT)
+    ledger.open_dataset("people", TWO_ROWS, Budget.pure(4))
+    ledger.check("people", "q", Budget.pure(1), unit=TWO_ROWS)
     ledger.account("people")
     with pytest.raises(BudgetError):
         ledger.reserve("people", "q", Budget.pure(9))
@@ -109,12 +100,12 @@ def test_an_old_copy_and_a_fork_lack_the_head(ledger: Ledger, tmp_path: Path) ->
                {"ledger": "a", "number": "1", "hash": "h"}, {"ledger": "a", "number": 1, "hash": None}],
 )  # fmt: skip
 def test_what_is_not_a_head_is_refused(values: Any) -> None:
-    with pytest.raises(DataError, match="a ledger's head is made of ledger, number and hash"):
+    with pytest.raises(DataError, match="a ledger's head consists of ledger, number and hash"):
         Head.from_dict(values)
 
 
 def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp_path: Path) -> None:
-    release = measure(plan_of(), ROWS, tmp_path / "r", ledger)
+    release = measure(plan_for(), PERSONS, tmp_path / "r", ledger)
     (entry,) = ledger.entries("people")
     assert entry.head is not None
     assert read_manifest(release.path)["head"] == entry.head.to_dict()
@@ -147,10 +138,10 @@ def test_a_cap_is_raised_on_the_record(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("cap", "reason", "message"),
     [
-        (Budget.pure(4), "why", "is not above it: a cap is only raised"),
-        (Budget.pure(3), "why", "is not above it: a cap is only raised"),
-        (Budget.zcdp(9), "why", "accounted in pure budget .* but the cap is zcdp"),
-        (Budget.pure(5), " ", "the reason for raising a cap must be text that is not blank"),
+        (Budget.pure(4), "why", "is not above it; give a higher cap"),
+        (Budget.pure(3), "why", "is not above it; give a higher cap"),
+        (Budget.zcdp(9), "why", "budget of kind 'pure' .* but the cap is of kind 'zcdp'"),
+        (Budget.pure(5), " ", "the reason for raising a cap must be text and must not be empty"),
         (Budget.pure(5), None, "the reason for raising a cap must be text"),
         (5, "why", "cap must be a Budget, got 5"),
     ],
@@ -164,7 +155,7 @@ def test_a_cap_is_not_lowered_nor_changed_without_a_reason(ledger: Ledger, cap: 
 
 def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l")
-    ledger.open_dataset("people", UNIT, Budget.approx(1, "1e-6"))
+    ledger.open_dataset("people", TWO_ROWS, Budget.approx(1, "1e-6"))
     for cap in (Budget.approx(2, "1e-7"), Budget.approx("0.5", "1e-5")):
         with pytest.raises(PradeError, match="is not above it"):
             ledger.raise_cap("people", cap, "why")
@@ -177,15 +168,15 @@ def test_a_cap_of_two_numbers_goes_up_in_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
 def test_a_cost_under_another_promise_is_refused(ledger: Ledger, unit: Unit) -> None:
     for act in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match=r"is protected as .* costs add up under one promise only"):
+        with pytest.raises(PradeError, match=r"has Unit.* use the recorded unit, .* for one unit only"):
             act("people", "p", Budget.pure(1), unit=unit)
     assert ledger.entries("people") == []
-    assert ledger.reserve("people", "p", Budget.pure(1), unit=UNIT).id == 1
+    assert ledger.reserve("people", "p", Budget.pure(1), unit=TWO_ROWS).id == 1
 
 
 def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l")
-    terms = {"unit": UNIT, "cap": Budget.pure(4)}
+    terms = {"unit": TWO_ROWS, "cap": Budget.pure(4)}
     ledger.check("people", "p", Budget.pure(1), **terms)
     assert not ledger.path.exists()
     with pytest.raises(BudgetError, match=r"has epsilon = 4 .* left of epsilon = 4 .* but epsilon = 5"):
@@ -195,12 +186,12 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
     assert ledger.remaining("people") == Budget.pure(3)
     ledger.reserve("people", "q", Budget.pure(1), **terms)
     for act in (ledger.reserve, ledger.check):
-        with pytest.raises(PradeError, match="a cap is set once"):
-            act("people", "r", Budget.pure(1), unit=UNIT, cap=Budget.pure(9))
-        with pytest.raises(PradeError, match="entered with what is protected, got None"):
+        with pytest.raises(PradeError, match="give the recorded cap"):
+            act("people", "r", Budget.pure(1), unit=TWO_ROWS, cap=Budget.pure(9))
+        with pytest.raises(PradeError, match="to record a data set, give its Unit, got None"):
             act("other", "r", Budget.pure(1), cap=Budget.pure(9))
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
-    with pytest.raises(DataError, match="there is no folder for the ledger"):
+    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist"):
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
 
 
@@ -210,7 +201,7 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
 def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_path: Path) -> None:
     theirs = ledger_at(tmp_path / "theirs")
     theirs.reserve("people", "other", Budget.pure("1/2"))
-    measure(plan_of(), ROWS, tmp_path / "r", theirs)
+    measure(plan_for(), PERSONS, tmp_path / "r", theirs)
     entry = import_release(ledger, tmp_path / "r")
     paid = theirs.entries("people")[1]
     assert paid.head is not None
@@ -223,9 +214,9 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
     assert import_release(ledger, tmp_path / "r") == entry
     assert ledger.head() == head
     assert f"imported   entry 2 of ledger {paid.head.ledger}, measurements" in ledger.account("people")
-    with pytest.raises(BudgetError, match=r"is paid for already .*imported.* were written: find and use them"):
+    with pytest.raises(BudgetError, match=r"already been paid for .*imported.* using them again costs nothing"):
         ledger.reserve("people", paid.plan_hash, Budget.pure(1))
-    assert measure(plan_of(), ROWS, tmp_path / "r", ledger).plan == plan_of()  # the release is read, nothing is spent
+    assert measure(plan_for(), PERSONS, tmp_path / "r", ledger).plan == plan_for()  # it is read, nothing is spent
     assert ledger.head() == head
     assert ledger.paid("people", Claim(paid.plan_hash, 2, paid.measurements_hash, paid.head)) == entry
     for other in (Head(paid.head.ledger, paid.head.number, "of a fork"), Head("elsewhere", 4, paid.head.hash), None):
@@ -233,7 +224,7 @@ def test_a_release_of_another_ledger_is_put_on_record_once(ledger: Ledger, tmp_p
 
 
 def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_path: Path) -> None:
-    measure(plan_of(), ROWS, tmp_path / "r", ledger)
+    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
     before = ledger.entries("people")
     assert [import_release(ledger, tmp_path / "r")] == before == ledger.entries("people")
 
@@ -241,38 +232,41 @@ def test_a_release_that_the_ledger_paid_for_needs_no_import(ledger: Ledger, tmp_
 def test_what_an_old_copy_forgot_is_put_on_record(ledger: Ledger, tmp_path: Path) -> None:
     """The copy calls its next entry 1 as well, but that is another one."""
     copy = Ledger(shutil.copy(ledger.path, tmp_path / "copy"))
-    measure(plan_of(), ROWS, tmp_path / "r", ledger)
-    copy.reserve("people", plan_of().hash, Budget.pure(1))
+    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
+    copy.reserve("people", plan_for().hash, Budget.pure(1))
     assert import_release(copy, tmp_path / "r").id == 2
     assert copy.remaining("people") == Budget.pure(2)
 
 
 def test_imports_that_are_refused(tmp_path: Path) -> None:
-    measure(plan_of(), ROWS, tmp_path / "r", ledger_at(tmp_path / "theirs"))
+    measure(plan_for(), PERSONS, tmp_path / "r", ledger_at(tmp_path / "theirs"))
     with pytest.raises(DataError, match="there is no ledger at"):
         import_release(Ledger(tmp_path / "none"), tmp_path / "r")
     empty = Ledger(tmp_path / "empty")
-    empty.open_dataset("others", UNIT, Budget.pure(1))
+    empty.open_dataset("others", TWO_ROWS, Budget.pure(1))
     with pytest.raises(PradeError, match="has no data set 'people'"):
         import_release(empty, tmp_path / "r")
     small = ledger_at(tmp_path / "small", cap="1/2")
-    with pytest.raises(BudgetError, match=r"cost epsilon = 1 .* has epsilon = 0.5 .*raise_cap, then import it"):
+    with pytest.raises(
+        BudgetError,
+        match=r"cost epsilon = 1 .* has only epsilon = 0.5 .*raise the cap .*, then import .*raise_cap",
+    ):
         import_release(small, tmp_path / "r")
     small.raise_cap("people", Budget.pure(1), "what was spent elsewhere")
     assert import_release(small, tmp_path / "r").id == 1
     unit = Ledger(tmp_path / "unit")
     unit.open_dataset("people", Unit(1), Budget.pure(4))
-    with pytest.raises(PradeError, match="costs add up under one promise only"):
+    with pytest.raises(PradeError, match="costs add up for one unit only"):
         import_release(unit, tmp_path / "r")
     kind = Ledger(tmp_path / "kind")
-    kind.open_dataset("people", UNIT, Budget.zcdp(4))
-    with pytest.raises(PradeError, match=r"accounted in zcdp budget .* but the cost is pure"):
+    kind.open_dataset("people", TWO_ROWS, Budget.zcdp(4))
+    with pytest.raises(PradeError, match=r"budget of kind 'zcdp' .* but the cost is of kind 'pure'"):
         import_release(kind, tmp_path / "r")
     with (tmp_path / "r" / "measurements.parquet").open("ab") as file:
         file.write(b"x")
-    with pytest.raises(DataError, match="is not the file that the release was made with"):
+    with pytest.raises(DataError, match="has changed since the release was made"):
         import_release(ledger_at(tmp_path / "new"), tmp_path / "r")
-    with pytest.raises(DataError, match="is no release"):
+    with pytest.raises(DataError, match="is not a release"):
         import_release(ledger_at(tmp_path / "newer"), tmp_path)
 
 
@@ -309,7 +303,9 @@ def old(tmp_path: Path) -> Ledger:
         old_entry(3, "people", "q", Budget.pure("2/3")),
     ]
     write_format_1(
-        path, [old_dataset("births", UNIT, Budget.zcdp(2)), old_dataset("people", UNIT, Budget.pure(4))], entries
+        path,
+        [old_dataset("births", TWO_ROWS, Budget.zcdp(2)), old_dataset("people", TWO_ROWS, Budget.pure(4))],
+        entries,
     )
     return Ledger(path)
 
@@ -364,15 +360,17 @@ def test_a_damaged_file_of_version_0_1_is_refused(old: Ledger, table: str) -> No
 
 def test_a_release_of_version_0_1_is_known_by_its_ledger(tmp_path: Path) -> None:
     """One without a head, whose entry the converted ledger has; and one that a broken-off run had left."""
-    plan = plan_of()
-    measure(plan, ROWS, tmp_path / "r", ledger_at(tmp_path / "scratch"))
+    plan = plan_for()
+    measure(plan, PERSONS, tmp_path / "r", ledger_at(tmp_path / "scratch"))
     manifest = {key: value for key, value in read_manifest(tmp_path / "r").items() if key != "head"}
     claim = claim_of(manifest)
     assert claim.head is None
     for made in (claim.measurements_hash, None):
         path = tmp_path / f"{made}.ledger"
         write_format_1(
-            path, [old_dataset("people", UNIT, Budget.pure(4))], [old_entry(1, "people", plan.hash, plan.budget, made)]
+            path,
+            [old_dataset("people", TWO_ROWS, Budget.pure(4))],
+            [old_entry(1, "people", plan.hash, plan.budget, made)],
         )
         ledger = Ledger(path)
         assert ledger.paid("people", claim) is not None
@@ -385,7 +383,7 @@ def test_a_release_of_version_0_1_is_known_by_its_ledger(tmp_path: Path) -> None
 
 def test_names_that_version_0_1_allowed_stay_readable(tmp_path: Path) -> None:
     name = "peo\u200bple"
-    write_format_1(tmp_path / "l", [old_dataset(name, UNIT, Budget.pure(1))], [])
+    write_format_1(tmp_path / "l", [old_dataset(name, TWO_ROWS, Budget.pure(1))], [])
     assert Ledger(tmp_path / "l").remaining(name) == Budget.pure(1)
 
 
@@ -396,7 +394,7 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("PRADE_LEDGER", str(tmp_path / "mine.sqlite"))
     assert custodian_ledger() == tmp_path / "mine.sqlite"
     monkeypatch.setenv("PRADE_LEDGER", "mine.sqlite")
-    with pytest.raises(PradeError, match="would be another ledger in every folder: give the whole path"):
+    with pytest.raises(PradeError, match="would name a different ledger in every folder; give an absolute path"):
         custodian_ledger()
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: tmp_path / "share" / name)
     for unset in ("", None):
@@ -407,11 +405,11 @@ def test_the_custodians_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         assert custodian_ledger() == tmp_path / "share" / "prade" / "ledger.sqlite"
     assert not (tmp_path / "share").exists()
     ledger = Ledger(custodian_ledger())
-    ledger.check("people", "p", Budget.pure(1), unit=UNIT, cap=Budget.pure(1))
+    ledger.check("people", "p", Budget.pure(1), unit=TWO_ROWS, cap=Budget.pure(1))
     assert not (tmp_path / "share").exists()
-    ledger.open_dataset("people", UNIT, Budget.pure(1))  # its folder is made with it, and is the user's own
+    ledger.open_dataset("people", TWO_ROWS, Budget.pure(1))  # its folder is made with it, and is the user's own
     assert (tmp_path / "share" / "prade").stat().st_mode & 0o077 == 0
     assert ledger.remaining("people") == Budget.pure(1)
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name, **_: ledger.path / name)
-    with pytest.raises(DataError, match=r"there is no folder for the ledger .*, and it cannot be made"):
-        Ledger(custodian_ledger()).open_dataset("people", UNIT, Budget.pure(1))
+    with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist and cannot be created"):
+        Ledger(custodian_ledger()).open_dataset("people", TWO_ROWS, Budget.pure(1))

@@ -58,10 +58,10 @@ def test_a_rho_is_judged_by_its_epsilon_at_one_in_a_million():
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        (Budget.pure(10**6), r"by a factor of e\^1000000, and whoever held it .* more than 99.9999997 % sure"),
+        (Budget.pure(10**6), r"by a factor of e\^1000000; someone who thought .* more than 99.9999997 % sure"),
         (Budget.zcdp(10), r"by a factor of e\^32.2217 \(at delta = 1e-6\)"),
-        (Budget.approx(1, "0.3"), "a delta of 0.3 lets a mechanism publish all rows of one person in 3"),
-        (Budget.approx(30, "1/400"), r"e\^30, .*; a delta of 0.0025 lets .* one person in 400"),
+        (Budget.approx(1, "0.3"), "a delta of 0.3 allows a mechanism to publish all rows of one person in 3"),
+        (Budget.approx(30, "1/400"), r"e\^30; .*; a delta of 0.0025 allows .* one person in 400"),
     ],
 )
 def test_the_refusal_says_in_numbers_what_such_a_budget_means(budget, words):

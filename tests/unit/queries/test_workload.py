@@ -11,7 +11,7 @@ from scipy import sparse
 from prade.core.errors import DataError, WorkloadError
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
-from prade.privacy.budget import Unit
+from prade.privacy.unit import Unit
 from prade.queries.query import expect, parse
 from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
 
@@ -118,7 +118,7 @@ def test_cells_do_not_change_with_the_callers_array(schema):
     assert part.table.tolist() == [0, 1]
     with pytest.raises(ValueError, match="read-only"):
         part.table[0] = 1
-    with pytest.raises(AttributeError, match="do not change"):
+    with pytest.raises(AttributeError, match="parts are immutable"):
         part.n_cells = 3
 
 
@@ -493,7 +493,7 @@ def test_origin_names_each_cell_once(schema, origin):
 
 
 def test_workload_takes_parts_only(schema):
-    with pytest.raises(WorkloadError, match="list of parts"):
+    with pytest.raises(WorkloadError, match="list of Part objects"):
         Workload(schema, ["AGEP"])
     with pytest.raises(WorkloadError, match="empty"):
         Workload.marginals(schema, [])
@@ -502,7 +502,7 @@ def test_workload_takes_parts_only(schema):
 def test_answer_refuses_rows_of_another_schema(schema, rows):
     workload = Workload.marginals(schema, ["SEX"])
     other = Schema([Column("SEX", "categorical", values=(2, 1))])
-    with pytest.raises(WorkloadError, match="declared otherwise"):
+    with pytest.raises(WorkloadError, match="differently from the workload's schema"):
         workload.answer(Rows(other, {"SEX": [0, 1]}))
     with pytest.raises(DataError, match="'SEX'"):
         workload.answer(Rows(schema, {"AGEP": [0, 1]}))

@@ -1,5 +1,6 @@
 """Releases: totals against means worked by hand, measurements, the file as other tools read it, and damaged folders."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -18,11 +19,13 @@ from prade.data.tables import write_table
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import TOTAL, Ask, Level
-from prade.privacy.budget import Budget, Unit
-from prade.privacy.ledger import Ledger
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.query import parse
 from prade.queries.workload import Cells, Marginal, Predicate, Workload
 from prade.release.release import MEASUREMENTS, Release, measurement_table, read_measurements
+from worlds.plans import ledger_for, plan_of
+from worlds.releases import answered
 
 SCHEMA = Schema(
     [
@@ -35,20 +38,17 @@ COLUMNS = ["level", "group", "part", "cell", "label", "law", "scale", "noisy"]
 
 
 def make(levels, budget=None) -> Plan:
-    return Plan("survey", SCHEMA, budget or Budget.pure(1), Unit(), levels, GROUPS)
+    return plan_of(SCHEMA, *levels, groups=GROUPS, budget=budget or 1)
 
 
 def filled(plan: Plan, start: int = 0) -> Release:
     """A release whose counts are start, start + 1, ... in the order of the file."""
-    noisy, at = [], start
-    for question in plan.questions:
-        answers = []
-        for part in question.parts:
-            shape = (len(plan.groupings[question.level]), part.n_cells)
-            answers.append(np.arange(at, at + np.prod(shape), dtype=np.int64).reshape(shape))
-            at += answers[-1].size
-        noisy.append(tuple(answers))
-    return Release(Path("nowhere"), plan, tuple(noisy))
+    following = itertools.count(start)
+
+    def answer(question, part, groups):
+        return np.fromiter(following, np.int64, groups * part.n_cells).reshape(groups, part.n_cells)
+
+    return answered(plan, answer)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,7 @@ def folder(plan, tmp_path_factory) -> Path:
     """A real release, with noise."""
     home = tmp_path_factory.mktemp("release")
     rows = {"AGE": [3, 70, None, 40] * 50, "SEX": ["m", "f"] * 100, "STATE": [17, 39] * 100, "PUMA": ["01"] * 200}
-    ledger = Ledger(home / "ledger")
-    ledger.open_dataset("survey", Unit(), cap=Budget.pure(1))
-    return measure(plan, pa.table(rows), home / "survey-2026", ledger).path
+    return measure(plan, pa.table(rows), home / "survey-2026", ledger_for(plan, home / "ledger")).path
 
 
 # ------------------------------------------------------------------ totals
@@ -124,7 +122,7 @@ def test_the_mean_is_unbiased_and_as_precise_as_it_says():
 
 def test_a_level_without_any_total_says_so():
     partial = Workload(SCHEMA, [Cells(["SEX"], [0, 1], 1)])
-    with pytest.raises(DataError, match="level STATE has no total, and no part of it covers everybody"):
+    with pytest.raises(DataError, match="level STATE has no total, and none of its parts covers all rows"):
         filled(make([Level("STATE", partial, 0)])).totals(0)
 
 
@@ -215,7 +213,7 @@ def test_what_was_written_is_read(plan, tmp_path):
     for mine, theirs in zip(release.noisy, found, strict=True):
         for one, other in zip(mine, theirs, strict=True):
             assert one.tolist() == other.tolist()
-    with pytest.raises(DataError, match="has 40 counts, its plan asks for 2"):
+    with pytest.raises(DataError, match="has 40 counts, but its plan asks for 2"):
         read_measurements(tmp_path / MEASUREMENTS, make([Level("STATE", [], 1)]))
 
 
@@ -237,7 +235,7 @@ def test_load(plan, folder):
     # 100 rows a state; beyond 20 deviations noise does not come in a lifetime
     totals, deviation = release.totals(0)
     assert np.abs(totals - 100).max() < 20 * deviation
-    assert "STATE: number of rows: epsilon = 0.125, Laplace scale 8" in release.account()
+    assert "STATE: number of rows: epsilon = 0.125, Laplace noise of scale 8" in release.account()
 
 
 @pytest.fixture
@@ -249,14 +247,14 @@ def test_changed_files_are_noticed(damaged):
     noisy = pq.read_table(damaged / MEASUREMENTS)
     place = noisy.column_names.index("noisy")
     pq.write_table(noisy.set_column(place, "noisy", pa.array(range(len(noisy)))), damaged / MEASUREMENTS)
-    with pytest.raises(DataError, match=r"measurements\.parquet is not the file that the release was made with"):
+    with pytest.raises(DataError, match=r"measurements\.parquet has changed since the release was made"):
         Release.load(damaged)
 
 
 def test_a_changed_plan_is_noticed(damaged):
     plan = damaged / "plan.toml"
     plan.write_text(plan.read_text(encoding="utf-8").replace('epsilon = "1"', 'epsilon = "2"'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"plan\.toml is not the file"):
+    with pytest.raises(DataError, match=r"plan\.toml has changed"):
         Release.load(damaged)
 
 
@@ -291,7 +289,7 @@ def test_a_manifest_that_says_something_else_is_noticed(damaged):
 
 def test_folders_that_are_no_release(tmp_path):
     for wrong in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(DataError, match=r"is no release: it has no release\.json"):
+        with pytest.raises(DataError, match=r"is not a release: it has no release\.json"):
             Release.load(wrong)
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"release\.json"):

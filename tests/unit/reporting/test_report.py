@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from prade import Ask, Budget, Column, DataError, Groups, Ledger, Level, Plan, Release, Schema, Unit, Workload, score
+from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
 from prade.data.prior import Prior
 from prade.data.tables import read_table, write_table
@@ -22,28 +22,21 @@ from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.queries.parts import Marginal
-from prade.release.kept import write_rows
+from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
 from prade.reporting.map import outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
-from prade.reporting.promise import COVERAGE, meaning, once_in_twenty, promise_of
-from prade.reporting.report import REPORT, json_in_html, report_place, write_report
+from prade.reporting.promise import meaning, once_in_twenty, promise_of
+from prade.reporting.report import REPORT, json_in_html, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors
+from worlds.plans import ledger_for, plan_of
+from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
 
 cli.every_command()
 
-SCHEMA = Schema(
-    [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", edges=[18, 40, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
-        Column("WORK", "categorical", values=["none", "part", "full"], missing=True),
-    ]
-)
-GROUPS = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+SCHEMA = Schema([STATE, PLACE, AGE, SEX, PERHAPS_WORK])
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("WORK", "AGE")])
 LEVELS = [Level("STATE", Ask(ONES, 1), total=1), Level("PLACE", [Ask(ONES, 2), Ask(PAIR, 1)], total=0)]
 
@@ -66,9 +59,7 @@ def people(seed, states):
 def folder(tmp_path_factory):
     """A release with public rows of one of its states, and the private table beside it."""
     home = tmp_path_factory.mktemp("world")
-    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), LEVELS, GROUPS)
-    ledger = Ledger(home / "prade.ledger")
-    ledger.open_dataset("survey", plan.unit, plan.budget)
+    plan = plan_of(SCHEMA, *LEVELS, groups=THREE_PLACES, budget=3)
     private = people(1, [1, 2])
     write_table(
         private.filter(
@@ -78,7 +69,7 @@ def folder(tmp_path_factory):
         ),
         home / "private.parquet",
     )
-    release = measure(plan, home / "private.parquet", home / "release", ledger)
+    release = measure(plan, home / "private.parquet", home / "release", ledger_for(plan, home / "prade.ledger"))
     write_rows(sample(release, people(2, [1, 3])), home / "release" / "synthetic.parquet", release)
     return home
 
@@ -234,7 +225,7 @@ def test_numbers_that_are_none_become_null():
 def test_the_score_is_the_contests(estimates, release, folder, drawn):
     found = truth_of(estimates, folder / "private.parquet", *drawn)
     again = score(
-        folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"], groups=GROUPS
+        folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"], groups=THREE_PLACES
     )
     np.testing.assert_allclose(found.score.groups, again.groups)
     np.testing.assert_allclose(found.synthetic, again.detail.mean(axis=1))
@@ -268,9 +259,9 @@ def test_the_truth_may_be_several_files(release, folder, tmp_path):
     [
         (
             "duckdb://people.db/secret",
-            r"from files only, and duckdb://\.\.\. is an address: give a parquet or CSV file",
+            r"from files only, but duckdb://\.\.\. is the address of a database: give a parquet or CSV file",
         ),
-        ("no-such-*.parquet", r"no file fits no-such-\*\.parquet"),
+        ("no-such-*.parquet", r"no file matches no-such-\*\.parquet"),
         ("no-such.parquet", r"there is no file no-such\.parquet"),
     ],
 )
@@ -317,8 +308,8 @@ def test_once_in_twenty_holds_for_whole_numbers():
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        (Budget.pure("1/2"), "at most 1.65 times as likely"),
-        (Budget.approx(1, "1e-6"), "but for a chance of 1e-06."),
+        (Budget.pure("1/2"), "by at most a factor of 1.65."),
+        (Budget.approx(1, "1e-6"), "and an added probability of 1e-06."),
         (Budget.zcdp("0.5"), "rho = 0.5"),
     ],
 )
@@ -326,12 +317,16 @@ def test_every_budget_has_a_meaning(budget, words):
     assert words in meaning(budget)
 
 
-def test_how_sure_is_as_the_documents_say():
-    """The page and the known limitations quote the same benchmark."""
-    page = Path(__file__).parents[3] / "docs" / "known-limitations.md"
-    said = re.search(r"Error bars are a model's(.*?)\n\* ", page.read_text(encoding="utf-8"), re.DOTALL)[1]
-    for low, high in COVERAGE.values():
-        assert f"{low} to {high}" in said
+def test_benchmarks_stay_in_the_documentation(release, tmp_path):
+    """The page quotes no benchmark; it names the page of the documentation that does."""
+    said = re.search(
+        r'<section id="sure".*?</section>', write_report(release, tmp_path / "page.html").read_text(), re.DOTALL
+    )[0]
+    (named,) = re.findall("“(.*?)”", said)
+    documented = (Path(__file__).parents[3] / "docs" / "known-limitations.md").read_text(encoding="utf-8")
+    assert documented.startswith(f"# {named}\n")
+    assert re.search(r"95 % intervals .* \d+ to \d+ of 100", documented)
+    assert re.findall(r"\d+", re.sub("<.*?>", "", said)) == ["95", "100", "0"]
 
 
 def test_the_promise_is_the_releases(release):
@@ -341,11 +336,9 @@ def test_the_promise_is_the_releases(release):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["made"])
     asks = [ask for level in found["levels"] for ask in level["asks"]]
     assert sum(ask["share"] for ask in asks) == pytest.approx(1)
-    assert [ask["kind"] for ask in asks] == [
-        *["number of rows", "tables of one column", "tables of one column", "tables of two columns"]
-    ]
+    assert [ask["kind"] for ask in asks] == [*["number of rows", "one-way tables", "one-way tables", "two-way tables"]]
     assert asks[3]["what"] == "the table of WORK x AGE"
-    assert re.search(r"^Each count of 3 tables of one column is off by more than \d+ rows", asks[1]["words"])
+    assert re.search(r"^Each count in 3 one-way tables is off by more than \d+ rows", asks[1]["words"])
 
 
 # ---------------------------------------------------------------- the map
@@ -404,9 +397,9 @@ def test_a_coarser_level_is_taken_where_only_that_fits(tmp_path):
 
 def test_outlines_that_are_no_group_are_an_error(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
-    with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*--geojson-key"):
+    with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*geojson_key="):
         outlines(file, PUMAS)
-    with pytest.raises(DataError, match="has the property 'nome'; it has name"):
+    with pytest.raises(DataError, match="has the property 'nome'; its properties are name"):
         outlines(file, PUMAS, "nome")
 
 
@@ -420,7 +413,7 @@ def test_outlines_that_are_no_group_are_an_error(tmp_path):
         ('{"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}', "no Polygon"),
         (
             '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": [[["x", 1]]]}}]}',
-            "coordinates are no numbers",
+            "coordinates are not numbers",
         ),
         (
             '{"features": [{"properties": {"S": 17}, "geometry": {"type": "Polygon", "coordinates": []}}]}',
@@ -524,14 +517,14 @@ def test_the_place_of_a_page_has_the_folders_name(tmp_path, monkeypatch):
     beside = tmp_path / "release-not-private.html"
     for here, called in (("release", "."), ("release/deep", ".."), (".", "release"), (".", "release/")):
         monkeypatch.chdir(tmp_path / here)
-        assert report_place(called, truth=True).absolute() == beside
-        assert report_place(called) == Path(called) / REPORT
+        assert report_path(called, truth=True).absolute() == beside
+        assert report_path(called) == Path(called) / REPORT
 
 
 def test_a_folder_that_may_not_be_written_is_said_before_the_work(release, tmp_path, monkeypatch):
     monkeypatch.setattr("prade.reporting.report.os.access", lambda *_: False)
     monkeypatch.setattr("prade.reporting.report.facts_of", lambda *_, **__: 1 / 0)
-    with pytest.raises(DataError, match="may not be written to; get access to it, or name another file"):
+    with pytest.raises(DataError, match=r"permission to write to .*; choose another folder"):
         write_report(release, tmp_path / "page.html")
 
 
@@ -589,7 +582,7 @@ def test_progress_is_told(release, tmp_path, folder):
         release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
     )
     ends = {what: (done, number) for what, done, number in told}
-    assert set(ends) == {"comparing with the truth", "looking at groups", "standard deviations"}
+    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors"}
     assert all(done == number for done, number in ends.values())
 
 
@@ -606,7 +599,7 @@ def test_the_command(release, folder, tmp_path):
     done = call("--truth", "duckdb://people.db/people")
     assert (done.exit_code, "files only" in done.stderr) == (1, True)
     done = call("-o", release.path / "ours.html", "--truth", folder / "private.parquet")
-    assert (done.exit_code, "must not lie in it" in done.stderr) == (1, True)
+    assert (done.exit_code, "must not be in it" in done.stderr) == (1, True)
     assert call("--geojson-key", "x").exit_code == 2
     done = call("--geojson", tmp_path / "none.json")
     assert (done.exit_code, "there is no GeoJSON file at" in done.stderr) == (1, True)

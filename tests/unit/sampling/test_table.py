@@ -19,17 +19,11 @@ from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES
 from prade.sampling.table import _typed, sample_groups
+from worlds.plans import ONE_ROW, plan_of
+from worlds.releases import invented
+from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, STATE, YEARS
 
-SCHEMA = Schema(
-    [
-        Column("STATE", "group"),
-        Column("PLACE", "group"),
-        Column("AGE", "numeric", integer=True, min=0, max=99, edges=[18, 40, 65]),
-        Column("SEX", "categorical", values=[1, 2]),
-        Column("WORK", "categorical", values=["none", "part", "full"], missing=True),
-    ]
-)
-GROUPS = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
+SCHEMA = Schema([STATE, PLACE, YEARS, SEX, PERHAPS_WORK])
 ONES = Workload.all_marginals(SCHEMA, 1)
 LEVELS = [Level("STATE", ONES), Level("PLACE", Ask(ONES, 3))]
 
@@ -53,28 +47,15 @@ def public_table(seed=0, rows=600):
 TABLE = public_table()
 
 
-ONE_ROW = Unit(1)
+def survey(levels=LEVELS, groups=FIVE_PLACES, unit=ONE_ROW):
+    return plan_of(SCHEMA, *levels, groups=groups, budget=2, unit=unit)
 
 
-def plan_of(levels=LEVELS, groups=GROUPS, unit=ONE_ROW, epsilon=2):
-    return Plan("survey", SCHEMA, Budget.pure(epsilon), unit, levels, groups)
+def released(plan, path="nowhere", rows=(40, 120)):
+    return invented(plan, rows=rows, path=Path(path))
 
 
-def release_of(plan, path="nowhere", seed=0, rows=(40, 120)):
-    generator = np.random.default_rng(seed)
-    noisy = []
-    for question in plan.questions:
-        groups = len(plan.groupings[question.level])
-        answers = []
-        for part in question.parts:
-            shape = groups, part.n_cells
-            noise = np.rint(generator.laplace(0, float(question.scale), shape)).astype(np.int64)
-            answers.append(generator.integers(*rows, (groups, 1)) // part.n_cells + noise)
-        noisy.append(tuple(answers))
-    return Release(Path(path), plan, tuple(noisy))
-
-
-RELEASE = release_of(plan_of())
+RELEASE = released(survey())
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +67,10 @@ def table():
 
 
 def test_row_counts_are_the_rounded_totals(table):
-    totals = Estimates.of(RELEASE, Public.of(SCHEMA, TABLE, GROUPS)).totals
+    totals = Estimates.of(RELEASE, Public.of(SCHEMA, TABLE, FIVE_PLACES)).totals
     counted = table.group_by(["STATE", "PLACE"]).aggregate([([], "count_all")]).to_pylist()
     found = {(row["STATE"], row["PLACE"]): row["count_all"] for row in counted}
-    listed = list(zip(GROUPS["STATE"], GROUPS["PLACE"], strict=True))
+    listed = list(zip(FIVE_PLACES["STATE"], FIVE_PLACES["PLACE"], strict=True))
     assert found == {group: round(total) for group, total in zip(listed, totals, strict=True)}
     assert len(set(found.values())) > 2
 
@@ -105,12 +86,12 @@ def test_columns_and_types_are_the_public_tables(table):
 def test_group_columns_that_the_public_table_does_not_hold():
     """A number that its type has no room for, or no such column at all: the list's own type."""
     groups = {"STATE": [100_000, 2], "PLACE": [7, 8]}
-    plan = plan_of([Level("STATE", ONES), Level("PLACE", ONES)], groups)
-    found = sample(release_of(plan), TABLE, threads=1)
+    plan = survey([Level("STATE", ONES), Level("PLACE", ONES)], groups)
+    found = sample(released(plan), TABLE, threads=1)
     assert found.schema.field("STATE").type == pa.int64()
     assert set(found["STATE"].to_pylist()) == {100_000, 2}
     assert set(found["PLACE"].to_pylist()) == {"7", "8"}
-    without = sample(release_of(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
+    without = sample(released(plan), TABLE.drop_columns(["STATE", "PLACE"]), threads=1)
     assert without.schema.field("STATE").type == pa.int64()
 
 
@@ -139,28 +120,28 @@ def test_the_spelling_reaches_the_synthetic_rows():
     public = TABLE.set_column(
         TABLE.column_names.index("STATE"), "STATE", [[f"{n:02}" for n in TABLE["STATE"].to_pylist()]]
     )
-    found = sample(release_of(plan_of()), public, threads=1)
-    assert set(found["STATE"].to_pylist()) == {f"{n:02}" for n in GROUPS["STATE"]}
+    found = sample(released(survey()), public, threads=1)
+    assert set(found["STATE"].to_pylist()) == {f"{n:02}" for n in FIVE_PLACES["STATE"]}
 
 
 def test_a_group_column_that_follows_from_the_levels_is_there_too():
     groups = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "s"]}
-    found = sample(release_of(plan_of([Level("PLACE", ONES)], groups)), TABLE, threads=1)
+    found = sample(released(survey([Level("PLACE", ONES)], groups)), TABLE, threads=1)
     pairs = set(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
     assert pairs == {(1, "p"), (1, "q"), (2, "s")}
-    states = sample(release_of(plan_of([Level("STATE", ONES)], groups)), TABLE, threads=1)
+    states = sample(released(survey([Level("STATE", ONES)], groups)), TABLE, threads=1)
     assert "PLACE" not in states.column_names  # a row of state 1 is in neither place
 
 
 def test_no_groups_at_all():
-    found = sample(release_of(plan_of([Level((), ONES)], None)), TABLE, threads=1)
+    found = sample(released(survey([Level((), ONES)], None)), TABLE, threads=1)
     assert set(found.column_names) == {"AGE", "SEX", "WORK"}
     assert 40 <= found.num_rows <= 130
 
 
 def test_a_person_id_counts_the_rows():
-    plan = plan_of(unit=Unit(3, person_id="PERSON"))
-    found = sample(release_of(plan), TABLE, threads=1)
+    plan = survey(unit=Unit(3, person_id="PERSON"))
+    found = sample(released(plan), TABLE, threads=1)
     assert found.column_names[0] == "PERSON"
     assert found["PERSON"].to_pylist() == list(range(1, found.num_rows + 1))
 
@@ -179,8 +160,8 @@ def test_what_no_public_row_has_does_not_occur(table):
 
 
 def test_the_rows_are_like_the_estimates():
-    release = release_of(plan_of(), rows=(2000, 4000))
-    estimates = Estimates.of(release, Public.of(SCHEMA, TABLE, GROUPS))
+    release = released(survey(), rows=(2000, 4000))
+    estimates = Estimates.of(release, Public.of(SCHEMA, TABLE, FIVE_PLACES))
     coded, group = sample_groups(estimates, seed=1)
     for number in range(5):
         mine, joint = coded.take(group == number), estimates.joint(number)
@@ -195,8 +176,8 @@ def test_the_order_of_rows_says_nothing(passes):
     20 correlations of about 3,000 positions each: standard error 0.018; one beyond 4.5 of them comes once in 7,000
     seeds of this test.
     """
-    release = release_of(plan_of(groups={"STATE": [1, 1], "PLACE": ["p", "q"]}), rows=(2900, 3100))
-    estimates = Estimates.of(release, Public.of(SCHEMA, TABLE, GROUPS))
+    release = released(survey(groups={"STATE": [1, 1], "PLACE": ["p", "q"]}), rows=(2900, 3100))
+    estimates = Estimates.of(release, Public.of(SCHEMA, TABLE, FIVE_PLACES))
     for seed in (1, 2):
         coded, group = sample_groups(estimates, seed, passes=passes)
         assert (np.diff(group) >= 0).all()  # groups one after the other
@@ -225,7 +206,7 @@ def test_the_order_of_rows_does_not_tell_that_of_the_public_rows(passes, upside_
     schema = Schema([Column("X", "numeric", edges=list(range(1, rows))), Column("EVEN", "categorical", values=[0, 1])])
     x = np.arange(rows)[:: -1 if upside_down else 1]
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    release = release_of(plan, rows=(3000, 3001))
+    release = released(plan, rows=(3000, 3001))
     for seed in (1, 2, 3):
         found = np.array(sample(release, {"X": x, "EVEN": x % 2}, seed=seed, passes=passes, threads=1)["X"])
         assert len(found) > 2000
@@ -242,7 +223,7 @@ def test_values_within_a_bin_are_drawn_by_weight():
     table = pa.table(
         {"AGE": [20, 30, 39] * 50, "SEX": [1, 2, 1] * 50, "WORK": ["none"] * 150, "W": [3.0, 0.0, 1.0] * 50}
     )
-    release = release_of(plan_of([Level((), ONES)], None), rows=(3000, 3001))
+    release = released(survey([Level((), ONES)], None), rows=(3000, 3001))
     ages = np.array(sample(release, table, weight="W", passes=1, threads=1)["AGE"])
     assert set(ages.tolist()) == {20, 39}
     assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
@@ -256,7 +237,7 @@ def test_weights_of_values_are_checked(weights):
 
 
 def test_noisy_totals_below_one_give_no_row():
-    release = release_of(plan_of(), rows=(40, 120))
+    release = released(survey(), rows=(40, 120))
     emptied = tuple(tuple(np.where(np.arange(len(c))[:, None] == 1, -50, c) for c in part) for part in release.noisy)
     found = sample(Release(Path("nowhere"), release.plan, emptied), TABLE, threads=1)
     places = list(zip(found["STATE"].to_pylist(), found["PLACE"].to_pylist(), strict=True))
@@ -298,7 +279,7 @@ def test_public_tables_from_files_and_frames_give_the_same_values(tmp_path, tabl
 
 
 def test_estimates_are_kept_and_used_again(tmp_path, monkeypatch, table):
-    release = release_of(plan_of(), tmp_path)
+    release = released(survey(), tmp_path)
     assert sample(release, TABLE, seed=5, threads=1).equals(table)
     kept = (tmp_path / ESTIMATES).read_bytes()
 
@@ -313,14 +294,14 @@ def test_estimates_are_kept_and_used_again(tmp_path, monkeypatch, table):
 def test_a_seed_gives_its_table_whatever_was_drawn_before(tmp_path):
     """Estimates made for another seed are the same: the table of seed 9 does not remember seed 5."""
     fresh = sample(RELEASE, TABLE, seed=9, threads=1)
-    release = release_of(plan_of(), tmp_path)
+    release = released(survey(), tmp_path)
     sample(release, TABLE, seed=5, threads=1)
     assert sample(release, TABLE, seed=9, threads=1).equals(fresh)
 
 
 def test_other_settings_estimate_anew(tmp_path):
-    release = release_of(plan_of(), tmp_path)
-    public = Public.of(SCHEMA, TABLE, GROUPS)
+    release = released(survey(), tmp_path)
+    public = Public.of(SCHEMA, TABLE, FIVE_PLACES)
     first = estimates_of(release, public)
     second = estimates_of(release, public, Settings(n0=500.0))
     assert second.settings.n0 == 500.0
@@ -331,15 +312,15 @@ def test_other_settings_estimate_anew(tmp_path):
 
 
 def test_another_public_table_is_refused_as_long_as_estimates_are_kept(tmp_path):
-    release = release_of(plan_of(), tmp_path)
+    release = released(survey(), tmp_path)
     sample(release, TABLE, threads=1)
     with pytest.raises(DataError, match="was made from another release or public table; remove it"):
         sample(release, public_table(1), threads=1)
 
 
 def test_the_folder_answers_without_the_public_table(tmp_path):
-    release = release_of(plan_of(), tmp_path)
-    estimates = estimates_of(release, Public.of(SCHEMA, TABLE, GROUPS))
+    release = released(survey(), tmp_path)
+    estimates = estimates_of(release, Public.of(SCHEMA, TABLE, FIVE_PLACES))
     assert kept_estimates(release).answer("AGE >= 65", by="STATE").equals(estimates.answer("AGE >= 65", by="STATE"))
     assert kept_estimates(release).marginal("WORK").equals(estimates.marginal("WORK"))
 
@@ -410,7 +391,7 @@ def test_types_and_missing_cells_of_a_frame_come_back():
         ]
     )
     plan = Plan("x", schema, Budget.pure(5), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
-    found = sample(release_of(plan, rows=(300, 301)), frame, threads=1)
+    found = sample(released(plan, rows=(300, 301)), frame, threads=1)
     assert found.dtypes.to_dict() == frame.dtypes.to_dict()
     assert 0 < found["PAY"].isna().sum() < len(found)
     assert found["BORN"].isna().equals(found["PAY"].isna())  # as in every public row

@@ -16,11 +16,13 @@ from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
 from prade.tuning.rehearse import Rehearsal, _noisy
 from prade.tuning.stand_ins import StandIn
+from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
 
@@ -49,10 +51,10 @@ def same_places(data, public):
     return Rehearsal.of(public, listed(data.public), LEVELS)
 
 
-def plan_of(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None):
+def asking(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None):
     ask = Ask(Workload.marginals(data.schema, columns), 1 - Fraction(total))
     levels = [Level("STATE"), Level("PLACE", ask, total)]
-    return Plan("x", data.schema, budget or Budget.pure(epsilon), Unit(1), levels, groups or listed(data.groups))
+    return plan_of(data.schema, *levels, groups=groups or listed(data.groups), budget=budget or epsilon)
 
 
 # ---------------------------------------------------------------------- who plays whom
@@ -219,17 +221,17 @@ def test_the_public_baseline_is_the_distance_of_the_public_rows(elsewhere):
 
 
 def test_with_hardly_any_noise_asking_everything_comes_near_the_truth(data, elsewhere):
-    near = elsewhere.error(plan_of(data, 10_000, data.schema.coded), Settings(n0=1))
+    near = elsewhere.error(asking(data, 10_000, data.schema.coded), Settings(n0=1))
     assert near < 0.6 * elsewhere.public_error
 
 
 def test_more_budget_means_less_error(data, elsewhere):
-    errors = [elsewhere.error(plan_of(data, epsilon)) for epsilon in ("1/100", 1, 100)]
+    errors = [elsewhere.error(asking(data, epsilon)) for epsilon in ("1/100", 1, 100)]
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_the_same_seed_gives_the_same_errors_and_another_one_others(data, elsewhere):
-    plan = plan_of(data, 1)
+    plan = asking(data, 1)
     first = elsewhere.errors(plan, seed=3)
     assert np.array_equal(first, elsewhere.errors(plan, seed=3))
     assert not np.array_equal(first, elsewhere.errors(plan, seed=4))
@@ -237,9 +239,9 @@ def test_the_same_seed_gives_the_same_errors_and_another_one_others(data, elsewh
 
 def test_noise_is_shared_between_plans_up_to_its_scale(data, elsewhere):
     stand_in = elsewhere.stand_ins[0]
-    few = plan_of(data, 1, ("AGE",), groups=stand_in.groups)
-    many = plan_of(data, "1/2", ("RACE", "AGE"), groups=stand_in.groups)
-    exact = plan_of(data, 10**6, ("AGE",), groups=stand_in.groups)
+    few = asking(data, 1, ("AGE",), groups=stand_in.groups)
+    many = asking(data, "1/2", ("RACE", "AGE"), groups=stand_in.groups)
+    exact = asking(data, 10**6, ("AGE",), groups=stand_in.groups)
     truth = _noisy(exact, stand_in, 5)[1][0]
     one, other = _noisy(few, stand_in, 5)[1][0] - truth, _noisy(many, stand_in, 5)[1][1] - truth
     assert np.abs(other - 4 * one).max() <= 3  # both are rounded to whole numbers
@@ -250,8 +252,8 @@ def test_noise_is_shared_between_plans_up_to_its_scale(data, elsewhere):
 def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
     stand_in = elsewhere.stand_ins[0]
     budget = Budget.pure("1/10") if law == "laplace" else Budget.zcdp("1/200")
-    noisy = plan_of(data, 1, groups=stand_in.groups, budget=budget)
-    exact = plan_of(data, 10**6, groups=stand_in.groups)
+    noisy = asking(data, 1, groups=stand_in.groups, budget=budget)
+    exact = asking(data, 10**6, groups=stand_in.groups)
     question = noisy.questions[1]
     assert question.law == law
     pairs = zip(_noisy(noisy, stand_in, 1)[1], _noisy(exact, stand_in, 1)[1], strict=True)
@@ -262,7 +264,7 @@ def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
 def test_halves_are_rehearsed_with_less_noise(data, same_places):
     stand_in = same_places.stand_ins[0]
     for budget in (Budget.pure(1), Budget.zcdp(1)):
-        plan = plan_of(data, 1, groups=listed(data.public), budget=budget)
+        plan = asking(data, 1, groups=listed(data.public), budget=budget)
         played = same_places._plan(plan, stand_in)
         for question, other in zip(plan.questions, played.questions, strict=True):
             assert float(other.scale / question.scale) == pytest.approx(stand_in.shrink)
@@ -296,7 +298,7 @@ def test_risk_is_small_where_groups_are_equally_large():
 
 
 def test_risk_enters_the_error(data, public):
-    plan = plan_of(data, "1/10")
+    plan = asking(data, "1/10")
     with_bias = Rehearsal.of(public, listed(data.groups), LEVELS, bias=20)
     without = Rehearsal.of(public, listed(data.groups), LEVELS, bias=None)
     risk = with_bias.risk(plan)
@@ -319,7 +321,7 @@ def test_errors_of_halves_are_scaled_back(data, same_places):
     )
     found = joint_errors(truth, own, same_places.pairs).mean()
     assert same_places.public_errors(0)[0] == pytest.approx(found / 2**0.5)
-    plan = plan_of(data, 10**6, data.schema.coded, groups=listed(data.public))
+    plan = asking(data, 10**6, data.schema.coded, groups=listed(data.public))
     exact = same_places.errors(plan, Settings(n0=1e-3))[0]
     other = Rehearsal("recurring groups", [replace(stand_in, shrink=1.0)], same_places.pairs).errors(
         plan, Settings(n0=1e-3)

@@ -20,12 +20,14 @@ from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings
-from prade.privacy.budget import Budget, Unit
+from prade.privacy.budget import Budget
+from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, RAW_PAIRS, Candidates, Choice
 from prade.tuning.gain import StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import _Clock, _Search, tune
+from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
@@ -186,6 +188,11 @@ def test_a_choice_adds_up_to_the_whole_budget():
     assert sum(level.share for level in levels) == 1
     assert [level.total for level in levels] == [0, 0, Fraction(9, 50)]
     assert [len(level.asks) for level in levels] == [1, 0, 1]
+    weighted = replace(choice, weighted=True).levels(schema, [("X",), ("Y",), ("Z",)])
+    assert [level.share for level in weighted] == [level.share for level in levels]
+    assert [ask.share for ask in weighted[-1].asks] == [
+        Fraction(18, 25) * Fraction(root, 1414 + 2449) for root in (1414, 2449)
+    ]
 
 
 def test_numbers_of_rows_alone_ask_no_part():
@@ -201,10 +208,10 @@ def candidates_for(data, epsilon):
     rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
     nest = [("STATE",), ("STATE", "PLACE")]
 
-    def plan_of(choice):
-        return Plan("x", data.schema, Budget.pure(epsilon), Unit(1), choice.levels(data.schema, nest), data.groups)
+    def asking(choice):
+        return plan_of(data.schema, *choice.levels(data.schema, nest), groups=data.groups, budget=epsilon)
 
-    return Candidates(rehearsal, public, nest, plan_of)
+    return Candidates(rehearsal, public, nest, asking)
 
 
 def test_ladders_change_one_thing_at_a_time(data):
@@ -213,14 +220,39 @@ def test_ladders_change_one_thing_at_a_time(data):
     seen = [(words, choice) for ladder in candidates.ladders(lambda: start) for words, choice in ladder]
     for words, choice in seen:
         different = [
-            name for name in ("parts", "above", "total", "settings") if vars(choice)[name] != vars(start)[name]
+            name
+            for name in ("parts", "above", "total", "settings", "weighted")
+            if vars(choice)[name] != vars(start)[name]
         ]
         assert len(different) <= 1 or (different == ["parts", "settings"] and "raw answers" in words), words
         assert candidates.plan_of(choice).budget == Budget.pure(4)
     assert not any(words.startswith("own") for words, _ in seen)  # no public rows of the same places
     words = " ".join(each for each, _ in seen)
-    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "raw answers"):
+    for part in ("totals", "one-way", "two-way", "level 1", "mixture", "n0", "raw answers", "larger shares"):
         assert part in words
+
+
+def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
+    candidates = candidates_for(data, 4)
+    start = candidates.simplest()
+    ((_, weighted),) = candidates._other_shares(lambda: start)
+    ((words, again),) = candidates._other_shares(lambda: weighted)
+    assert (words, again) == ("equal shares for the parts", start)
+    assert weighted.weighted
+    assert not list(candidates._other_shares(lambda: replace(start, parts=start.parts[:1])))
+
+
+def test_larger_shares_for_larger_tables_pay_and_are_kept(data):
+    """AGE has 20 cells, SEX has 2: with equal shares AGE's table gets too little of the budget."""
+    candidates = candidates_for(data, 10)
+    clock = _Clock(0.0, float("inf"), None)
+    search = _Search(candidates.rehearsal, candidates.plan_of, 0, clock, candidates.simplest())
+    (change,) = candidates._other_shares(lambda: search.best)
+    trial = search._attempt(*change)
+    assert trial.kept
+    assert trial.best - trial.error > 2 * trial.standard_error
+    scales = {part.name: q.scale for q in candidates.plan_of(search.best).questions for part in q.parts}
+    assert scales["AGE"] < scales["RACE"] < scales["SEX"]
 
 
 def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(data):
@@ -245,7 +277,8 @@ def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
     """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
     found = tune(Task("people", data.schema, 20), data.public, seconds=600, threads=1)
     (level,) = found.plan.levels
-    assert sorted(part.columns for part in level.asks[0].workload) == sorted(combinations(data.schema.coded, 2))
+    asked = [part.columns for ask in level.asks for part in ask.workload]
+    assert sorted(asked) == sorted(combinations(data.schema.coded, 2))
     assert not found.settings.smooth
     before = takewhile(lambda trial: "raw answers" not in trial.what, found.trials)
     assert found.expected.error < 0.8 * min(trial.error for trial in before)
@@ -397,7 +430,7 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
         ("n0 = 3.0", "n0 = true", "settings: n0 is 'True'; write a number"),
         ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
         ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
-        ("spread = 0.01", "", "expected: spread is not given"),
+        ("spread = 0.01", "", "expected: spread is missing"),
         ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
         ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
     ],

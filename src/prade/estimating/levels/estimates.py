@@ -20,7 +20,7 @@ from prade.core.arrays import Floats, mass_per_cell
 from prade.core.documents import Malformed, structured
 from prade.core.errors import DataError
 from prade.core.words import names_of
-from prade.data.own_files import OtherOrigin, header_of, sound, write_own
+from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
 from prade.data.public import AGAIN, Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks_of
@@ -165,7 +165,7 @@ class Estimates(Distributions):
             columns["spread"] += [None] * size if level.fitted is None else level.fitted.tolist()
             columns["emptied"] += level.emptied
         header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
-        write_own(pa.table(columns), header, path)
+        write_with_header(pa.table(columns), header, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
@@ -173,12 +173,12 @@ class Estimates(Distributions):
         from prade.data.tables import read_table
 
         table, levels = read_table(path), []
-        with sound(path, "saved estimates", AGAIN):
-            header = header_of(table, Header, path, FORMAT)
+        with damage_reported(path, "saved estimates", AGAIN):
+            header = read_header(table, Header, path, FORMAT)
             if header.format < FORMAT:
-                raise OtherOrigin(f"{path} was made by an earlier version of prade: {AGAIN}")
+                raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
             if header.inputs != inputs_hash(release, public):
-                raise OtherOrigin(
+                raise IncompatibleFile(
                     f"{path} was made from another release or public table; remove it, or give the same ones"
                 )
             settings = structured(header.settings, Settings)

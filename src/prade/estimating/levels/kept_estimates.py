@@ -6,8 +6,8 @@ from prade.core.progress import Progress
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
+from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT
-from prade.release.kept import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.release.release import Release
 
 

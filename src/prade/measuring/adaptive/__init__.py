@@ -1,1 +1,1 @@
-"""The part of the door that the baselines need: questions chosen one after the other, paid for in advance."""
+"""Adaptive measuring, which the baselines need: questions chosen one by one, from a budget reserved in advance."""

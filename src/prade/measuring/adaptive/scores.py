@@ -1,7 +1,7 @@
-"""What an adaptive mechanism may choose by: scores of true counts, each with how far one person can move it.
+"""The scores by which an adaptive mechanism may choose, each with a bound on how far one person can move it.
 
-This list is closed: a score that is not here has no proof of its sensitivity, and the door refuses it. Scores are
-whole numbers, so that what is proved of them holds for what is calculated.
+The list is closed: no other score has a proof of its sensitivity, so the door refuses it. Scores are whole numbers, so
+that what is proved about them also holds for what is computed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from prade.core.numbers import whole
 from prade.queries.parts import Marginal, Part
 
 MOST_ROWS = 2**33  # more than there are people
-STEPS_A_ROW = 64  # in which the dependence is counted
+STEPS_PER_ROW = 64  # the unit in which the dependence is counted
 LARGEST_ESTIMATE = 2**60
 
 
@@ -25,9 +25,9 @@ LARGEST_ESTIMATE = 2**60
 class Misfit:
     """How badly an estimate answers a part: sum over cells |true count - estimated count| - penalty.
 
-    One row more or less moves one cell of a part by one, or none; so it moves the sum by one at most. `estimate` (whole
-    counts) and `penalty` (a whole number) do not depend on private rows. A part of a single query makes the score of
-    MWEM, |true - estimated|.
+    Adding or removing a row changes at most one cell of a part, by one, so it moves the sum by at most one. `estimate`
+    (whole counts) and `penalty` (a whole number) do not depend on private rows. For a part with a single query this is
+    MWEM's score, |true - estimated|.
     """
 
     part: Part
@@ -38,62 +38,62 @@ class Misfit:
         values = np.array(estimate)
         if values.shape != (part.n_cells,) or values.dtype.kind not in "iu":
             raise PradeError(
-                f"{part.name}: the estimate must be {part.n_cells} whole counts, one a cell, "
+                f"{part.name}: the estimate must be {part.n_cells} whole counts, one per cell, "
                 f"got {values.dtype} of shape {values.shape}"
             )
         if float(np.abs(values.astype(np.float64)).sum()) > LARGEST_ESTIMATE or not whole(penalty, -LARGEST_ESTIMATE):
-            raise PradeError(f"{part.name}: the estimate or the penalty is beyond 2**60, or no whole number")
+            raise PradeError(f"{part.name}: the estimate or the penalty is beyond 2**60, or not a whole number")
         object.__setattr__(self, "part", part)
         object.__setattr__(self, "estimate", values.astype(np.int64))
         object.__setattr__(self, "penalty", int(penalty))
 
     def of(self, counts: Ints) -> int:
-        """The score at these true counts."""
+        """The score for these true counts."""
         return int(np.abs(counts - self.estimate).sum()) - self.penalty
 
     @staticmethod
     def sensitivity(rows: int) -> int:
-        """How far so many rows, added or removed, move it."""
+        """How far adding or removing this many rows can move the score."""
         return rows
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """How far the last column X of a marginal and the others, P, are from independent: n R(X; P), in 64ths of a row.
+    """The dependence of a marginal's last column X on its other columns P: n R(X; P), in 64ths of a row.
 
-    With the counts c of the marginal, a of X, b of P, and n of all,
+    With the counts c of the marginal, a of X, b of P, and n of all rows,
 
         n R(X; P) = 1/2 sum over cells |c - a b / n|
 
-    A row added to a cell moves one c by 1, and the products a b / n, with e and f that are 1 at the row's values of X
-    and P and 0 elsewhere, by
+    Adding a row to a cell moves one c by 1. Let e and f be 1 at the row's values of X and P and 0 elsewhere; then the
+    row moves the products a b / n by
 
         (a + e) (b + f) / (n + 1) - a b / n  =  (n (a f + e b + e f) - a b) / (n (n + 1))
 
-    whose absolute sum is at most (n (2 n + 1) + n^2) / (n (n + 1)) < 3. So the score moves by less than (1 + 3) / 2,
-    and by nearly 2 when a row comes that is alone in its values of X and P. (Zhang et al. prefer R to the mutual
-    information for its small sensitivity, and bound it by 3 + 2 / n for an exchanged row and a known n.)
+    whose absolute values sum to at most (n (2 n + 1) + n^2) / (n (n + 1)) < 3. So the score moves by less than
+    (1 + 3) / 2 = 2, and by nearly 2 if no other row shares the new row's values of X and P. (Zhang et al. prefer R to
+    the mutual information for its small sensitivity, and bound it by 3 + 2 / n for an exchanged row and a known n.)
 
-    Rounding to 64ths adds at most one step to a difference; one more covers the floats, whose error is below half a
-    step for up to 2**33 rows.
+    Rounding to 64ths adds at most one step to a difference; one more step covers floating-point error, which is below
+    half a step for up to 2**33 rows.
     """
 
     part: Marginal
 
     def __post_init__(self) -> None:
         if not isinstance(self.part, Marginal):
-            raise PradeError(f"the dependence is that of a marginal's last column, got a {type(self.part).__name__}")
+            raise PradeError(f"a dependence score needs a marginal, got a {type(self.part).__name__}")
 
     def of(self, counts: Ints) -> int:
-        """The score at these true counts."""
+        """The score for these true counts."""
         table = counts.reshape(-1, self.part.sizes[-1]).astype(np.float64)
         independent = np.outer(table.sum(axis=1), table.sum(axis=0) / max(table.sum(), 1.0))
-        return round(STEPS_A_ROW * float(np.abs(table - independent).sum()) / 2)
+        return round(STEPS_PER_ROW * float(np.abs(table - independent).sum()) / 2)
 
     @staticmethod
     def sensitivity(rows: int) -> int:
-        """How far so many rows, added or removed, move it."""
-        return 2 * STEPS_A_ROW * rows + 2
+        """How far adding or removing this many rows can move the score."""
+        return 2 * STEPS_PER_ROW * rows + 2
 
 
 Score = Misfit | Dependence

@@ -1,15 +1,15 @@
-"""Asking adaptively through the one door: what is asked next may depend on what was answered, the price may not.
+"""Adaptive measuring through the one door: the next question may depend on earlier answers, but the price may not.
 
-    check     the ledger has the budget and every release beside the file, whose folder is there; no row is read
-    count     true counts of the first parts: what the table does not have shall fail here
+    check     the ledger has the budget and knows every release next to the file, whose folder exists; no row is read
+    count     true counts of the first parts; a column that the table lacks should fail here
     reserve   the whole budget is in the ledger, durably, before anything is chosen or answered
-    ask       choices and noisy answers, each paid from what was reserved; nothing beyond it
+    ask       choices and noisy answers, each paid from what was reserved, and no more than that
     write     the noisy answers, sealed
-    commit    the ledger knows their hash
+    commit    the ledger records their hash
 
 Epsilons of adaptively chosen mechanisms add up (basic composition), so the run as a whole costs what was reserved,
-whatever was asked. True counts are held by a `Door` while it is open. It has two ways to tell something of them: which
-score is large (`choose`) and noisy counts (`answer`); its text has none, and it is neither copied nor pickled.
+whatever it asks. A `Door` holds true counts while it is open. It reveals something about them in two ways only: which
+score is large (`choose`) and noisy counts (`answer`). Its text shows no count, and it cannot be copied or pickled.
 
 Each step is announced to audit hooks as ("prade.step", "adaptive.<step>").
 """
@@ -28,22 +28,24 @@ import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.numbers import exact
+from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.counts import Counts, count
-from prade.measuring.identity import refuse_public
 from prade.measuring.noise import add_noise
+from prade.measuring.public_overlap import refuse_public
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import reason, write_sealed
-from prade.privacy.budget import Budget, Number, Unit
+from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
-from prade.privacy.ledger_books import Claim, Entry
+from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
+from prade.privacy.unit import Unit
 from prade.queries.parts import Marginal, Part
-from prade.release.beside import Terms, need_on_record
 from prade.release.measurement import Measurement
 from prade.release.release import file_hash, head_of, read_sealed
+from prade.release.unrecorded_releases import Terms, need_on_record
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -55,14 +57,14 @@ Result = TypeVar("Result")
 
 
 class Door:
-    """The private counts of one run, behind two questions. Made by `adaptive`, and empty once its block ends."""
+    """The private counts of one run, behind two methods. Made by `adaptive`, and empty once its block ends."""
 
     __slots__ = ("_counts", "_left", "_measurements", "_record", "_schema", "_source", "_unit")
 
     def __init__(self, source: Source, schema: Schema, unit: Unit) -> None:
         self._source, self._schema, self._unit = source, schema, unit
         self._counts: dict[Part, Counts] = {}
-        self._left = Fraction(0)  # nothing is told before the budget is reserved
+        self._left = Fraction(0)  # nothing is revealed before the budget is reserved
         self._measurements: list[Measurement] = []
         self._record: list[dict[str, Any]] = []
 
@@ -73,7 +75,7 @@ class Door:
 
     @property
     def unit(self) -> Unit:
-        """What one person can change."""
+        """How much of the table one person can change."""
         return self._unit
 
     @property
@@ -82,20 +84,21 @@ class Door:
         return tuple(self._measurements)
 
     def choose(self, scores: Sequence[Score], epsilon: Number) -> int:
-        """The place of a score that is large, for this epsilon (see `prade.measuring.adaptive.selection.select`)."""
-        kinds = {type(score) for score in scores}
-        if len(kinds) != 1 or not kinds <= {Misfit, Dependence}:
+        """The index of a large score, for this epsilon (see `prade.measuring.adaptive.selection.select`)."""
+        types = {type(score) for score in scores}
+        if len(types) != 1 or not types <= {Misfit, Dependence}:
             raise PradeError(
-                "choose takes a list of Misfit or of Dependence scores: for others no sensitivity is known"
+                "choose takes a list of Misfit scores or a list of Dependence scores: the sensitivity of others is "
+                "not known"
             )
         cost, most = self._affordable(epsilon), scores[0].sensitivity(self._unit.rows)
         self._need([score.part for score in scores])
         self._left -= cost  # before anything is drawn
-        place, failure = _quietly(lambda: select([s.of(self._true(s.part)) for s in scores], most, cost))
-        if place is None:
-            raise DataError(f"nothing could be chosen ({failure}); the epsilon {cost} is used")
-        self._record.append({"chosen": scores[place].part.name, "of": len(scores), "epsilon": str(cost)})
-        return place
+        index, failure = _quietly(lambda: select([s.of(self._true(s.part)) for s in scores], most, cost))
+        if index is None:
+            raise DataError(f"the choice failed ({failure}); its epsilon {cost} is spent")
+        self._record.append({"chosen": scores[index].part.name, "of": len(scores), "epsilon": str(cost)})
+        return index
 
     def answer(self, part: Part, epsilon: Number) -> Measurement:
         """Noisy counts of a part: discrete Laplace noise of scale unit.rows / epsilon."""
@@ -105,7 +108,7 @@ class Door:
         self._left -= cost
         noisy, failure = _quietly(lambda: add_noise(self._true(part), "laplace", scale))
         if noisy is None:
-            raise DataError(f"{part.name}: no noise could be added ({failure}); the epsilon {cost} is used")
+            raise DataError(f"{part.name}: adding noise failed ({failure}); its epsilon {cost} is spent")
         measurement = Measurement(part, noisy, float(scale))
         self._measurements.append(measurement)
         asked = {"part": part.name, "columns": list(part.columns), "epsilon": str(cost), "scale": str(scale)}
@@ -113,19 +116,19 @@ class Door:
         return measurement
 
     def _need(self, parts: Sequence[Part]) -> None:
-        """Count what has not been counted yet, each table once, where the rows are."""
+        """Count, in the rows' own engine, the parts that have not been counted yet."""
         missing = [part for part in dict.fromkeys(map(self._table, parts)) if part not in self._counts]
-        found = [each[0] for each in count(self._source, self._schema, missing, None, self._unit)] if missing else []
-        if any(int(counts.sum()) > MOST_ROWS for counts in found):
-            raise DataError("the table has more than 2**33 rows, for which no sensitivity is proved here; take fewer")
-        self._counts.update(zip(missing, found, strict=True))
+        counted = [each[0] for each in count(self._source, self._schema, missing, None, self._unit)] if missing else []
+        if any(int(counts.sum()) > MOST_ROWS for counts in counted):
+            raise DataError("the table has more than 2**33 rows, beyond what the sensitivity proofs cover; use fewer")
+        self._counts.update(zip(missing, counted, strict=True))
 
     def _table(self, part: Part) -> Part:
-        """The part that is counted for this one: a marginal is counted once, whatever the order of its columns."""
+        """The part that is counted in place of this one: a marginal is counted once, whatever its columns' order."""
         return Marginal.of(self._schema, sorted(part.columns)) if isinstance(part, Marginal) else part
 
     def _true(self, part: Part) -> Counts:
-        """The counts of a part, in the order of its own columns."""
+        """The true counts of a part, in the order of its own columns."""
         counted = self._table(part)
         counts = self._counts[counted]
         if not isinstance(counted, Marginal) or counted == part:
@@ -136,11 +139,11 @@ class Door:
     def _affordable(self, epsilon: Number) -> Fraction:
         cost = exact(epsilon, "epsilon")
         if cost <= 0:
-            raise PradeError(f"epsilon is {cost}; whatever is told of private rows costs more than 0")
+            raise PradeError(f"epsilon is {cost}; every answer about private rows needs an epsilon above 0")
         if cost > self._left:
             raise BudgetError(
-                f"{cost} was asked for, but only {self._left} of what was reserved is left: nothing was told; plan the "
-                "rounds so that their epsilons add up to the budget",
+                f"the question costs {cost}, but only {self._left} of the reserved epsilon is left. Nothing was "
+                "revealed: plan the rounds so that their epsilons add up to the budget",
                 Budget.pure(self._left),
                 Budget.pure(cost),
             )
@@ -154,7 +157,7 @@ class Door:
         return f"Door({self._source.name!r}, epsilon left {self._left})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise PradeError("a Door holds true counts, so it is neither copied nor pickled; keep its noisy answers")
+        raise PradeError("a Door holds true counts, so it cannot be copied or pickled; keep its noisy answers instead")
 
 
 @contextmanager
@@ -174,13 +177,13 @@ def adaptive(
     public: Any = None,
     weak_protection: bool = False,
 ) -> Iterator[Door]:
-    """A `Door` to the private table for one run; the whole `budget` (a pure one) is spent, used or not.
+    """A `Door` to the private table for one run; the whole `budget`, which must be pure, is spent, used or not.
 
-    `parts` are counted before anything is spent; others are counted when they are first asked for. `task` is the hash
-    of everything that the run depends on but private rows: the ledger refuses a second run of it, unless `again`. At
-    the end the noisy answers are written to `path`, from which `answered` reads them at no cost; when the block fails
-    before it has used all epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as
-    in `prade.measuring.run.measure`.
+    `parts` are counted before anything is spent, others when they are first needed. `task` is the hash of everything
+    but private rows that the run depends on: the ledger refuses a second run of it, unless `again`. At the end the
+    noisy answers are written to `path`, from which `answered` reads them at no cost. If the block fails before it has
+    used all of its epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as in
+    `prade.measuring.run.measure`.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit, Workload
@@ -198,12 +201,10 @@ def adaptive(
     >>> len(answered("answers.json", schema, parts, ledger, dataset="people", task="3f2a"))
     1
     """
-    ledger, place = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
-    _check(place, ledger, dataset, task, budget, unit, again, weak_protection)
-    source = open_source(private)
-    door = Door(source, schema, unit)
-    try:
-        refuse_public(source, public)
+    ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
+    _check(target, ledger, dataset, task, budget, unit, again, weak_protection)
+    with _door(private, schema, unit) as door:
+        refuse_public(door._source, public)
         door._need(parts)
         _step("counted")
         entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again)
@@ -212,10 +213,19 @@ def adaptive(
         try:
             yield door
         except BaseException:
-            if not door.left:  # all that was paid for has been told; what failed is what was made of it
-                _keep(door, place, ledger, entry)
+            if not door.left:  # all that was paid for has been answered; the failure came after that
+                _keep(door, target, ledger, entry)
             raise
-        _keep(door, place, ledger, entry)
+        _keep(door, target, ledger, entry)
+
+
+@contextmanager
+def _door(private: Any, schema: Schema, unit: Unit) -> Iterator[Door]:
+    """A door to a source; when the block ends, the door forgets its counts and a source opened here is closed."""
+    source = open_source(private)
+    door = Door(source, schema, unit)
+    try:
+        yield door
     finally:
         door._forget()
         if source is not private:
@@ -231,71 +241,72 @@ def answered(
     dataset: str,
     task: str,
 ) -> list[Measurement] | None:
-    """The noisy answers of a run of this task, if they are in the file and the ledger paid for them; None without one.
+    """The noisy answers in the file of an earlier run of this task, if the ledger paid for them; None without a file.
 
-    `parts` are those of the run; of what was asked besides, only marginals can be read back.
+    `parts` are those of that run; of its other questions, only marginals can be read back.
     """
-    ledger, place = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
-    if not place.exists():
+    ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
+    if not target.exists():
         return None
-    content = read_sealed(place)
+    content = read_sealed(target)
     if content.get("task") != task:
-        raise DataError(f"{place} holds the answers of another run; give a file of its own to this one")
-    paid = ledger.paid(dataset, Claim(task, content["entry"], file_hash(place), head_of(content)))
+        raise DataError(f"{target} holds the answers of another run; choose a separate file for this one")
+    paid = ledger.paid(dataset, Claim(task, content["entry"], file_hash(target), head_of(content)))
     if paid is None:
-        raise DataError(f"{ledger.path} did not pay for the answers in {place}; give the ledger that did")
-    ledger.commit(paid.id, file_hash(place))  # a run that broke off after writing is completed here
+        raise DataError(f"{ledger.path} did not pay for the answers in {target}; use the ledger that did")
+    ledger.commit(paid.id, file_hash(target))  # completes a run that ended after writing
     known = {part.name: part for part in parts}
-    told = [each for each in content["record"] if "counts" in each]
+    answers = [each for each in content["record"] if "counts" in each]
     return [
         Measurement(
             known.get(each["part"]) or Marginal.of(schema, each["columns"]),
             each["counts"],
             float(Fraction(each["scale"])),
         )
-        for each in told
+        for each in answers
     ]
 
 
 def _check(
-    place: Path, ledger: Ledger, dataset: str, task: str, budget: Budget, unit: Unit, again: bool, weak: bool
+    target: Path, ledger: Ledger, dataset: str, task: str, budget: Budget, unit: Unit, again: bool, weak: bool
 ) -> None:
-    """Everything that can be refused without reading a row."""
+    """Refuse everything that can be refused without reading a row."""
     if not isinstance(budget, Budget) or budget.kind != "pure":
         raise PradeError(f"an adaptive run is paid for in pure epsilon, got {budget!r}; give Budget.pure(...)")
     refuse_weak(budget, weak)
-    if place.exists():
-        raise DataError(f"{place} exists and is kept: read it with `answered`, or give another file")
-    if not place.parent.is_dir():
-        raise DataError(f"there is no folder {place.parent} that can be written to; make it first")
-    need_on_record(Terms(dataset_name(dataset), budget, unit), place, ledger)
+    if target.exists():
+        raise DataError(f"{target} already exists and is kept: read it with `answered`, or choose another file")
+    if not target.parent.is_dir():
+        raise DataError(f"there is no folder {target.parent} that you can write to; make it first")
+    need_on_record(Terms(dataset_name(dataset), budget, unit), target, ledger)
     ledger.check(dataset, task, budget, unit=unit, again=again)
     _step("checked")
 
 
-def _keep(door: Door, place: Path, ledger: Ledger, entry: Entry) -> None:
+def _keep(door: Door, target: Path, ledger: Ledger, entry: Entry) -> None:
+    """Write the noisy answers and commit them to the ledger."""
     content = {"format": FORMAT, "dataset": entry.dataset, "task": entry.plan_hash, "entry": entry.id}
     content["head"] = entry.head and entry.head.to_dict()
-    if place.exists():
+    if target.exists():
         raise DataError(
-            f"another run has written its answers to {place} in the meantime; they are kept, and those of entry "
-            f"{entry.id} of data set {entry.dataset!r} are lost, though it is spent in {ledger.path}"
+            f"another run has written its answers to {target} in the meantime; they are kept, and those of entry "
+            f"{entry.id} of data set {entry.dataset!r} are lost, although it is spent in {ledger.path}"
         )
     try:
-        write_sealed(place, {**content, "record": door._record})
+        write_sealed(target, {**content, "record": door._record})
     except OSError as error:
         raise DataError(
-            f"the noisy answers could not be written to {place} ({reason(error)}): entry {entry.id} of data set "
-            f"{entry.dataset!r} is spent in {ledger.path}. Mend that, then run with again=True, which spends "
-            f"{entry.cost} once more"
+            f"the noisy answers could not be written to {target} ({reason(error)}): entry {entry.id} of data set "
+            f"{entry.dataset!r} is spent in {ledger.path}. Fix the cause first",
+            remedy=Remedy("again", entry.cost),
         ) from None
     _step("written")
-    ledger.commit(entry.id, file_hash(place))
+    ledger.commit(entry.id, file_hash(target))
     _step("committed")
 
 
 def _quietly(task: Callable[[], Result]) -> tuple[Result | None, str]:
-    """Its result, or why there is none; an error is raised elsewhere, so that no frame of it leads back to a count."""
+    """The task's result, or why it failed; the caller raises the error, so that none of its frames leads to a count."""
     try:
         return task(), ""
     except Exception as error:

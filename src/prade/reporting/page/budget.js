@@ -1,6 +1,6 @@
-// The budget as stacked bars, one a level.
+// The budget as stacked bars, one per level.
 
-const KINDS = { "number of rows": "#e69f00", "tables of one column": "#56b4e9", "tables of two columns": "#009e73", "other questions": "#cc79a7" };
+const KINDS = { "number of rows": "#e69f00", "one-way tables": "#56b4e9", "two-way tables": "#009e73", "other questions": "#cc79a7" };
 
 function drawBudget() {
   const chart = clear($("budget-chart"));
@@ -12,7 +12,7 @@ function drawBudget() {
   const whole = Math.max(...levels.map((level) => level.asks.reduce((sum, ask) => sum + ask.share, 0)));
   const [bar, row, bottom] = [30, 62, 40];
   const picture = drawing(chart, width, row * levels.length + bottom, "Share of the budget by level and question");
-  const scale = (width - 32) / whole; // half of the last label goes beyond its line
+  const scale = (width - 32) / whole; // half of the last label extends beyond its line
   const step = steps(whole, width > 600 ? 10 : 5);
   const floor = row * levels.length + 4;
   for (let at = 0; at <= whole + 1e-9; at += step) {
@@ -20,8 +20,8 @@ function drawBudget() {
     make(picture, "text", { x: 4 + at * scale, y: floor + 14, "text-anchor": at ? "middle" : "start", fill: "#595959" }, `${Math.round(100 * at)} %`);
   }
   make(picture, "text", { x: 4, y: floor + 31, fill: "#595959" }, "share of the whole budget");
-  levels.forEach((level, place) => {
-    const y = place * row;
+  levels.forEach((level, number) => {
+    const y = number * row;
     const sum = level.asks.reduce((total, ask) => total + ask.share, 0);
     make(picture, "text", { x: 4, y: y + 15, "font-weight": 600 }, `${level.name}: ${percent(sum, 1)}`);
     let x = 4;

@@ -1,5 +1,5 @@
 "use strict";
-// Elements, colours and numbers. Texts that come from data are always set as text, never as markup.
+// Elements, colours and numbers. Text that comes from data is always inserted as text, never as markup.
 
 const D = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 const SERIES = [
   { key: "prior", name: "Public table", colour: "#d55e00", shape: "diamond" },
   { key: "noisy", name: "Noisy answers", colour: "#5c5c5c", shape: "cross" },
-  { key: "estimate", name: "Estimate, ± 2 standard deviations", short: "Estimate", colour: "#0072b2", shape: "disc" },
+  { key: "estimate", name: "Estimate, ± 2 standard errors", short: "Estimate", colour: "#0072b2", shape: "disc" },
   { key: "synthetic", name: "Synthetic rows", colour: "#007a59", shape: "square" },
   { key: "truth", name: "True rows", colour: "#000000", shape: "line" },
 ];
@@ -44,7 +44,7 @@ function shorten(text, most) {
   return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
-// A text that ends at x and is as long as there is room for; all of it is in its title.
+// A text that ends at x, shortened to the room available; its title has the full text.
 function endingAt(parent, x, y, room, text, attributes = {}) {
   const element = make(parent, "text", { x, y, "text-anchor": "end", ...attributes }, text);
   for (let most = text.length; most > 1 && element.getComputedTextLength() > room; most--) element.textContent = shorten(text, most - 1);
@@ -92,7 +92,7 @@ function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// Draw again when the room changes, as it does when a phone is turned.
+// Draw again when the width changes, as when a phone is turned.
 function whenWidthChanges(element, draw) {
   let width = element.clientWidth;
   new ResizeObserver(() => {
@@ -103,7 +103,7 @@ function whenWidthChanges(element, draw) {
   }).observe(element);
 }
 
-// A box that scrolls says that there is more of it, and on which side: a shade, and a line below.
+// A scrolling box shows on which side there is more of it: by a shadow, and by a line below.
 function framed(box) {
   const frame = make(null, "div", { class: "frame" });
   box.replaceWith(frame);

@@ -1,4 +1,4 @@
-// What is chosen, and everything that follows from it.
+// The chosen level and group, and everything that depends on them.
 
 const STATE = { level: D.views.length - 1, view: 0, group: 0 };
 const TABLES = {};
@@ -23,7 +23,7 @@ function showLevel() {
 }
 
 function showGroup() {
-  for (const place of document.querySelectorAll(".chosen-group")) place.textContent = D.views[STATE.view].labels[STATE.group];
+  for (const element of document.querySelectorAll(".chosen-group")) element.textContent = D.views[STATE.view].labels[STATE.group];
   const here = (g) => STATE.view === STATE.level && g === STATE.group;
   TABLES.groups.mark(here);
   TABLES.heat.mark(here);
@@ -57,12 +57,12 @@ function filterGroups() {
 }
 
 function start() {
-  D.views.forEach((view, place) => make($("level"), "option", { value: place }, `${view.name} (${count(view.labels.length)})`));
+  D.views.forEach((view, number) => make($("level"), "option", { value: number }, `${view.name} (${count(view.labels.length)})`));
   document.querySelector(".chooser").addEventListener("submit", (event) => event.preventDefault());
   $("level").addEventListener("change", () => { chooseLevel(Number($("level").value)); showGroup(); say(`Level ${D.views[STATE.level].name}`); });
   $("group").addEventListener("change", () => choose(...$("group").value.split(",").map(Number)));
   $("filter").addEventListener("input", filterGroups);
-  $("against").addEventListener("change", () => { TABLES.heat = heatTable(STATE); say(`Noisy answers against ${$("against").selectedOptions[0].textContent}`); });
+  $("against").addEventListener("change", () => { TABLES.heat = heatTable(STATE); say(`Noisy answers compared with ${$("against").selectedOptions[0].textContent}`); });
   const again = () => { drawMarginals(STATE); say(`Shown: ${$("column").selectedOptions[0].textContent}${$("second").value === "" ? "" : ` with ${$("second").selectedOptions[0].textContent}`}`); };
   $("column").addEventListener("change", again);
   $("second").addEventListener("change", again);

@@ -1,6 +1,6 @@
-// The groups as a map: coloured by a measure, moved through by arrow keys, chosen by click or Enter.
+// The groups as a map: coloured by a measure, navigated with the arrow keys, chosen by click or Enter.
 
-const MAP = { places: new Map(), zoom: 1, focus: null };
+const MAP = { outlines: new Map(), zoom: 1, focus: null };
 
 function startMap() {
   const view = D.views[D.map.view];
@@ -13,7 +13,7 @@ function startMap() {
     const group = Number(number);
     const path = make(picture, "path", { d, class: "place", role: "button", tabindex: -1, "fill-rule": "evenodd" });
     make(path, "title");
-    MAP.places.set(group, path);
+    MAP.outlines.set(group, path);
     path.addEventListener("click", () => choose(D.map.view, group));
     path.addEventListener("pointerenter", () => tell(group));
     path.addEventListener("focus", () => { MAP.focus = group; tell(group); ring("ring", group); centre(); });
@@ -22,7 +22,7 @@ function startMap() {
   }
   MAP.ring = make(picture, "path", { class: "ring", "aria-hidden": "true" });
   MAP.selected = make(picture, "path", { class: "selected", "aria-hidden": "true" });
-  reach(MAP.places.keys().next().value);
+  reach(MAP.outlines.keys().next().value);
   $("measure").addEventListener("change", () => { colourMap(); say(`Map coloured by ${$("measure").selectedOptions[0].textContent}`); });
   $("zoom-in").addEventListener("click", () => zoom(2));
   $("zoom-out").addEventListener("click", () => zoom(0.5));
@@ -39,18 +39,18 @@ function box(centre = null) {
 }
 
 function middle(group) {
-  const at = MAP.places.get(group).getBBox();
+  const at = MAP.outlines.get(group).getBBox();
   return [at.x + at.width / 2, at.y + at.height / 2];
 }
 
 function zoom(factor) {
   MAP.zoom = factor ? Math.min(Math.max(MAP.zoom * factor, 1), 16) : 1;
-  if (STATE.view === D.map.view && MAP.places.has(STATE.group)) MAP.focus = STATE.group;
+  if (STATE.view === D.map.view && MAP.outlines.has(STATE.group)) MAP.focus = STATE.group;
   centre();
   say(MAP.zoom > 1 ? `Map enlarged ${MAP.zoom} times` : "Whole map");
 }
 
-// The place that was last looked at stays in the middle of an enlarged map.
+// The last group in focus stays in the middle of an enlarged map.
 function centre() {
   MAP.picture.setAttribute("viewBox", box(MAP.zoom > 1 && MAP.focus !== null ? middle(MAP.focus) : null));
 }
@@ -71,8 +71,8 @@ function colourMap() {
   const values = view[key];
   const about = measures(view).find((each) => each.key === key) || { label: "Rows", unit: "rows", digits: 0 };
   const show = key === "totals" ? count : fixed(about.digits);
-  const { low, ends, colour } = classes([...MAP.places.keys()].map((group) => values[group]));
-  for (const [group, path] of MAP.places) {
+  const { low, ends, colour } = classes([...MAP.outlines.keys()].map((group) => values[group]));
+  for (const [group, path] of MAP.outlines) {
     const value = values[group];
     const text = `${view.labels[group]}: ${about.label.toLowerCase()} ${show(value)}`;
     path.setAttribute("fill", value === null ? "#d9d9d9" : colour(ends.findIndex((end) => value <= end)));
@@ -84,23 +84,23 @@ function colourMap() {
   legend.className = "legend";
   make(legend, "strong", {}, `${about.label}, ${about.unit}`);
   ends.forEach((end, k) => swatch(legend, colour(k), k ? `over ${show(ends[k - 1])}, to ${show(end)}` : `${show(low)} to ${show(end)}`));
-  if ([...MAP.places.keys()].some((group) => values[group] === null)) swatch(legend, "#d9d9d9", "not known");
+  if ([...MAP.outlines.keys()].some((group) => values[group] === null)) swatch(legend, "#d9d9d9", "unknown");
 }
 
 function tell(group) {
   MAP.told = group;
-  $("map-said").textContent = MAP.places.get(group).getAttribute("aria-label");
+  $("map-said").textContent = MAP.outlines.get(group).getAttribute("aria-label");
 }
 
 function ring(which, group) {
   const path = which === "ring" ? MAP.ring : MAP.selected;
-  path.setAttribute("d", group === null ? "" : MAP.places.get(group).getAttribute("d"));
+  path.setAttribute("d", group === null ? "" : MAP.outlines.get(group).getAttribute("d"));
 }
 
-// One place at a time can be reached by Tab; the arrow keys go on from there.
+// Tab reaches one group; the arrow keys move on from there.
 function reach(group) {
-  for (const path of MAP.places.values()) path.setAttribute("tabindex", -1);
-  MAP.places.get(group).setAttribute("tabindex", 0);
+  for (const path of MAP.outlines.values()) path.setAttribute("tabindex", -1);
+  MAP.outlines.get(group).setAttribute("tabindex", 0);
 }
 
 function mapKey(event, group) {
@@ -113,7 +113,7 @@ function mapKey(event, group) {
     const [dx, dy] = ways[event.key];
     const [x, y] = middle(group);
     let best = null;
-    for (const other of MAP.places.keys()) {
+    for (const other of MAP.outlines.keys()) {
       const [ox, oy] = middle(other);
       const along = (ox - x) * dx + (oy - y) * dy;
       const aside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
@@ -121,14 +121,14 @@ function mapKey(event, group) {
     }
     if (best) {
       reach(best.other);
-      MAP.places.get(best.other).focus();
+      MAP.outlines.get(best.other).focus();
     }
   }
 }
 
 function markOnMap(state) {
-  const here = state.view === D.map.view && MAP.places.has(state.group);
-  for (const [group, path] of MAP.places) path.setAttribute("aria-pressed", here && group === state.group);
+  const here = state.view === D.map.view && MAP.outlines.has(state.group);
+  for (const [group, path] of MAP.outlines) path.setAttribute("aria-pressed", here && group === state.group);
   ring("selected", here ? state.group : null);
   if (here) { reach(state.group); tell(state.group); }
 }

@@ -1,4 +1,4 @@
-// A column, or two, of a group: public table, noisy answers, estimate, synthetic and, if known, true rows side by side.
+// One or two columns of a group: public table, noisy answers, estimate, synthetic rows and, if given, true rows.
 
 function startMarginals() {
   D.columns.forEach((column, c) => make($("column"), "option", { value: c }, column.name));
@@ -19,7 +19,7 @@ function drawMarginals(state) {
   else drawPair(state, c, Number($("second").value));
 }
 
-// The shares of a group by one series; null where nobody asked, or where there are no true rows.
+// The shares of a group in one series; null if it was not measured, or if there are no true rows.
 function sharesOf(source, key, group) {
   const values = source[key] && source[key][group];
   return values && (key !== "truth" || values.some((value) => value)) ? values.map((value) => value / D.unit) : null;
@@ -31,7 +31,7 @@ function drawColumn(state, c) {
   const shares = Object.fromEntries(SERIES.map(({ key }) => [key, sharesOf(source, key, state.group)]));
   const sd = source.sd[state.group].map((value) => value / D.fineUnit);
   const shown = SERIES.filter((series) => shares[series.key]);
-  $("marginal-note").textContent = [shares.noisy ? "" : "This column was not asked by itself, so there are no noisy answers to show.", tooSure(state)].join(" ");
+  $("marginal-note").textContent = [shares.noisy ? "" : "This column was not measured by itself, so there are no noisy answers to show.", tooSure(state)].join(" ");
   shown.forEach((series) => legendMark($("marginal-legend"), series));
 
   const chart = $("marginal-chart");
@@ -72,13 +72,13 @@ function drawColumn(state, c) {
     columns: [
       { label: column.name, kind: "name", value: (k) => k, show: (k) => column.labels[k] },
       ...shown.map((series) => figure(series.short || series.name, shares[series.key], 2)),
-      figure("± estimate (sd)", sd, 2),
+      figure("± standard error", sd, 2),
     ],
     rows: column.labels.map((_, k) => k),
   });
 }
 
-// The stored table of two columns: as it was asked, if it was; for the whole table, if it was not asked by group.
+// The stored table of two columns: as it was measured, if it was; for the whole table, if it was not measured by group.
 function pairOf(state, a, b) {
   const stored = [`${a},${b}`, `${b},${a}`].filter((key) => D.pairs[key]);
   if (!stored.length) return null;
@@ -98,13 +98,13 @@ function drawPair(state, a, b) {
     $("marginal-note").textContent = `${first.name} and ${second.name} have ${count(rows * columns)} combinations; only pairs of up to ${count(D.largestPair)} are drawn.`;
     return;
   }
-  if (found.view !== state.view) note.push(`This pair is kept for all groups together only, and shown for them.`);
+  if (found.view !== state.view) note.push("For this pair, the page has only the table of all groups together, which is shown.");
   const of = (key) => {
     const values = sharesOf(found.source, key, found.group);
     return values && values.map((_, cell) => (found.turned ? values[(cell % columns) * rows + Math.floor(cell / columns)] : values[cell]));
   };
   const shares = Object.fromEntries(SERIES.map((series) => [series.key, of(series.key)]));
-  if (!shares.noisy) note.push("This pair was not asked by itself, so there are no noisy answers to show.");
+  if (!shares.noisy) note.push("This pair was not measured, so there are no noisy answers to show.");
   $("marginal-note").textContent = note.join(" ");
   const minus = (x, y) => x.map((value, cell) => value - y[cell]);
   const panels = [
@@ -152,7 +152,7 @@ function drawPair(state, a, b) {
     }
     make(picture, "text", { x: width - 10, y: rows * h + bottom - 4, "text-anchor": "end", fill: "#595959" }, `↓ ${first.name}   → ${second.name}`);
   }
-  $("marginal-caption").textContent = `${first.name} (rows) with ${second.name} (columns) for ${who}. Colours grow with the square root of a share, so that small ones can be seen.`;
+  $("marginal-caption").textContent = `${first.name} (rows) with ${second.name} (columns) for ${who}. Colours follow the square root of the share, so that small shares are visible.`;
   pairTable(first, second, shares, who);
 }
 

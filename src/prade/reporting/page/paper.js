@@ -1,6 +1,6 @@
-// The paper's figure: how far the public table and the synthetic rows are from the true ones, group by group.
+// The paper's figure: the distances of the public table and of the synthetic rows from the true rows, group by group.
 
-const PAPER = { table: null, places: [] };
+const PAPER = { table: null, marks: new Map() };
 
 function paperGroups() {
   const view = D.views[D.views.length - 1];
@@ -14,7 +14,7 @@ function startPaper() {
   legendMark($("paper-legend"), prior, `${prior.name}: mean ${fixed(3)(D.truth.prior)}`);
   legendMark($("paper-legend"), synthetic, `${synthetic.name}: mean ${fixed(3)(D.truth.synthetic)} (${percent(D.truth.synthetic / D.truth.prior, 0)} of that)`);
   const missing = view.labels.length - known.length;
-  $("paper-caption").textContent = `One mark of each kind a group, ${count(known.length)} groups from the one that the public table fits best to the one that it fits worst; dashed lines are the means. Point at a group to read it, click to choose it.${missing ? ` ${count(missing)} without true rows ${missing === 1 ? "is" : "are"} left out.` : ""}`;
+  $("paper-caption").textContent = `Each of the ${count(known.length)} groups has one mark of each kind, ordered from the group that the public table fits best to the one that it fits worst. Dashed lines are the means. Point at a group to read its values, click to choose it.${missing ? ` ${count(missing)} ${missing === 1 ? "group" : "groups"} without true rows ${missing === 1 ? "is" : "are"} left out.` : ""}`;
   const figure = (label, value) => ({ label, kind: "num", value, show: (g) => fixed(3)(value(g)) });
   PAPER.table = sortable($("paper-table"), {
     caption: "Mean distance from the true rows",
@@ -51,9 +51,9 @@ function drawPaper() {
   if (width > 380) make(picture, "text", { x: width - 2, y: height + 20, "text-anchor": "end", fill: "#595959" }, "fits worst →");
   const drawn = SERIES.filter((series) => series.key === "prior" || series.key === "synthetic");
   const size = Math.min(1, Math.max(0.4, wide / 14));
-  PAPER.places = new Map();
-  known.forEach((g, place) => {
-    const x = left + 4 + (place + 0.5) * wide;
+  PAPER.marks = new Map();
+  known.forEach((g, rank) => {
+    const x = left + 4 + (rank + 0.5) * wide;
     const group = make(picture, "g", { class: "pair" });
     make(group, "title", {}, `${view.labels[g]}: public table ${fixed(3)(view.priorError[g])}, synthetic rows ${fixed(3)(view.syntheticError[g])}`);
     make(group, "rect", { class: "back", x: x - wide / 2, y: 18, width: wide, height: height - 18 });
@@ -63,7 +63,7 @@ function drawPaper() {
       mark(at, series.shape, 0, 0, series.colour);
     }
     group.addEventListener("click", () => choose(D.views.length - 1, g));
-    PAPER.places.set(g, group);
+    PAPER.marks.set(g, group);
   });
   for (const series of drawn) {
     const at = y(D.truth[series.key]);
@@ -74,5 +74,5 @@ function drawPaper() {
 function markOnPaper(state) {
   const here = (g) => state.view === D.views.length - 1 && g === state.group;
   PAPER.table.mark(here);
-  for (const [g, group] of PAPER.places) group.classList.toggle("chosen", here(g));
+  for (const [g, group] of PAPER.marks) group.classList.toggle("chosen", here(g));
 }

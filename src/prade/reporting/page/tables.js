@@ -1,4 +1,4 @@
-// Tables that sort by their headings, and what they are filled with.
+// Tables that can be sorted by their headings, and their contents.
 
 // columns: [{label, value(row), show(row), kind: "num" | "name" | "text", paint(cell, row)}]; rows are any values.
 function sortable(parent, { caption, columns, rows, heat = false, chosen = () => false, start = null }) {
@@ -33,18 +33,18 @@ function sortable(parent, { caption, columns, rows, heat = false, chosen = () =>
         else cell.textContent = column.show ? column.show(row) : column.value(row);
       }
     }
-    columns.forEach((column, place) => {
-      head.children[place].setAttribute("aria-sort", place !== order.column ? "none" : order.down ? "descending" : "ascending");
+    columns.forEach((column, index) => {
+      head.children[index].setAttribute("aria-sort", index !== order.column ? "none" : order.down ? "descending" : "ascending");
     });
     return shown.length;
   }
 
-  columns.forEach((column, place) => {
-    const cell = make(head, "th", { scope: "col", class: `sorts ${column.kind === "num" ? "num" : ""} ${place ? "" : "first"}` });
+  columns.forEach((column, index) => {
+    const cell = make(head, "th", { scope: "col", class: `sorts ${column.kind === "num" ? "num" : ""} ${index ? "" : "first"}` });
     const button = make(cell, "button", { type: "button", title: heat ? column.label : null }, column.label);
     make(button, "span", { class: "arrow", "aria-hidden": "true" });
     button.addEventListener("click", () => {
-      order = { column: place, down: order.column === place ? !order.down : column.kind === "num" };
+      order = { column: index, down: order.column === index ? !order.down : column.kind === "num" };
       fill();
       say(`${caption}: sorted by ${column.label}, ${order.down ? "largest first" : "smallest first"}`);
     });
@@ -69,7 +69,7 @@ function paintMisfit(cell, value) {
   if (value !== null) cell.classList.add(misfitClass(value));
 }
 
-// What can be said of a group in one number: columns of the table, colours of the map.
+// The measures that describe a group by one number: columns of the table, colours of the map.
 function measures(view) {
   const found = [
     { key: "before", label: "Misfit before", unit: "in noise units", digits: 2 },
@@ -78,9 +78,9 @@ function measures(view) {
   ];
   if (view.score) {
     found.push(
-      { key: "score", label: "Score", unit: "0 to 2, against the truth", digits: 3 },
-      { key: "priorError", label: "Distance of prior", unit: "0 to 2, against the truth", digits: 3 },
-      { key: "syntheticError", label: "Distance of synthetic rows", unit: "0 to 2, against the truth", digits: 3 });
+      { key: "score", label: "Score", unit: "0 to 2, compared with the truth", digits: 3 },
+      { key: "priorError", label: "Distance of public table", unit: "0 to 2, from the truth", digits: 3 },
+      { key: "syntheticError", label: "Distance of synthetic rows", unit: "0 to 2, from the truth", digits: 3 });
   }
   return found.filter((each) => view[each.key].some((value) => value !== null));
 }
@@ -90,7 +90,7 @@ function groupsTable(state) {
   const columns = [
     { label: "Group", kind: "name", value: (g) => view.labels[g], paint: (cell, g) => pickButton(cell, state.level, g) },
     { label: "Rows", kind: "num", value: (g) => view.totals[g], show: (g) => count(view.totals[g]) },
-    { label: "± noise (sd)", kind: "num", value: (g) => view.totalSd[g], show: (g) => fixed(1)(view.totalSd[g]) },
+    { label: "Noise of rows (sd)", kind: "num", value: (g) => view.totalSd[g], show: (g) => fixed(1)(view.totalSd[g]) },
   ];
   for (const each of measures(view)) {
     const misfit = each.key === "before" || each.key === "after";
@@ -122,7 +122,7 @@ function partsTable(state) {
     columns: [
       { label: "Question", kind: "name", value: (row) => row.part.name },
       { label: "Counts", kind: "num", value: (row) => row.part.cells, show: (row) => count(row.part.cells) },
-      { label: "Noise of a count (sd)", kind: "num", value: (row) => row.part.sd, show: (row) => fixed(1)(row.part.sd) },
+      { label: "Noise per count (sd)", kind: "num", value: (row) => row.part.sd, show: (row) => fixed(1)(row.part.sd) },
       figure(several ? "Before, median" : "Before", "before"), figure(several ? "After, median" : "After", "after"),
       ...(several ? [figure("Before, worst", "worst"), { label: "in group", kind: "text", value: (row) => row.where }, figure("After, worst", "left")] : []),
     ],
@@ -147,16 +147,16 @@ function heatLegend() {
   const legend = $("heat-legend");
   legend.append("Misfit in noise units:");
   const texts = ["up to 1 (noise)", ...MISFIT.slice(1).map((limit, k) => `${MISFIT[k]} to ${limit}`), `over ${MISFIT[MISFIT.length - 1]}`];
-  texts.forEach((text, place) => {
+  texts.forEach((text, index) => {
     const entry = make(legend, "span");
-    make(entry, "i", { class: `swatch h${place}` });
+    make(entry, "i", { class: `swatch h${index}` });
     entry.append(text);
   });
 }
 
-// What is to be said of error bars where groups are added up.
+// A warning about error bars where groups are added up.
 function tooSure(state) {
-  return state.view < D.views.length - 1 ? "This is a sum over groups, for which the standard deviations are too small." : "";
+  return state.view < D.views.length - 1 ? "This is a sum over groups, for which the standard errors are too small." : "";
 }
 
 function sureTable(state) {
@@ -171,13 +171,13 @@ function sureTable(state) {
   });
   const figure = (label, key) => ({ label, kind: "num", value: (row) => row[key], show: (row) => fixed(2)(row[key]) });
   sortable($("sure-table"), {
-    caption: "Standard deviation of estimated shares, in percentage points",
+    caption: "Standard error of estimated shares, in percentage points",
     columns: [
       { label: "Column", kind: "name", value: (row) => row.column.name },
       { label: "Values", kind: "num", value: (row) => row.column.labels.length },
-      figure("Typical value (median)", "typical"), figure("Least sure value", "worst"),
-      { label: "which is", kind: "text", value: (row) => row.where },
-      ...(level.labels.length > 1 ? [figure(`Typical in a group of ${level.name}`, "groups")] : []),
+      figure("Median of values", "typical"), figure("Least certain value", "worst"),
+      { label: "Which value", kind: "text", value: (row) => row.where },
+      ...(level.labels.length > 1 ? [figure(`Median over groups of ${level.name}`, "groups")] : []),
     ],
     rows, start: { column: 3, down: true },
   });

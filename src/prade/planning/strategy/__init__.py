@@ -1,1 +1,0 @@
-"""Strategies: what to measure so that a whole workload is answered with the least variance."""

@@ -1,0 +1,207 @@
+"""What a release's folder keeps is what was written: no changed bit passes, and each file knows where it belongs."""
+
+import random
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
+from prade.cli.main import every_command
+from prade.data.public_files import PublicFiles
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.pipeline import sample
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, is_kept, recorded, write_rows
+from prade.release.release import sealed_text
+from prade.reporting.report import write_report
+from worlds.releases import write_folder
+from worlds.survey import PLACE, SEX
+
+SCHEMA = Schema(
+    [
+        PLACE,
+        Column("AGE", "numeric", edges=[18, 65]),
+        SEX,
+    ]
+)
+FILES = (*KEPT_ESTIMATES.files, KEPT_ESTIMATES.name, *KEPT_ROWS.files, KEPT_ROWS.name)
+FLIPS = 300  # bits of each file
+
+
+def public(seed=0):
+    generator = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "PLACE": generator.choice(["p", "q"], 60),
+            "AGE": generator.integers(0, 90, 60),
+            "SEX": generator.integers(1, 3, 60),
+        }
+    )
+
+
+def released(place, seed=0):
+    """A release with invented counts, as `measure` leaves it, and all that is made from it."""
+    pq.write_table(public(seed), place.parent / "public.parquet")
+    ones = Workload.all_marginals(SCHEMA, 1)
+    files = PublicFiles((str(place.parent / "public.parquet"),))
+    plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), [Level("PLACE", ones)], {"PLACE": ["p", "=r"]}, public=files)
+    generator = np.random.default_rng(seed)
+    noisy = [[generator.integers(5, 40, (2, part.n_cells)) for part in q.parts] for q in plan.questions]
+    release = Release.load(write_folder(place, plan, noisy))
+    write_rows(sample(release, public(seed)), place / "synthetic.parquet", release)
+    return release
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return released(tmp_path_factory.mktemp("world") / "release")
+
+
+@pytest.fixture
+def release(sound, tmp_path):
+    return Release.load(shutil.copytree(sound.path.parent, tmp_path / "world") / "release")
+
+
+def flipped(data, rng):
+    changed = bytearray(data)
+    changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def answered(release):
+    """All that is read of the folder's kept files, to the last bit."""
+    check_kept(release, KEPT_ROWS)
+    rows = pq.read_table(release.path / "synthetic.parquet")
+    estimates = kept_estimates(release)
+    return estimates.answer("AGE >= 65", by="PLACE"), estimates.marginal(["AGE", "SEX"], by="PLACE"), rows
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_changed_bit_passes(release, name):
+    expected, rng = answered(release), random.Random(name)
+    path = release.path / name
+    data, passed, complaints = path.read_bytes(), 0, []
+    for _ in range(FLIPS):
+        path.write_bytes(flipped(data, rng))
+        try:
+            found = answered(Release(release.path, release.plan, release.noisy))
+        except DataError as error:
+            complaints.append(str(error))
+        else:
+            passed += 1
+            assert all(one.equals(other) for one, other in zip(found, expected, strict=True))
+    command = "sample" if name.startswith("synthetic") else "estimate"
+    assert all(f"run `prade {command} {release.path}`, which spends nothing" in each for each in complaints)
+    assert passed == 0 if name.endswith(".parquet") else passed < FLIPS / 4  # blanks between words of JSON
+    path.write_bytes(data)
+    answered(release)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_release_is_refused(release, tmp_path, name):
+    """Even if it is sound by itself: the other release has the same plan, and other noise."""
+    (tmp_path / "other").mkdir()
+    other = released(tmp_path / "other" / "release", seed=1)
+    shutil.copy(other.path / name, release.path / name)
+    with pytest.raises(DataError, match=r"run `prade (estimate|sample)"):
+        answered(release)
+
+
+@pytest.mark.parametrize("record", [KEPT_ESTIMATES, KEPT_ROWS], ids=lambda record: record.command)
+def test_all_files_of_another_release_are_refused(release, tmp_path, record):
+    (tmp_path / "other").mkdir()
+    other = released(tmp_path / "other" / "release", seed=1)
+    for name in (record.name, *record.files):
+        shutil.copy(other.path / name, release.path / name)
+    with pytest.raises(DataError, match=rf"{record.name} belongs to another release: run `prade {record.command}"):
+        check_kept(release, record)
+
+
+def test_a_record_of_a_newer_version(release):
+    (release.path / KEPT_ESTIMATES.name).write_text(sealed_text({"format": 2}))
+    with pytest.raises(DataError, match=r"estimates\.json has format 2, this version reads 1: update prade"):
+        kept_estimates(release)
+
+
+@pytest.mark.parametrize("content", [{}, {"format": 1}, {"format": 1, "release": 3, "files": []}], ids=str)
+def test_a_record_without_sense(release, content):
+    (release.path / KEPT_ESTIMATES.name).write_text(sealed_text(content))
+    with pytest.raises(DataError, match=r"estimates\.json is damaged: run `prade estimate"):
+        kept_estimates(release)
+
+
+def test_estimates_of_earlier_versions_have_no_record_and_are_made_again(release):
+    expected = answered(release)
+    (release.path / KEPT_ESTIMATES.name).unlink()
+    with pytest.raises(DataError, match=r"estimates\.parquet without its checksums in estimates\.json: run `prade est"):
+        kept_estimates(release)
+    assert not is_kept(release, KEPT_ESTIMATES)
+    assert sample(release, public()).equals(expected[-1])
+    assert all(one.equals(other) for one, other in zip(answered(release), expected, strict=True))
+
+
+def test_damaged_estimates_are_never_used_and_made_again_by_the_command(release):
+    path = release.path / "estimates.parquet"
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, random.Random(1)))
+    with pytest.raises(DataError, match=r"estimates\.parquet has changed since it was made .* run `prade estimate"):
+        sample(release, public())
+    for command in (["answer", str(release.path), "AGE >= 65"], ["sample", str(release.path)]):
+        done = CliRunner().invoke(every_command(), command)
+        assert (done.exit_code, "run `prade estimate" in done.stderr) == (1, True), done.output
+    done = CliRunner().invoke(every_command(), ["estimate", str(release.path)])
+    assert done.exit_code == 0, done.output
+    assert "damaged: they are made again" in done.stderr
+    assert path.read_bytes() == data
+    answered(release)
+
+
+def test_while_files_are_written_there_is_no_record(release):
+    def broken_off():
+        with recorded(release, KEPT_ESTIMATES):
+            assert not is_kept(release, KEPT_ESTIMATES)
+            raise KeyboardInterrupt
+
+    assert is_kept(release, KEPT_ESTIMATES)
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
+    assert not is_kept(release, KEPT_ESTIMATES)
+
+
+def test_a_report_needs_sound_rows(release):
+    path = release.path / "synthetic.parquet"
+    path.write_bytes(flipped(path.read_bytes(), random.Random(1)))
+    with pytest.raises(DataError, match=r"synthetic\.parquet has changed since it was made .* run `prade sample"):
+        write_report(release)
+    (release.path / KEPT_ROWS.name).unlink()
+    with pytest.raises(DataError, match=r"synthetic\.parquet without its checksums in synthetic\.json"):
+        write_report(release)
+
+
+def test_rows_for_a_spreadsheet(release, tmp_path):
+    """The group "=r" would be a formula: it is quoted on request, and everything else is as without the option."""
+    plain, safe = tmp_path / "plain.csv", tmp_path / "safe.csv"
+    for path, option in ((plain, []), (safe, ["--spreadsheet-safe"])):
+        done = CliRunner().invoke(every_command(), ["sample", str(release.path), "-o", str(path), *option])
+        assert done.exit_code == 0, done.output
+    assert '"=r"' in plain.read_text()
+    assert safe.read_text() == plain.read_text().replace('"=r"', '"\'=r"')
+    done = CliRunner().invoke(every_command(), ["sample", str(release.path), "--spreadsheet-safe"])
+    assert (done.exit_code, "spreadsheet-safe is for CSV files" in done.stderr) == (1, True)
+
+
+def test_rows_that_go_elsewhere_have_no_record(release, tmp_path):
+    before = (release.path / KEPT_ROWS.name).read_bytes()
+    write_rows(public(), tmp_path / "synthetic.parquet", release)
+    assert (release.path / KEPT_ROWS.name).read_bytes() == before
+    assert not (tmp_path / KEPT_ROWS.name).exists()
+
+
+def test_rows_are_the_folders_own_by_whatever_path(release, tmp_path):
+    (tmp_path / "link").symlink_to(release.path)
+    write_rows(public(), tmp_path / "link" / "synthetic.parquet", release)
+    check_kept(release, KEPT_ROWS)
+    assert pq.read_table(release.path / "synthetic.parquet").equals(public())

@@ -1,0 +1,400 @@
+"""Releases know which ledger paid for them: a lost ledger, an old copy and another draw are noticed before rows are."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from prade import Budget, Column, Ledger, Schema, Unit, Workload
+from prade.baselines import Histogram
+from prade.baselines import run as run_baseline
+from prade.cli import main as cli
+from prade.core.errors import DataError, PradeError
+from prade.data.prior import Prior
+from prade.measuring import run
+from prade.measuring.run import measure
+from prade.planning.plan import Plan
+from prade.planning.questions import Level
+from prade.release.release import Release, read_manifest, read_sealed, sealed_text
+from prade.release.unrecorded_releases import import_release
+from worlds.people import PERSONS, TWO_ROWS
+from worlds.plans import ledger_for, plan_of
+
+# so many counts that two draws of noise are never the same: once in more than 10^15 pairs
+SCHEMA = Schema([Column("AGE", "numeric", edges=list(range(5, 100, 5)))])
+CAP = Budget.pure(20)
+
+
+class Killed(BaseException):
+    """In place of a kill."""
+
+
+def plan_for(epsilon: int, dataset: str = "people", unit: Unit = TWO_ROWS) -> Plan:
+    everybody = Level((), Workload.all_marginals(SCHEMA, 1))
+    return plan_of(SCHEMA, everybody, budget=epsilon, unit=unit, dataset=dataset)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return opened(tmp_path / "here.ledger")
+
+
+def opened(path: Path) -> Ledger:
+    return ledger_for(plan_for(1), path, CAP)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """The folder that releases lie in; the ledger is elsewhere."""
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    return folder
+
+
+class Unread:
+    """A table that must not be looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError("a private row was in reach")
+
+
+def refused(plan: Plan, place: Path, ledger: Ledger, **more: Any) -> str:
+    """What a run is refused with, before the table is opened, and leaving all as it was."""
+    before = {path: path.read_bytes() for path in place.parent.rglob("*") if path.is_file()}
+    kept = ledger.path.read_bytes() if ledger.path.exists() else None
+    with pytest.raises(PradeError) as caught:
+        measure(plan, Unread(), place, ledger, **more)
+    assert {path: path.read_bytes() for path in place.parent.rglob("*") if path.is_file()} == before
+    assert (ledger.path.read_bytes() if ledger.path.exists() else None) == kept
+    return str(caught.value)
+
+
+def cut(ledger: Ledger, events: int) -> None:
+    """Take the last events away, as whoever may write to the file can."""
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("DROP TRIGGER event_is_kept")
+    connection.execute("DELETE FROM event WHERE number > (SELECT max(number) - ? FROM event)", (events,))
+    connection.commit()
+    connection.close()
+
+
+def without_heads(release: Path) -> None:
+    """Make a release as version 0.1 wrote it."""
+    for name in ("release.json", "ledger.json"):
+        content = {key: value for key, value in read_sealed(release / name).items() if key != "head"}
+        (release / name).write_text(sealed_text(content), encoding="utf-8")
+
+
+def command_in(message: str, name: str) -> list[str]:
+    """The arguments of a command that a message tells the reader to run."""
+    for line in message.partition(": prade ledger ")[2].split(" && "):
+        words = shlex.split(line)
+        if name in words[:3]:
+            return ["ledger", *words[words.index(name) :]]
+    raise AssertionError(message)
+
+
+def shell(arguments: list[str]) -> str:
+    done = CliRunner().invoke(cli.every_command(), arguments)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+# ---------------------------------------------------------------- a ledger that forgot
+
+
+def test_a_deleted_ledger_beside_releases_has_no_new_budget(ledger: Ledger, out: Path) -> None:
+    """The issue's own case: three releases, the ledger is removed, and the next run would have had a full cap."""
+    for number in (1, 2, 3):
+        measure(plan_for(number), PERSONS, out / f"r{number}", ledger)
+    ledger.path.unlink()
+    for attempt in ({}, {"cap": CAP}):
+        said = refused(plan_for(4), out / "r4", ledger, **attempt)
+        assert f"{out / 'r1'} is a release of data set 'people' that {ledger.path} does not have on record" in said
+    shell([*command_in(said, "open")[:3], "--cap", "20", *command_in(said, "open")[5:]])
+    said = refused(plan_for(4), out / "r4", ledger)
+    shell(command_in(said, "import"))
+    assert ledger.remaining("people") == Budget.pure(14)
+    measure(plan_for(4), PERSONS, out / "r4", ledger)
+    assert ledger.remaining("people") == Budget.pure(10)
+
+
+def test_a_baseline_has_no_new_budget_beside_releases_either(ledger: Ledger, out: Path) -> None:
+    measure(plan_for(3), PERSONS, out / "r1", ledger)
+    ledger.path.unlink()
+    prior, terms = Prior.uniform(SCHEMA), {"dataset": "\uff50eople", "unit": TWO_ROWS}
+    missing = "is a release of data set 'people' that .* does not have on record"
+    with pytest.raises(DataError, match=missing):
+        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
+    opened(ledger.path)
+    with pytest.raises(DataError, match=missing) as said:
+        run_baseline(Histogram(), prior, Unread(), out / "answers.json", ledger, budget=CAP, **terms)
+    shell(command_in(str(said.value), "import"))
+    assert ledger.remaining("people") == Budget.pure(17)
+    run_baseline(Histogram(), prior, PERSONS, out / "answers.json", ledger, budget=Budget.pure(17), **terms)
+
+
+def test_a_new_ledger_beside_a_release_imports_it_first(ledger: Ledger, out: Path, tmp_path: Path) -> None:
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+    identity = ledger.head()
+    assert identity is not None
+    other = opened(tmp_path / "other.ledger")
+    said = refused(plan_for(2), out / "r2", other)
+    assert f"entry 1 of ledger {identity.ledger} paid for it. Use that ledger" in said
+    assert command_in(said, "import") == ["ledger", "import", str(out / "r1"), "--ledger", str(other.path)]
+    import_release(other, out / "r1")
+    measure(plan_for(2), PERSONS, out / "r2", other)
+
+
+@pytest.mark.parametrize("lost", ["a copy from before", "the last event", "the last two events", "a fork"])
+def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_path: Path, lost: str) -> None:
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+    old = shutil.copy(ledger.path, tmp_path / "backup")
+    measure(plan_for(2), PERSONS, out / "r2", ledger)
+    newest = ledger.path.read_bytes()
+    if "event" in lost:
+        cut(ledger, 2 if "two" in lost else 1)
+    else:
+        shutil.copy(old, ledger.path)
+    if lost == "a fork":
+        measure(plan_for(2), PERSONS, tmp_path / "elsewhere", ledger)
+    said = refused(plan_for(3), out / "r3", ledger)
+    assert f"{ledger.path} is an old copy, or its end was cut off: entry 2 of this ledger paid for {out / 'r2'}" in said
+    assert "Restore the newest copy" in said
+    assert command_in(said, "import") == ["ledger", "import", str(out / "r2"), "--ledger", str(ledger.path)]
+    forgotten = ledger.path.read_bytes()
+    ledger.path.write_bytes(newest)
+    measure(plan_for(3), PERSONS, out / "r3", ledger)
+    shutil.rmtree(out / "r3")
+    ledger.path.write_bytes(forgotten)
+    shell(command_in(said, "import"))
+    shell(command_in(said, "import"))
+    left = ledger.remaining("people")
+    assert left == Budget.pure(15 if lost == "a fork" else 17)  # the fork has paid for a second draw of plan 2
+    measure(plan_for(3), PERSONS, out / "r3", ledger)
+    assert ledger.remaining("people") == left - Budget.pure(3)
+
+
+def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path) -> None:
+    release = measure(plan_for(1), PERSONS, out / "r1", ledger)
+    (paid,) = ledger.entries("people")
+    cut(ledger, 1)
+    assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
+    refused(plan_for(2), out / "r2", ledger)
+    found = import_release(ledger, release.path)
+    assert (found.id, found.state, found.measurements_hash) == (1, "committed", paid.measurements_hash)
+    head = ledger.head()
+    assert import_release(ledger, release.path) == found
+    assert ledger.head() == head
+    assert ledger.remaining("people") == Budget.pure(19)
+
+
+def test_releases_of_version_0_1_are_imported_unless_their_own_ledger_is_used(
+    ledger: Ledger, out: Path, tmp_path: Path
+) -> None:
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+    without_heads(out / "r1")
+    other = opened(tmp_path / "other.ledger")
+    said = refused(plan_for(2), out / "r2", other)
+    assert "entry 1 of a ledger of version 0.1 paid for it" in said
+    shell(command_in(said, "import"))
+    measure(plan_for(2), PERSONS, out / "r2", other)
+    assert other.remaining("people") == Budget.pure(17)
+
+
+def test_a_sealed_folder_that_a_killed_run_left_counts_too(
+    ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staging = sealed(plan_for(1), out / "r1", ledger, monkeypatch)
+    measure(plan_for(2), PERSONS, out / "r2", ledger)  # the ledger that paid for it
+    other = opened(tmp_path / "other.ledger")
+    import_release(other, out / "r2")
+    said = refused(plan_for(3), out / "r3", other)
+    assert str(staging) in said
+    import_release(other, staging)
+    measure(plan_for(3), PERSONS, out / "r3", other)
+
+
+# ---------------------------------------------------------------- what else lies beside it
+
+
+def test_what_is_not_a_release_of_the_data_set_is_passed_over(ledger: Ledger, out: Path, tmp_path: Path) -> None:
+    strangers = Ledger(tmp_path / "strangers.ledger")
+    strangers.open_dataset("others", TWO_ROWS, CAP)
+    measure(plan_for(1, "others"), PERSONS, out / "others", strangers)
+    (out / "thesis").mkdir()
+    (out / "program").mkdir()
+    (out / "program" / "release.json").write_text('{"version": "2.0"}')
+    (out / "notes.txt").write_text("release.json")
+    (out / "broken link").symlink_to("nowhere")
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+    shutil.copytree(out / "r1", out / "a copy of r1")
+    measure(plan_for(2), PERSONS, out / "r2", ledger)
+    assert len(ledger.entries("people")) == 2
+
+
+@pytest.mark.parametrize("name", ["release.json", "ledger.json"])
+def test_a_release_that_cannot_be_read_is_not_passed_over(ledger: Ledger, out: Path, name: str) -> None:
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+    sound = (out / "r1" / name).read_bytes()
+    (out / "r1" / name).write_bytes(sound[:-9])
+    said = refused(plan_for(2), out / "r2", ledger)
+    assert f"{out / 'r1' / name} is damaged: restore the original; or move {out / 'r1'} elsewhere" in said
+    (out / "r1").rename(out.parent / "moved")
+    measure(plan_for(2), PERSONS, out / "r2", ledger)
+
+
+def test_a_folder_that_nobody_may_enter_is_passed_over(ledger: Ledger, out: Path, monkeypatch: Any) -> None:
+    (out / "lost+found").mkdir()
+    exists = Path.exists
+
+    def guarded(path: Path) -> bool:
+        if path.parent.name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", guarded)
+    measure(plan_for(1), PERSONS, out / "r1", ledger)
+
+
+# ---------------------------------------------------------------- the promise, and the draw
+
+
+@pytest.mark.parametrize("unit", [Unit(1, "PERSON"), Unit(2), Unit(2, "PERSON", 1), Unit(2, "PERSON", None, "replace")])
+def test_a_plan_under_another_promise_is_refused_before_a_row_is_read(ledger: Ledger, out: Path, unit: Unit) -> None:
+    said = refused(plan_for(1, unit=unit), out / "r", ledger)
+    assert "use the recorded unit, because costs add up for one unit only" in said
+    said = refused(plan_for(1, unit=unit), out / "r", ledger, cap=CAP)
+    assert "use the recorded unit, because costs add up for one unit only" in said
+    assert not (out / "r").exists()
+
+
+def test_the_reservation_itself_is_under_the_plans_promise(
+    ledger: Ledger, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was checked before the rows were counted may have changed by the time that something is spent."""
+    monkeypatch.setattr(ledger, "check", lambda *_, **__: None)
+    monkeypatch.setattr(run, "_draw", lambda *_: pytest.fail("noise was drawn for another promise"))
+    with pytest.raises(PradeError, match="costs add up for one unit only"):
+        measure(plan_for(1, unit=Unit(1, "PERSON")), PERSONS, out / "r", ledger)
+    assert ledger.entries("people") == []
+
+
+def sealed(plan: Plan, place: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Path:
+    """What a run that was killed at the seal leaves."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    known = set(place.parent.glob(".*.unfinished"))
+    with monkeypatch.context() as context:
+        context.setattr(run, "_finish", kill)
+        with pytest.raises(Killed):
+            measure(plan, PERSONS, place, ledger, **more)
+    (staging,) = set(place.parent.glob(".*.unfinished")) - known
+    return staging
+
+
+def redrawn(folder: Path, like: Path) -> None:
+    """Put another draw of the same plan into a folder, with a manifest that fits it."""
+    for name in ("measurements.parquet", "plan.toml"):
+        shutil.copy(like / name, folder / name)
+    manifest = {**read_manifest(folder), "files": read_manifest(like)["files"]}
+    (folder / "release.json").write_text(sealed_text(manifest), encoding="utf-8")
+    Release.load(folder)
+
+
+@pytest.fixture
+def another_draw(tmp_path: Path, ledger: Ledger) -> Path:
+    """A release of the same plan, paid for by another ledger that calls it entry 1 as well."""
+    return measure(plan_for(1), PERSONS, tmp_path / "another", opened(tmp_path / "another.ledger")).path
+
+
+def test_another_draw_is_not_taken_for_the_release_that_was_paid_for(
+    ledger: Ledger, out: Path, another_draw: Path
+) -> None:
+    measure(plan_for(1), PERSONS, out / "r", ledger)
+    redrawn(out / "r", another_draw)
+    said = refused(plan_for(1), out / "r", ledger)
+    assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
+
+
+def test_an_entry_of_another_plan_does_not_pay(ledger: Ledger, out: Path, another_draw: Path) -> None:
+    """A run of another plan broke off without measurements, and the manifest says that its entry paid for these."""
+    entry = ledger.reserve("people", plan_for(2).hash, Budget.pure(1))
+    assert entry.head is not None
+    shutil.copytree(another_draw, out / "r")
+    claim = {"plan": entry.plan_hash, "entry": entry.id, "head": entry.head.to_dict()}
+    (out / "r" / "release.json").write_text(sealed_text({**read_manifest(out / "r"), **claim}), encoding="utf-8")
+    said = refused(plan_for(1), out / "r", ledger)
+    assert f"{ledger.path} did not pay for the noisy counts in {out / 'r'}" in said
+
+
+def test_another_draw_is_not_finished_for_the_one_that_was_committed(
+    ledger: Ledger, out: Path, another_draw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run was killed after its commit: the ledger knows which draw it paid for."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as context:
+        context.setattr(run, "_extract", kill)
+        with pytest.raises(Killed):
+            measure(plan_for(1), PERSONS, out / "r", ledger)
+    (staging,) = out.glob(".*.unfinished")
+    redrawn(staging, another_draw)
+    said = refused(plan_for(1), out / "r", ledger)
+    assert f"did not pay for the noisy counts in {staging}" in said
+    assert not (out / "r").exists()
+
+
+@pytest.mark.parametrize("whose", ["another ledger's", "another entry's"])
+def test_another_runs_draw_is_not_finished_for_one_that_broke_off(
+    ledger: Ledger, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """The ledger has a reservation of this plan without measurements, and the folder has measurements of this plan."""
+    if whose == "another ledger's":
+        payer = opened(tmp_path / "payer.ledger")
+        staging = sealed(plan_for(1), out / "r", payer, monkeypatch)
+    else:
+        staging = sealed(plan_for(1), out / "r", ledger, monkeypatch)
+        manifest = {**read_manifest(staging), "entry": 2}
+        (staging / "release.json").write_text(sealed_text(manifest), encoding="utf-8")
+    ledger.reserve("people", plan_for(1).hash, Budget.pure(1), again=True)
+    before = ledger.entries("people")
+    said = refused(plan_for(1), out / "r", ledger)
+    assert f"did not pay for the noisy counts in {staging}" in said
+    assert ledger.entries("people") == before
+
+
+def test_the_run_that_was_killed_is_finished_by_its_own_ledger(
+    ledger: Ledger, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the tests above refuse is not refused where it is right."""
+    sealed(plan_for(1), out / "r", ledger, monkeypatch)
+
+    def finish() -> Release:
+        return measure(plan_for(1), Unread(), out / "r", ledger)
+
+    assert finish().plan == plan_for(1)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+    assert finish().path == out / "r"
+
+
+def test_a_cap_enters_the_data_set_with_the_first_expense_and_not_before(tmp_path: Path, out: Path) -> None:
+    ledger = Ledger(tmp_path / "new.ledger")
+    with pytest.raises(DataError, match="has no column 'AGE'"):
+        measure(plan_for(1), PERSONS.drop_columns(["AGE"]), out / "r", ledger, cap=CAP)
+    assert not ledger.path.exists()
+    with pytest.raises(DataError, match="there is no ledger at"):
+        measure(plan_for(1), Unread(), out / "r", ledger)
+    measure(plan_for(1), PERSONS, out / "r", ledger, cap=CAP)
+    assert ledger.dataset("people").cap == CAP
+    assert ledger.remaining("people") == Budget.pure(19)

@@ -1,0 +1,137 @@
+"""Processes that are forked and killed, and interpreters of their own for the code that does so."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from prade.core.errors import PradeError
+
+__all__ = [  # what a driver gets by `from worlds.processes import *`
+    *["at", "die", "ended", "forked", "killed_at", "killed_at_touches", "said", "stop", "words_of"],
+]
+
+TESTS = Path(__file__).parents[1]
+TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "tempfile.mkstemp", "sqlite3.connect")
+
+
+def driven(code: str, folder: Path, *wrapper: str) -> list[int]:
+    """Run a driver in an interpreter of its own, perhaps within another command; the numbers that it prints.
+
+    A driver can import `worlds`; its argument is the folder to work in, and its assertions are the test.
+    """
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [*wrapper, sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    return [int(number) for number in done.stdout.split()]
+
+
+# ---------------------------------------------------------------- for drivers
+
+
+def at(step, act):
+    """Do something when a step is reached. Audit hooks stay: for forked processes."""
+
+    def listen(event, values):
+        if event == "prade.step" and values[0] == step:
+            act()
+
+    sys.addaudithook(listen)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def forked(act):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(50)  # a process that hangs fails the test instead of stopping it
+        code = 1
+        try:
+            act()
+            code = 0
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+        finally:
+            os._exit(code)
+    return child
+
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def words_of(act):
+    """What a forked process is refused with; an empty text when it got through."""
+    reading, writing = os.pipe()
+
+    def work():
+        try:
+            act()
+        except PradeError as error:
+            os.write(writing, str(error).encode())
+
+    child = forked(work)
+    os.close(writing)
+    assert ended(child) == 0
+    with os.fdopen(reading) as file:
+        return file.read()
+
+
+def killed_at(step, act):
+    def work():
+        at(step, die)
+        act()
+
+    assert ended(forked(work)) == -signal.SIGKILL, f"{step} was never reached"
+
+
+def killed_at_touches(fresh, path_of, act):
+    """Kill `act(place)` before it touches a path with `path_of(place)` in it, one touch later in each fresh(number).
+
+    Each place, and whether the run there was killed: the last one gets through.
+    """
+
+    def work(place, number):
+        touched = 0
+
+        def listen(event, values):
+            nonlocal touched
+            if event in TOUCHES:
+                touched += any(str(path_of(place)) in str(value) for value in values)
+                if touched == number:
+                    die()
+
+        sys.addaudithook(listen)
+        act(place)
+
+    for kills in itertools.count():
+        place = fresh(kills)
+        code = ended(forked(lambda place=place, kills=kills: work(place, kills + 1)))
+        assert code in (0, -signal.SIGKILL), code
+        yield place, code != 0
+        if code == 0:
+            return
+
+
+def said(act):
+    try:
+        act()
+    except PradeError as error:
+        return str(error)
+    raise AssertionError("that should have been refused")

@@ -1,0 +1,16 @@
+"""People in places of states: the columns of most tests with levels."""
+
+from dataclasses import replace
+
+from prade import Column, Schema
+
+STATE, PLACE = Column("STATE", "group"), Column("PLACE", "group")
+AGE = Column("AGE", "numeric", edges=[18, 40, 65])
+YEARS = Column("AGE", "numeric", integer=True, min=0, max=99, edges=[18, 40, 65])  # whole ones
+SEX = Column("SEX", "categorical", values=[1, 2])
+WORK = Column("WORK", "categorical", values=["none", "part", "full"])
+PERHAPS_WORK = replace(WORK, missing=True)
+
+SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
+THREE_PLACES = {"STATE": [1, 1, 2], "PLACE": ["p", "q", "p"]}
+FIVE_PLACES = {"STATE": [1, 1, 1, 2, 2], "PLACE": ["p", "q", "r", "p", "s"]}
