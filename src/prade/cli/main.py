@@ -43,7 +43,8 @@ class Stages(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as interrupt:
-            _end(ctx, str(interrupt) or INTERRUPTION, INTERRUPTED)
+            cause = interrupt.args[0] if interrupt.args else INTERRUPTION
+            _end(ctx, cause.told("shell") if isinstance(cause, PradeError) else str(cause), INTERRUPTED)
         except PradeError as error:
             if interrupted():  # a library has made an error of its own of it
                 _end(ctx, f"interrupted: {error.told('shell')}", INTERRUPTED)

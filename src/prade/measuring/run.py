@@ -38,6 +38,7 @@ import numpy as np
 from prade.core.errors import DataError, PradeError
 from prade.core.interrupts import held_back
 from prade.core.progress import Progress
+from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
@@ -311,12 +312,11 @@ def _broken_off(
         if is_sealed(staging)
         else DataError(
             f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
-            f"{plan.dataset!r} is spent in {ledger.path}, and measuring again spends {plan.budget} a second time. Fix "
-            "the cause first",
-            remedy="again",
+            f"{plan.dataset!r} is spent in {ledger.path}. Fix the cause first",
+            remedy=Remedy("again", plan.budget),
         )
     )
-    return failure if isinstance(error, Exception) else KeyboardInterrupt(failure.args[0])
+    return failure if isinstance(error, Exception) else KeyboardInterrupt(failure)
 
 
 # ---------------------------------------------------------------------- commit, rename
@@ -351,9 +351,8 @@ def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataErr
         )
     return DataError(
         f"the noisy counts in {staging} are paid for, but could not be moved to {target} ({reason(error)}). Fix this "
-        "and measure again, which spends nothing. Or give them up: remove that folder and measure again, which spends "
-        f"{plan.budget} a second time",
-        remedy="again",
+        "and measure again, which spends nothing. Or give them up: remove that folder",
+        remedy=Remedy("again", plan.budget),
     )
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.numbers import exact
+from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.counts import Counts, count
@@ -296,9 +297,8 @@ def _keep(door: Door, target: Path, ledger: Ledger, entry: Entry) -> None:
     except OSError as error:
         raise DataError(
             f"the noisy answers could not be written to {target} ({reason(error)}): entry {entry.id} of data set "
-            f"{entry.dataset!r} is spent in {ledger.path}, and another run spends {entry.cost} a second time. Fix the "
-            "cause first",
-            remedy="again",
+            f"{entry.dataset!r} is spent in {ledger.path}. Fix the cause first",
+            remedy=Remedy("again", entry.cost),
         ) from None
     _step("written")
     ledger.commit(entry.id, file_hash(target))
