@@ -37,7 +37,7 @@ for size in (0, 10, 500, 5000, 100_000):
             continue
         failed += 1
         if step in ("measure.checked", "measure.prepared"):
-            words = "Nothing was spent" if "unfinished" in message else "draw no noise"
+            words = "Nothing was spent" if "unfinished" in message else "no noise may be drawn"
             nothing_spent(world, message, words)
             assert world.recover() == "free"
         elif step == "measure.sealed" or size == 5000:  # which is enough for all files but the ledger
