@@ -55,12 +55,10 @@ ALL_ELSE = Idiom(r"\ball else\b", "everything else")
 
 IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
 LEFT: dict[str, Sequence[Idiom]] = {
-    "cli": (PER, IS_NO, AS_IT_IS, WHOEVER),
     "estimating": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR, WHOEVER),
     "planning": (PER, IS_NO, AS_IT_IS),
     "sampling": (PER, IS_NO, SO_MANY, AS_IT_IS, BUT_FOR),
     "scoring": (PER, IS_NO, AS_IT_IS),
-    "synthesizer.py": (PER, WHOEVER),
     "tuning": (PER, SO_MANY, AS_IT_IS, IN_EARNEST, PLAYED),
 }
 
