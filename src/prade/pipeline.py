@@ -94,8 +94,8 @@ def measure(
     """Measure what the plan lists, once, and write the raw answers to `folder`. This spends the budget.
 
     `private` is a pandas, polars or pyarrow table, a file or a pattern of files, or a database address. Without
-    `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever be
-    spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
+    `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever
+    be spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
     `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from;
     give it if the plan does not name its files, so that a private table that is also the public one is refused.
     `weak_protection` allows a budget that hardly protects.
@@ -149,8 +149,8 @@ def sample(
     """Draw synthetic rows with values like those of the public table. This spends nothing.
 
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
-    `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan does
-    not name its files. The result is the same kind of table as the public one, or the kind that `like` names ("pandas",
+    `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
+    does not name its files. The result is the same kind of table as the public one, or the kind that `like` names ("pandas",
     "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to the estimated ones.
     """
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
@@ -176,8 +176,8 @@ def report(
     """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
     Without `path`, the page is written to the release folder. With `truth`, the true rows, the page also compares the
-    release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines of
-    the groups for a map, and `geojson_key` names the property that identifies the group.
+    release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines
+    of the groups for a map, and `geojson_key` names the property that identifies the group.
     """
     outlines: dict[str, Any] = {"geojson": geojson, "geojson_key": geojson_key}
     return write_report(_release(release), path, truth=truth, threads=threads, progress=progress, **outlines)

@@ -79,7 +79,7 @@ class Synthesizer:
     * The noise has no seed. `sample` takes one.
     * Every fit is recorded in a ledger, and the same plan is paid for once: a second `fit` finds the release.
     * `fit_sample` returns the estimated number of rows, because the private table's number of rows is private.
-    * There is one method, so there is nothing like ``create("mst")``. A saved synthesizer is a folder of readable files.
+    * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
@@ -231,8 +231,8 @@ class Synthesizer:
         self.spent_ = fitted.plan.budget if fitted.spent else None
         if not fitted.spent:
             warnings.warn(
-                f"{self.folder} already has this plan's release: nothing was spent, and the private table was not read. "
-                "To measure other rows, choose another folder",
+                f"{self.folder} already has this plan's release: nothing was spent, and the private table was not "
+                "read. To measure other rows, choose another folder",
                 stacklevel=2,
             )
         return self
@@ -326,8 +326,8 @@ class Synthesizer:
         """Load a fitted synthesizer from a release folder, without the private table.
 
         The release may come from `fit`, the five functions or the command line. Answers need only the folder. Drawing
-        rows takes values from the public table: give `public` (and `weight`, the column with its weights) if `fit` had a
-        table in memory, or if the file has moved.
+        rows takes values from the public table: give `public` (and `weight`, the column with its weights) if `fit` had
+        a table in memory, or if the file has moved.
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public

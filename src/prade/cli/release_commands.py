@@ -51,9 +51,10 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: bool) -> None:
     """Measure the PRIVATE table once. This spends the budget.
 
-    The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger. The
-    ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
-    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, or an Ibis address followed by /table.
+    The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger.
+    The ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
+    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, or an Ibis address followed by
+    /table.
     """
     from prade.planning.plan import Plan
 
@@ -124,8 +125,8 @@ def _looks_empty(release: Release) -> bool:
 def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, as_json: bool) -> None:
     """Estimate every group of a RELEASE.
 
-    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. This command spends
-    nothing.
+    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. This command
+    spends nothing.
     """
     from collections import Counter
 

@@ -54,7 +54,7 @@ def score(
         seed=CONTEST_SEED if seed is None else seed,
     )
     remark(
-        "This score is computed from true rows and is not differentially private: do not publish it if they are private."
+        "This score is computed from true rows and is not differentially private: do not publish it for private rows."
     )
     result(outcome.to_dict(), str(outcome), as_json)
 
