@@ -41,5 +41,5 @@ def test_what_cannot_be_weighted_is_refused():
         weighted_asks(Workload.queries(SCHEMA, ["b >= 3"]))
     with pytest.raises(WorkloadError, match="at least one part"):
         weighted_asks(Workload(SCHEMA, []))
-    with pytest.raises(PradeError, match="not negative"):
+    with pytest.raises(PradeError, match="0 or more"):
         weighted_asks(Workload.all_marginals(SCHEMA, 1), -1)

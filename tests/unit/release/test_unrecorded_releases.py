@@ -165,7 +165,7 @@ def test_an_old_copy_and_a_cut_tail_are_noticed(ledger: Ledger, out: Path, tmp_p
     if lost == "a fork":
         measure(plan_for(2), PERSONS, tmp_path / "elsewhere", ledger)
     said = refused(plan_for(3), out / "r3", ledger)
-    assert f"{ledger.path} is an old copy, or its end was cut off: {out / 'r2'}" in said
+    assert f"{ledger.path} is an old copy, or its end was cut off: entry 2 of this ledger paid for {out / 'r2'}" in said
     assert "Restore the newest copy" in said
     assert command_in(said, "import") == ["ledger", "import", str(out / "r2"), "--ledger", str(ledger.path)]
     forgotten = ledger.path.read_bytes()

@@ -427,7 +427,7 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
         ("n0 = 3.0", "n0 = true", "settings: n0 is 'True'; write a number"),
         ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
         ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
-        ("spread = 0.01", "", "expected: spread is not given"),
+        ("spread = 0.01", "", "expected: spread is missing"),
         ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
         ("[expected]", "[[expected]]", "write a \\[expected\\] table"),
     ],
