@@ -150,8 +150,9 @@ def sample(
 
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
-    does not name its files. The result is the same kind of table as the public one, or the kind that `like` names ("pandas",
-    "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to the estimated ones.
+    does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
+    ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
+    the estimated ones.
     """
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
