@@ -58,7 +58,7 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
             "--max-rows-per-person", str(most_rows), "--person-id", "PERSON", "--dataset", "census",
             "--seconds", f"{seconds:g}", "-o", files["plan.toml"],
         ]),
-        ("The custodian of the data sets the most that may ever be spent on these people:", [
+        ("Set the most that may ever be spent on these people, as their data's custodian would:", [
             "ledger", "open", "census", "--cap", MOST_EVER, "--max-rows-per-person", str(most_rows),
             "--person-id", "PERSON", "--ledger", account,
         ]),
@@ -83,7 +83,7 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
         click.echo(f"\n{purpose}\n$ {shlex.join(['prade', *command])}")
         if code := prade.main(args=list(command), prog_name="prade", standalone_mode=False):
             context.exit(code)
-    click.echo("\nRun the published algorithm for comparison, with the same budget")
+    click.echo("\nComparing with the published algorithm, at the same budget")
     click.echo("\n".join(["", *comparison(folder, release, truth), "", *files_made(folder, release)]))
 
 

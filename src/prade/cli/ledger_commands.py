@@ -43,7 +43,7 @@ def payer_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -
         return Payer(ledger, None)
     need_on_record(plan, Path(output).resolve(), ledger)
     if not as_json and at_a_terminal():
-        return Payer(ledger, asked_cap(plan, ledger))
+        return Payer(ledger, ask_cap(plan, ledger))
     raise not_entered(plan, ledger)
 
 
@@ -52,7 +52,7 @@ def at_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def asked_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
+def ask_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
     """Ask the person at the terminal for the cap."""
     from prade.privacy.budget import Budget
 
@@ -124,10 +124,10 @@ def open_(
     ledger_file: str | None,
     as_json: bool,
 ) -> None:
-    """Enter a DATASET in the ledger, with its unit of protection and its cap.
+    """Enter a DATASET, with its unit and its cap.
 
-    The cap is the most that may ever be spent on the data set. Plans for it must have the same unit of protection.
-    Entering the same data set again changes nothing.
+    The unit of protection is what is protected as a whole. The cap is the most that may ever be spent on the data set.
+    Plans for it must have the same unit of protection. Entering the same data set again changes nothing.
     """
     from prade.privacy.ledger import Ledger
     from prade.privacy.unit import Unit
@@ -178,9 +178,10 @@ def raise_cap(
 @as_json
 @examples("  prade ledger import release-2023 release-2024")
 def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -> None:
-    """Record RELEASE folders that another ledger, or a lost one, paid for.
+    """Record the cost of RELEASE folders.
 
-    Their costs count from then on. Importing a release that is already on record changes nothing.
+    Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a
+    release that is already on record changes nothing.
     """
     from prade.privacy.ledger import Ledger
     from prade.release.unrecorded_releases import import_release
@@ -221,7 +222,10 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
 @as_json
 @examples("  prade ledger show census")
 def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
-    """Show the account of a DATASET, or of all: the promise, what was measured, what it cost, what remains."""
+    """Show the account of a DATASET, or of all.
+
+    An account has the promise, what was measured, what it cost, and what remains.
+    """
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli.console import FILE, need_file, need_folder, text_table
-from prade.cli.ledger_commands import Payer, asked_cap, at_a_terminal, payer_for
+from prade.cli.ledger_commands import Payer, ask_cap, at_a_terminal, payer_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
     advice_of,
@@ -49,7 +49,7 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
 def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: bool) -> None:
-    """Measure the PRIVATE table once. This spends the budget.
+    """Measure the PRIVATE table once: this spends the budget.
 
     The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger.
     The ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
@@ -296,10 +296,10 @@ def synthesize(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Plan, measure, estimate, sample and report. This spends the budget.
+    """Run all five stages: this spends the budget.
 
-    The plan is kept beside the folder as RELEASE.plan.toml. A run after an interruption continues with this plan, and
-    the ledger is charged once.
+    The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
+    A run after an interruption continues with this plan, and the ledger is charged once.
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import Terms
@@ -328,7 +328,7 @@ def synthesize(
             facts["synthetic"], words = _sampled(outcome, str(Path(output) / SYNTHETIC))
             show(words)
 
-    ask = asked_cap if not as_json and at_a_terminal() else None
+    ask = ask_cap if not as_json and at_a_terminal() else None
     terms = Terms(ledger, None, tune, seconds, again, weak_protection, against_advice, ask)
     with progress_bar() as progress:
         page = str(run_all(task, private, table, output, terms, seed=seed, on_stage=show_stage, progress=progress))

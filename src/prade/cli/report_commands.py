@@ -65,7 +65,7 @@ def score(
     "--truth",
     metavar="FILES",
     type=click.Path(),
-    help="The true rows, to compare the release with: a parquet or CSV file, or a quoted pattern of files.",
+    help="The true rows, to compare the release with: a parquet or CSV file or a quoted pattern, not a database.",
 )
 @click.option("--geojson", metavar="FILE", type=click.Path(), help="Outlines of the groups, for a map.")
 @click.option(
