@@ -1,4 +1,4 @@
-"""`python -m prade`: the command line, where Ctrl-C is heard in the same way while it is still being loaded."""
+"""`python -m prade`: the command line. Ctrl-C works the same way while the program is still loading."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 
 def main() -> None:
-    """The entry point."""
+    """Load and run the command line."""
     try:
         from prade.cli.main import main as command_line
     except KeyboardInterrupt:
-        sys.stderr.write("prade: interrupted; nothing was begun\n")
+        sys.stderr.write("prade: interrupted; nothing was started\n")
         sys.exit(130)
     command_line()
 

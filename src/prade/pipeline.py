@@ -1,10 +1,10 @@
-"""The five stages, plan, measure, estimate, sample and report, and the one way to run them after each other.
+"""The five stages (plan, measure, estimate, sample, report), and the functions that run them in sequence.
 
-    task, public table -> plan -> measure (spends, once) -> estimate -> sample -> report
+    task, public table -> plan -> measure (spends once) -> estimate -> sample -> report
 
-The command line, `Synthesizer` and the demonstration call these functions and nothing below them, so the same task,
-tables, seed and noise give the same release, however it is made. Each stage takes what the one before returned: a table
-is read once, a plan is built once. Only `measure` reads private rows.
+The command line, `Synthesizer` and the demonstration all call these functions, so the same task, tables, seed and noise
+give the same release whichever of them is used. Each stage takes the result of the one before, so each table is read
+once and the plan is built once. Only `measure` reads private rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from prade.sampling.table import drawn_table
 from prade.tuning.tune import tune as tuned
 
 PathName = str | PathLike[str]
-NOT_REHEARSED = "The plan was not rehearsed: which error to expect is not known."
+NOT_REHEARSED = "The plan was not rehearsed, so the expected error is unknown."
 
 
 # ---------------------------------------------------------------------- the five stages
@@ -57,11 +57,11 @@ def plan(
     seconds: float = 120,
     progress: Progress | None = None,
 ) -> Plan:
-    """Decide what to ask of the private table, from public data only; nothing is spent.
+    """Decide what to measure, from public data only. This spends nothing.
 
-    `public` is the table, file or files that the estimates will start from, `weight` a column of its weights. With
-    `tune` the plan is chosen by rehearsal on the public table, in about `seconds`, and ``plan.expected`` says which
-    error to expect; without, it asks for all one-way tables of the last level.
+    `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
+    weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
+    ``plan.expected`` has the expected error. Without it, the plan measures all one-way tables at the last level.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -71,7 +71,9 @@ def plan(
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
     table = PublicTable.of(public, weight)
-    rows = table.rows(task.schema, task.groups)  # says what does not fit before anything takes long
+    rows = table.rows(
+        task.schema, task.groups
+    )  # a table that does not fit fails before the rehearsals, which take long
     made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
     return made.with_public(table.hashed_files)
 
@@ -89,21 +91,22 @@ def measure(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Ask the private table what the plan says, once, and keep the noisy answers in `folder`: this spends the budget.
+    """Measure what the plan lists, once, and write the raw answers to `folder`. This spends the budget.
 
-    `private` is a pandas, polars or pyarrow table, a file or a glob of files, or a database address. The ledger is the
-    custodian's own where none is given; it must know the data set, or `cap` (the most that may ever be spent on it)
-    enters it. A folder that has this plan's release already is read, and nothing is spent. `again` pays once more for a
-    plan whose release was lost. `public` is the table that the estimates will start from, where the plan does not name
-    its files: a private table that is public is refused. `weak_protection` allows a budget that hardly protects.
+    `private` is a pandas, polars or pyarrow table, a file or a pattern of files, or a database address. Without
+    `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever
+    be spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
+    `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from;
+    give it if the plan does not name its files, so that a private table that is also the public one is refused.
+    `weak_protection` allows a budget that hardly protects.
     """
-    account, most = Ledger.of(ledger), _cap(cap, plan.budget)
-    if most is None and not account.knows(plan.dataset):
+    account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
+    if cap_budget is None and not account.knows(plan.dataset):
         need_on_record(plan, Path(folder).resolve(), account)
         raise not_entered(plan, account)
     public = public.source if isinstance(public, PublicTable) else public
     terms = {"public": public, "again": again, "weak_protection": weak_protection}
-    return run_measure(plan, private, folder, account, cap=most, threads=threads, progress=progress, **terms)
+    return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
 
 
 def estimate(
@@ -116,18 +119,18 @@ def estimate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Estimates:
-    """The distribution of every group of a release; nothing is spent.
+    """Estimate the distribution of every group of a release. This spends nothing.
 
-    The estimates are kept in the release's folder and found there again. `public` is the public table that they start
-    from; without it, the folder's own estimates are used, or the public files that the plan names. `settings` say how
-    to estimate, the plan's own when None. `anew` makes new estimates without a look at those that are kept.
+    The estimates are kept in the release folder, and later calls find them there. `public` is the public table that
+    they start from; without it, the kept estimates are returned, or new ones start from the public files that the plan
+    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates.
     """
-    found = _release(release)
-    if public is None and settings is None and not anew and is_kept(found, KEPT_ESTIMATES):
-        return kept_estimates(found)
-    rows = public_of(found, public, weight).rows(found.plan.schema, found.plan.groups)
+    release = _release(release)
+    if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
+        return kept_estimates(release)
+    rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
     threads = cores() if threads is None else threads
-    return estimates_of(found, rows, settings, threads=threads, anew=anew, progress=progress)
+    return estimates_of(release, rows, settings, threads=threads, anew=anew, progress=progress)
 
 
 def sample(
@@ -143,12 +146,13 @@ def sample(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Synthetic rows with values like the public table's; nothing is spent, and the same seed draws the same rows.
+    """Draw synthetic rows with values like those of the public table. This spends nothing.
 
-    Every group gets its estimated number of rows; `rows` asks for another number in all, `groups` for some groups only
-    (``{"STATE": 17, "PUMA": [100, 200]}``). `public` is needed where the plan does not name its files. The result is a
-    table of the public table's kind; `like` ("pandas", "polars", "pyarrow") asks for another. `passes` of improvement
-    bring the rows' two-way tables nearer to the estimates'.
+    The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
+    `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
+    does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
+    ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
+    the estimated ones.
     """
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
@@ -172,19 +176,20 @@ def report(
 ) -> Path:
     """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
-    The page goes into the release's folder where no `path` is given. With `truth`, the true rows, it also says how good
-    the release is; that page is not private and goes beside the folder. `geojson` has the groups' outlines for a map.
+    Without `path`, the page is written to the release folder. With `truth`, the true rows, the page also compares the
+    release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines
+    of the groups for a map, and `geojson_key` names the property that identifies the group.
     """
     outlines: dict[str, Any] = {"geojson": geojson, "geojson_key": geojson_key}
     return write_report(_release(release), path, truth=truth, threads=threads, progress=progress, **outlines)
 
 
-# ---------------------------------------------------------------------- one after the other
+# ---------------------------------------------------------------------- several stages in sequence
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What planning, measuring and estimating gave; `spent` is False where the release was there already."""
+    """The results of planning, measuring and estimating; `spent` is False if the folder already had the release."""
 
     plan: Plan
     release: Release
@@ -195,7 +200,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Terms:
-    """How a run is made, apart from its task and tables: who pays, how the plan is chosen, what is allowed."""
+    """The options of a run other than its task and tables: who pays, how the plan is chosen, what is allowed."""
 
     ledger: Ledger | PathName | None = None
     cap: Number | Budget | None = None
@@ -204,21 +209,21 @@ class Terms:
     again: bool = False
     weak_protection: bool = False
     against_advice: bool = False
-    ask_cap: Callable[[Task, Ledger], Budget] | None = None  # asks a person for the cap of a new data set
+    ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
 
 
-Told = Callable[[str, Any], None]
+OnStage = Callable[[str, Any], None]
 
 
-def _nothing(stage: str, result: Any) -> None:
+def _ignore(stage: str, result: Any) -> None:
     pass
 
 
 def kept_or_new_plan(task: Task, table: PublicTable, folder: PathName, terms: Terms, progress: Progress | None) -> Plan:
-    """The plan in or beside the folder, or a new one, which is kept beside it.
+    """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
-    A tuned plan depends on how far the tuner came. If a run that goes on made another one, the ledger would not know
-    it, and would be charged a second time.
+    A tuned plan depends on how much the tuner could try in its time. If a run that continues an interrupted one made
+    another plan, the ledger would not recognise it and would charge for it again.
     """
     if (kept := kept_plan(task, folder)) is not None:
         return kept
@@ -234,25 +239,26 @@ def fit(
     folder: PathName,
     terms: Terms | None = None,
     *,
-    told: Told = _nothing,
+    on_stage: OnStage = _ignore,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Plan, measure and estimate. A run that broke off goes on where it was, and pays once.
+    """Plan, measure and estimate. A second call continues an interrupted one, and the ledger is charged once.
 
-    ``told(stage, result)`` hears of each stage when it is done: "plan", "measure", "estimate".
+    ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
+    for now) and "estimate".
     """
     terms, table = terms or Terms(), PublicTable.of(public)
     account = Ledger.of(terms.ledger)
-    if not (Path(folder) / MANIFEST).exists():  # what measuring would refuse, before rehearsals read a private file
+    if not (Path(folder) / MANIFEST).exists():  # refuse before planning: rehearsals must not read a private table
         refuse_weak(task.budget, terms.weak_protection)
         refuse_public(private, table.source)
         terms = _with_cap(terms, task, folder, account)
     made = kept_or_new_plan(task, table, folder, terms, progress)
-    told("plan", made)
+    on_stage("plan", made)
     if made.expected is not None and made.expected.harmful and not terms.against_advice:
         raise DataError(
-            f"nothing was measured: the rehearsal expects an error of {made.expected.error:.3f}, and the public table "
-            f"alone has {made.expected.prior:.3f}",
+            f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the public "
+            f"table alone has {made.expected.prior:.3f}",
             remedy="against_advice",
         )
     paid = account.times_paid(made.dataset, made.hash)
@@ -268,9 +274,9 @@ def fit(
         progress=progress,
     )
     spent = account.times_paid(made.dataset, made.hash) > paid
-    told("measure", (release, spent))
+    on_stage("measure", (release, spent))
     estimates = estimate(release, table, progress=progress)
-    told("estimate", estimates)
+    on_stage("estimate", estimates)
     return Fitted(made, release, estimates, table, spent)
 
 
@@ -282,61 +288,64 @@ def synthesize(
     terms: Terms | None = None,
     *,
     seed: int = 0,
-    told: Told = _nothing,
+    on_stage: OnStage = _ignore,
     progress: Progress | None = None,
 ) -> Path:
-    """All five stages; the folder then has the release, its estimates, synthetic rows and the page, which is returned.
+    """Run all five stages and return the path of the report.
 
-    `told` hears of "plan", "measure", "estimate" and "sample".
+    The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
+    and after "sample".
     """
-    fitted = fit(task, private, public, folder, terms, told=told, progress=progress)
+    fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
     rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
     keep_rows(rows, fitted.release)
-    told("sample", rows)
+    on_stage("sample", rows)
     return report(fitted.release, progress=progress)
 
 
 def keep_rows(rows: Any, release: Release) -> Path:
-    """Write synthetic rows into the release's folder, with their checksum; where they are then."""
+    """Write synthetic rows and their checksum to the release folder, and return the path of the rows."""
     path = release.path / SYNTHETIC
     write_rows(rows, path, release)
     return path
 
 
-# ---------------------------------------------------------------------- what was given, as a value
+# ---------------------------------------------------------------------- plans, public tables and caps
 
 
 def plan_beside(folder: PathName) -> Path:
-    """Where the plan is kept before the folder is there: FOLDER.plan.toml."""
+    """Return the path where the plan is kept until the folder exists: FOLDER.plan.toml."""
     return Path(f"{Path(folder).absolute()}.plan.toml")
 
 
 def kept_plan(task: Task, folder: PathName) -> Plan | None:
-    """The plan in or beside a release's folder, if there is one; it must be for the same task."""
+    """Load the plan in or beside a release folder, if there is one. It must be for the same task."""
     path = next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
     if path is None:
         return None
     made = Plan.load(path)
     if (different := made.task.differs_from(task)) is not None:
-        raise DataError(f"{path} was made with another {different}: give what it was made with, or another folder")
+        raise DataError(
+            f"{path} was made with another {different}: use the one it was made with, or choose another folder"
+        )
     return made
 
 
 def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:
-    """The public table that is given now, or the files that the release's plan names."""
+    """Return the public table that the caller gives, or the one in the files that the release's plan names."""
     files = release.plan.public
     if public is None:
         if files is None:
-            raise DataError("the release does not say where its public table is", remedy="public")
+            raise DataError("the release does not name its public files", remedy="public")
         return PublicTable(files, weight)
     table = PublicTable.of(public, weight or (None if files is None else files.weight))
     if files is not None and table.hashed_files is not None:
-        files.moved_to(table.hashed_files)  # refuses other files
+        files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
     return table
 
 
 def _with_cap(terms: Terms, task: Task, folder: PathName, account: Ledger) -> Terms:
-    """The terms with a cap for a data set that the ledger does not know yet: asked for, or refused."""
+    """Add a cap to the terms if the ledger does not know the data set: ask a person for it, or refuse."""
     if terms.cap is not None or account.knows(task.dataset):
         return terms
     need_on_record(task, Path(folder).resolve(), account)
@@ -350,7 +359,7 @@ def _release(release: Release | PathName) -> Release:
 
 
 def _cap(cap: Number | Budget | None, budget: Budget) -> Budget | None:
-    """A cap in the kind of a budget; a number is one epsilon, or one rho."""
+    """Convert a cap to the budget's kind; a number is an epsilon or a rho."""
     if cap is None or isinstance(cap, Budget):
         return cap
     if budget.kind == "approx":

@@ -1,7 +1,7 @@
-"""`fit` and `sample`: all five stages as one object, for people who come from SDV, smartnoise-synth or scikit-learn.
+"""All five stages in one object with `fit` and `sample`, for users of SDV, smartnoise-synth or scikit-learn.
 
-It holds what was given and what came of it, and calls `prade.pipeline`: a release made here and one made by the command
-`prade synthesize` are the same.
+A `Synthesizer` holds its parameters and results, and calls `prade.pipeline`. It makes the same releases as the command
+`prade synthesize`.
 """
 
 from __future__ import annotations
@@ -33,48 +33,53 @@ from prade.privacy.unit import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
 
-_IN_THE_SCHEMA = "domains are declared in `schema`, never found in private rows: edit the schema"
-_NO_SEED = "the noise takes no seed, for whoever knew it could take the noise away; `sample` takes one"
-# What other tools' `fit` takes, and why this one does not.
+_IN_THE_SCHEMA = "the schema declares the domains, which are never read from private rows: edit the schema"
+_NO_SEED = "the noise has no seed, because anyone who knew it could remove the noise; `sample` takes a seed"
+# Arguments that `fit` takes in other tools, and why it does not take them here.
 _REFUSED = {
     **dict.fromkeys(
         ("categorical_columns", "ordinal_columns", "continuous_columns", "nullable", "transformer"), _IN_THE_SCHEMA
     ),
-    "preprocessor_eps": "nothing is learnt from private rows before they are measured, so there is nothing to pay for",
+    "preprocessor_eps": "nothing is learnt from private rows before they are measured, so no budget is needed for it",
     **dict.fromkeys(("seed", "random_state"), _NO_SEED),
     "epsilon": "the budget belongs to the plan: give it to Synthesizer(...)",
 }
 
 
 class NotFittedError(PradeError, AttributeError):
-    """A result was asked for before there is one."""
+    """A result was requested before `fit` or `load`."""
 
 
 class Synthesizer:
-    """Synthetic rows like those of a private table, from a public table and a privacy budget.
+    """Make synthetic rows like those of a private table, from a public table and a privacy budget.
 
-    ``fit(private, public)`` spends epsilon, once; everything after it is free and may be repeated. The constructor
-    keeps what it is given; `plan` and `fit` read it. Results have names that end in an underscore.
+    ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
+    stores its arguments, which `plan` and `fit` use. The names of results end in an underscore.
 
-    epsilon: a number (with `delta`, Gaussian noise), or a `Budget`. public: the public table, file or files that the
-    estimates start from, here or in `fit`; `weight` is a column of its weights. schema: a `Schema` or the path of its
-    file; without one, a first draft is made from the public table, with a warning, and kept as FOLDER.schema.toml.
-    folder: the release to make; it is also the saved form. groups: the public list of groups (None: everybody is one),
-    `levels` its columns from coarse to fine. unit: how many rows a person may have. ledger: the file of the account,
-    the custodian's own when not given; `dataset` is the private table's name in it. cap: for a data set that the ledger
-    does not know yet, the most that may ever be spent on it, a number or a `Budget`; `prade ledger open` enters it too.
-    weak_protection: whether to spend a budget that hardly protects, such as an epsilon above 20. tune: whether to
-    choose the plan by rehearsal on the public table, in about `seconds`. against_advice: whether to measure although
-    the rehearsal expects the public table alone to be better. progress(what, done, all) is told how far it is.
+    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian.
+    * public: the public table, file or files that the estimates start from, given here or to `fit`. `weight` names the
+      column with its weights.
+    * schema: a `Schema` or the path of its file. Without one, `plan` or `fit` drafts a schema from the public table,
+      warns, and keeps the draft as FOLDER.schema.toml.
+    * folder: where to write the release, which is also the saved form of the synthesizer.
+    * groups: the public list of groups; None treats everybody as one group. `levels` are its columns, coarse to fine.
+    * unit: the unit of protection, that is, how many rows one person may have.
+    * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
+    * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
+      can also enter it with `prade ledger open`.
+    * tune: whether to choose the plan by rehearsal on the public table, in about `seconds`.
+    * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
+    * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
+    * progress: a function that is called as ``progress(stage, done, total)``.
 
-    What is different from other tools, because it would break the promise:
+    Some things differ from other tools, because they would break the promise:
 
-    * A public table must be given, and must not be the private one: values, types and combinations come from it.
-    * No column type, range or list of values is inferred from private rows; the schema declares them before.
-    * The noise has no seed. `sample` has one.
-    * There is no fit without a ledger, and no second price for the same plan: `fit` again finds the release.
-    * `fit_sample` returns as many rows as were estimated, not as many as the private table has: that is private.
-    * There is one method, so nothing like ``create("mst")``; a saved synthesizer is a folder of readable files.
+    * You must give a public table, and it must not be the private one: values, types and combinations come from it.
+    * No column type, range or list of values is inferred from private rows; the schema declares them beforehand.
+    * The noise has no seed. `sample` takes one.
+    * Every fit is recorded in a ledger, and the same plan is paid for once: a second `fit` finds the release.
+    * `fit_sample` returns the estimated number of rows, because the private table's number of rows is private.
+    * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
@@ -88,12 +93,12 @@ class Synthesizer:
     True
     """
 
-    advice_: str  # in plain words, whether measuring is worth its price
+    advice_: str  # whether measuring is worth its cost
     plan_: Plan
     release_: Release
     estimates_: Estimates
-    public_: PublicTable  # as the latest plan or fit read it
-    spent_: Budget | None  # by the latest fit; None: the release was there already
+    public_: PublicTable  # as read by the latest plan or fit
+    spent_: Budget | None  # by the latest fit; None if the folder already had the release
 
     def __init__(
         self,
@@ -135,23 +140,23 @@ class Synthesizer:
         self.against_advice = against_advice
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """What was given, by name; ``Synthesizer(**params)`` is the same one, not fitted."""
+        """Return the parameters by name; ``Synthesizer(**params)`` makes an unfitted copy."""
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}
 
-    get_parameters = get_params  # SDV's word
+    get_parameters = get_params  # the name in SDV
 
     def __repr__(self) -> str:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
         return f"Synthesizer({str(self.folder)!r}, {state})"
 
-    # ---------------------------------------------------------------- before anything is spent
+    # ---------------------------------------------------------------- plan
 
     def plan(self, public: Any = None) -> Plan:
-        """What `fit` will ask, at which noise: from public data only, spends nothing.
+        """Decide what `fit` will measure, and with which noise, from public data only. This spends nothing.
 
-        The plan is kept beside the folder, as FOLDER.plan.toml, and `fit` goes on with it. `advice_` says what a
-        rehearsal on the public table expects of it: whether measuring is worth its price.
+        The plan is kept beside the folder as FOLDER.plan.toml, and `fit` uses it. `advice_` states the error that the
+        rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
         made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), self.progress)
@@ -159,7 +164,7 @@ class Synthesizer:
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
-        """The public table, which is read once for all that follows."""
+        """Return the public table, which is read once for all later steps."""
         given = self.public if public is None else public
         known: PublicTable | None = getattr(self, "public_", None)
         if known is not None and (given is None or known.given is given) and known.weight == self.weight:
@@ -167,19 +172,19 @@ class Synthesizer:
         return PublicTable(given, self.weight)
 
     def _task(self, table: PublicTable) -> Task:
-        listed, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
-        what = self._budget(), unit, self.levels, listed
+        groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
+        details = self._budget(), unit, self.levels, groups
         if self.schema is None:
-            return Task(self.dataset, self._drafted(table, listed, unit), *what)
+            return Task(self.dataset, self._drafted(table, groups, unit), *details)
         if not isinstance(self.schema, (Schema, str, PathLike)):
             raise PradeError(
                 f"schema is a {type(self.schema).__name__}; give a prade.Schema, the path of its file, or None to "
                 "draft one from the public table"
             )
-        return Task(self.dataset, self.schema, *what)
+        return Task(self.dataset, self.schema, *details)
 
     def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
-        """A schema from the public table, kept beside the folder; the one that is kept there already is used again."""
+        """Draft a schema from the public table and keep it beside the folder; load it if it is already there."""
         path = Path(f"{Path(self.folder).absolute()}.schema.toml")
         if path.exists():
             return Schema.load(path)
@@ -188,8 +193,8 @@ class Synthesizer:
         drafted = table.draft([name for name in groups.names if name in names], identifiers)
         drafted.save(path)
         warnings.warn(
-            f"no schema was given: {path} is a first draft from the public table, with {len(drafted.coded)} columns. "
-            "Read it, add values that the public table happens not to have, and give it as schema=",
+            f"no schema was given, so {path} was drafted from the public table, with {len(drafted.coded)} columns. "
+            "Read it, add the values that private rows may have but the public table lacks, and give it as schema=",
             stacklevel=4,
         )
         return drafted
@@ -197,7 +202,7 @@ class Synthesizer:
     def _budget(self) -> Budget:
         if isinstance(self.epsilon, Budget):
             if self.delta is not None:
-                raise PradeError("epsilon is a Budget, which has its own delta: leave delta out")
+                raise PradeError("epsilon is a Budget, which includes delta: leave delta out")
             return self.epsilon
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
@@ -207,17 +212,17 @@ class Synthesizer:
     # ---------------------------------------------------------------- fit
 
     def fit(self, data: Any, public: Any = None, *, again: bool = False, **refused: Any) -> Synthesizer:
-        """Measure the private table, which spends the budget, and estimate every group.
+        """Measure the private table and estimate every group. This spends the budget.
 
         `data` is a pandas, polars or pyarrow table, a file, or a database address; it is not kept. `public` is the
-        public table, unless the constructor has it. With the same parameters a second fit finds the release in the
-        folder: it spends nothing, does not look at `data`, and warns that it did not. Other rows need another folder,
-        and budget. A fit that fails leaves the object as it was. `again` pays once more for a plan whose release was
-        lost.
+        public table, unless the constructor has it. A second fit with the same parameters finds the release in the
+        folder: it spends nothing, does not read `data`, and warns about that. To measure other rows, choose another
+        folder and pay again. A fit that fails does not change the object. `again` pays once more for a plan whose
+        release was lost.
         """
         for name in refused:
             if name not in _REFUSED:
-                raise TypeError(f"fit() takes the private table, the public one and again=, not {name!r}")
+                raise TypeError(f"fit() takes the private table, the public table and again=, not {name!r}")
             raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
         table = self._table(public)
         fitted = fit(self._task(table), data, table, self.folder, self._terms(again), progress=self.progress)
@@ -226,17 +231,17 @@ class Synthesizer:
         self.spent_ = fitted.plan.budget if fitted.spent else None
         if not fitted.spent:
             warnings.warn(
-                f"{self.folder} has this plan's release already: nothing was spent, and the table given now was not "
-                "looked at. Other rows need another folder",
+                f"{self.folder} already has this plan's release: nothing was spent, and the private table was not "
+                "read. To measure other rows, choose another folder",
                 stacklevel=2,
             )
         return self
 
     def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **options: Any) -> Any:
-        """`fit`, then `sample`; without `num_rows` as many rows as were estimated, for the true number is private."""
+        """Call `fit`, then `sample`. Without `num_rows`, draw the estimated number of rows: the true one is private."""
         return self.fit(data, **options).sample(num_rows, seed)
 
-    # ---------------------------------------------------------------- what comes of it: free, as often as wanted
+    # ---------------------------------------------------------------- results, which cost nothing
 
     def sample(
         self,
@@ -246,12 +251,12 @@ class Synthesizer:
         groups: Mapping[str, Any] | None = None,
         like: Like | None = None,
     ) -> Any:
-        """Synthetic rows: `num_rows` in all, shared out in proportion to the groups' estimated numbers of rows.
+        """Draw `num_rows` synthetic rows, divided among the groups in proportion to their estimated numbers of rows.
 
-        None draws the estimated numbers themselves. `groups` draws from some groups only, by their value or values in
-        columns of the list of groups: ``groups={"STATE": 17, "PUMA": [100, 200]}``. The same seed draws the same rows,
-        None others each time. The table is of the public table's kind, with its types; `like` ("pandas", "polars",
-        "pyarrow") asks for another.
+        Without `num_rows`, every group gets its estimated number. `groups` selects some groups by their values in the
+        list of groups: ``groups={"STATE": 17, "PUMA": [100, 200]}``. The same seed draws the same rows; None draws
+        different rows each time. The result has the types of the public table and is the same kind of table, or the
+        kind that `like` names ("pandas", "polars", "pyarrow").
         """
         estimates = self._fitted().estimates_
         seed = secrets.randbits(63) if seed is None else seed
@@ -259,21 +264,21 @@ class Synthesizer:
         return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, progress=progress)
 
     def answer(self, query: str, by: str | Sequence[str] = ()) -> Any:
-        """How many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group: see `Estimates.answer`."""
+        """Estimate how many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group: see `Estimates.answer`."""
         return self._framed(self._fitted().estimates_.answer(query, by))
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = ()) -> Any:
-        """The marginal of some columns by group: see `Estimates.marginal`."""
+        """Estimate the counts of every combination of these columns' values, by group: see `Estimates.marginal`."""
         return self._framed(self._fitted().estimates_.marginal(columns, by))
 
     def account(self) -> str:
-        """In words: under which promise, what was asked, at which noise, what it cost, what remained."""
+        """Describe the promise, what was measured, its noise and cost, and what remained of the cap."""
         return self._fitted().release_.account()
 
     def report(self, path: str | PathLike[str] | None = None, **options: Any) -> Path:
-        """Write an HTML page about the release, and say where it is: see `prade.report`.
+        """Write an HTML page about the release and return its path: see `prade.report`.
 
-        The page shows rows too: they are drawn into the folder, as `prade sample` does, unless they are there already.
+        The page also shows synthetic rows. If the folder has none, they are drawn and kept there, as by `prade sample`.
         """
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
@@ -283,14 +288,14 @@ class Synthesizer:
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):
             raise NotFittedError(
-                "this synthesizer has not seen a private table: call fit(data) first, or Synthesizer.load(folder) for "
-                "a release that was made before"
+                "this synthesizer has not been fitted: call fit(data) first, or load an earlier release with "
+                "Synthesizer.load(folder)"
             )
         return self
 
     def _drawn_from(self) -> PublicTable:
         if self.public is None and not hasattr(self, "public_"):
-            raise DataError("the release does not say where its public table is", remedy="public")
+            raise DataError("the release does not name its public files", remedy="public")
         return self._table()
 
     def _framed(self, table: Any) -> Any:
@@ -300,14 +305,14 @@ class Synthesizer:
     # ---------------------------------------------------------------- the folder
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Copy the release, whole or not at all, to another folder; the one that `fit` made needs no saving."""
+        """Copy the whole release to another folder. What `fit` made is already saved in its own folder."""
         source, target = self._fitted().release_.path, Path(folder).absolute()
         if target.exists():
-            raise DataError(f"{target} exists already, and what is there is kept: give the name of a new folder")
+            raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
         if not target.parent.is_dir():
             raise DataError(f"there is no folder {target.parent} to save in; make it first")
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
-            os.replace(shutil.copytree(source, Path(beside) / target.name), target)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as unfinished:
+            os.replace(shutil.copytree(source, Path(unfinished) / target.name), target)
 
     @classmethod
     def load(
@@ -318,18 +323,18 @@ class Synthesizer:
         weight: str | None = None,
         ledger: Ledger | str | PathLike[str] | None = None,
     ) -> Synthesizer:
-        """The fitted synthesizer of a release's folder, however the release was made: no private row is needed.
+        """Load a fitted synthesizer from a release folder, without the private table.
 
-        Answers need nothing but the folder. Drawing rows takes values from the public table: `public` (and the column
-        of its `weight`) must be given when `fit` was given a table in memory, or the file is now elsewhere.
+        The release may come from `fit`, the five functions or the command line. Answers need only the folder. Drawing
+        rows takes values from the public table: give `public` (and `weight`, the column with its weights) if `fit` had
+        a table in memory, or if the file has moved.
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
-        given = public is not None
+        readable = public is not None or (files is not None and all(Path(file).is_file() for file in files.files))
         if public is None and files is not None:
             public, weight = files, files.weight
-        there = given or (files is not None and all(Path(file).is_file() for file in files.files))
-        found = cls(
+        loaded = cls(
             plan.budget,
             public=public,
             schema=plan.schema,
@@ -341,11 +346,11 @@ class Synthesizer:
             weight=weight,
             ledger=ledger,
         )
-        if there:
-            found.public_ = found._table()
-        found.plan_, found.release_, found.spent_, found.advice_ = plan, release, None, _advice(plan)
-        found.estimates_ = estimate(release, found.public_ if there else None)
-        return found
+        if readable:
+            loaded.public_ = loaded._table()
+        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, _advice(plan)
+        loaded.estimates_ = estimate(release, loaded.public_ if readable else None)
+        return loaded
 
 
 def _advice(plan: Plan) -> str:

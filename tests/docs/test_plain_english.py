@@ -55,8 +55,6 @@ ALL_ELSE = Idiom(r"\ball else\b", "everything else")
 
 IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
 LEFT: dict[str, Sequence[Idiom]] = {
-    "cli": (PER, IS_NO, AS_IT_IS, WHOEVER),
-    "synthesizer.py": (PER, WHOEVER),
 }
 
 

@@ -80,7 +80,7 @@ def fitted(tmp_path_factory) -> Synthesizer:
 
 
 def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
-    with pytest.warns(UserWarning, match="nothing was spent, and the table given now was not looked at"):
+    with pytest.warns(UserWarning, match="nothing was spent, and the private table was not read"):
         return found.fit(data)
 
 
@@ -288,7 +288,7 @@ def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):
 def test_other_parameters_need_another_folder(fitted, change, named):
     changed = Synthesizer(**{**fitted.get_params(), **change})
     with pytest.raises(
-        DataError, match=f"was made with another {named}: give what it was made with, or another folder"
+        DataError, match=f"was made with another {named}: use the one it was made with, or choose another folder"
     ):
         changed.fit(PRIVATE)
     assert not hasattr(changed, "plan_")
@@ -374,18 +374,18 @@ def test_every_kind_of_budget(tmp_path, given, budget):
 @pytest.mark.parametrize("use", ["sample", "account", "save", "answer", "marginal", "report"])
 def test_nothing_is_there_before_fit(tmp_path, use):
     arguments = {"save": ["x"], "answer": ["AGE < 18"], "marginal": ["AGE"]}.get(use, [])
-    with pytest.raises(NotFittedError, match=r"has not seen a private table: call fit\(data\) first"):
+    with pytest.raises(NotFittedError, match=r"has not been fitted: call fit\(data\) first"):
         getattr(synthesizer(tmp_path), use)(*arguments)
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"categorical_columns": ["SEX"]}, "domains are declared in `schema`, never found in private rows"),
-        ({"nullable": True}, "domains are declared in `schema`"),
+        ({"categorical_columns": ["SEX"]}, "the schema declares the domains, which are never read from private rows"),
+        ({"nullable": True}, "the schema declares the domains"),
         ({"preprocessor_eps": 0.5}, "nothing is learnt from private rows before they are measured"),
-        ({"seed": 1}, "the noise takes no seed"),
-        ({"random_state": 1}, "the noise takes no seed"),
+        ({"seed": 1}, "the noise has no seed"),
+        ({"random_state": 1}, "the noise has no seed"),
         ({"epsilon": 1}, r"give it to Synthesizer\(...\)"),
     ],
 )
@@ -481,9 +481,7 @@ def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
     private = PRIVATE.assign(ID=range(len(PRIVATE)), SEX=SECRET)
     unit = Unit(1, person_id="ID")
     found = synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT")
-    with pytest.warns(
-        UserWarning, match=r"release\.schema\.toml is a first draft from the public table, with 4 columns"
-    ):
+    with pytest.warns(UserWarning, match=r"release\.schema\.toml was drafted from the public table, with 4 columns"):
         found.fit(private)
     assert Schema.load(tmp_path / "release.schema.toml") == found.plan_.schema
     refit(synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT"), private)  # without a warning
@@ -495,7 +493,7 @@ def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
 def test_load_without_the_public_table_answers_but_does_not_draw(fitted):
     found = Synthesizer.load(fitted.folder)
     assert found.answer("AGE < 18", by="STATE").to_pandas().equals(fitted.answer("AGE < 18", by="STATE"))
-    with pytest.raises(DataError, match="does not say where its public table is; give the public table as public="):
+    with pytest.raises(DataError, match="does not name its public files; give the public table as public="):
         found.sample(10)
     again = Synthesizer.load(fitted.folder, public=PUBLIC, ledger=fitted.ledger)
     assert again.sample(10, seed=1).equals(fitted.sample(10, seed=1))
@@ -532,7 +530,7 @@ def test_save_copies_the_release(fitted, tmp_path):
     )
     assert Synthesizer.load(tmp_path / "copy", PUBLIC).sample(10, seed=1).equals(fitted.sample(10, seed=1))
     assert [file.name for file in tmp_path.iterdir()] == ["copy"]
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(DataError, match="already exists"):
         fitted.save(tmp_path / "copy")
     with pytest.raises(DataError, match="there is no folder"):
         fitted.save(tmp_path / "nowhere" / "copy")

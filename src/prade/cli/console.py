@@ -1,4 +1,4 @@
-"""What commands share: types of their arguments, checks of places to write to, tables as text."""
+"""Helpers that the commands share: argument types, checks that a result can be written, tables as text."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import click
 
 from prade.core.errors import DataError
 
-# Completed by the shell as a file or folder. What is wrong with it is said by whoever opens it, and in better words;
-# addresses and patterns pass as they are.
+# The shell completes it as a file or folder. Click does not check it: the code that opens the file has better error
+# messages, and the argument may also be a database address or a pattern of files.
 FILE = click.Path(readable=False)
 
 
 def need_folder(path: str | os.PathLike[str]) -> None:
-    """Complain before the work, not after it, when its result could not be written to `path`."""
+    """Check that `path` can be written, so that a command fails before the work and not after it."""
     folder = Path(path).absolute().parent
     if not folder.exists():
         raise DataError(f"there is no folder {folder}; make it first")
     if not folder.is_dir():
-        raise DataError(f"{folder} is a file and no folder; give another place")
+        raise DataError(f"{folder} is a file, not a folder; choose another folder")
     if not os.access(folder, os.W_OK):
-        raise DataError(f"the folder {folder} may not be written to; get the right to, or give another place")
+        raise DataError(f"you don't have permission to write to {folder}; choose another folder")
 
 
 def need_file(path: str | os.PathLike[str]) -> None:
-    """As `need_folder`, for a file: `path` may not be a folder itself."""
+    """Check as `need_folder` does, and that `path` is not itself a folder."""
     if Path(path).is_dir():
         raise DataError(f"{path} is a folder; give the name of a file to write")
     need_folder(path)
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of cells below their names, numbers to the right and with as many decimals as the others of their column.
+    """Format rows as a table: a header line, numbers aligned to the right, the same number of decimals in each column.
 
     >>> print(text_table([{"STATE": 17, "count": 9.5, "share": 0.25}, {"STATE": 39, "count": 1200, "share": 1.0}]))
     STATE    count   share
@@ -43,20 +43,20 @@ def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
        39  1,200.0  1.0000
     """
     if not rows:
-        return "nothing"
+        return "no rows"
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     texts = [[name, *_texts(values)] for name, values in columns.items()]
-    right = [all(isinstance(value, (int, float)) for value in values) for values in columns.values()]
+    numeric = [all(isinstance(value, (int, float)) for value in values) for values in columns.values()]
     padded = [
-        [text.rjust(width) if number else text.ljust(width) for text in column]
-        for column, number in zip(texts, right, strict=True)
+        [text.rjust(width) if is_numeric else text.ljust(width) for text in column]
+        for column, is_numeric in zip(texts, numeric, strict=True)
         for width in [max(map(len, column))]
     ]
     return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
 
 
 def _texts(values: Sequence[Any]) -> list[str]:
-    """A column's cells as text: four decimals where all of its numbers are below ten, one otherwise."""
+    """Format a column's cells: four decimals if all of its numbers are below ten, otherwise one."""
     numbers = [value for value in values if isinstance(value, (int, float))]
     style = ".4f" if all(abs(number) < 10 for number in numbers) else ",.1f"
     decimal = any(isinstance(value, float) for value in values)

@@ -1,11 +1,11 @@
-"""The whole job on invented people: `prade demo`.
+"""`prade demo`: every stage, on invented people.
 
-It runs the commands that a data steward would run, and shows each of them; every file stays in the folder. At the end
-it compares with the public table as it is and with the paper's algorithm as published, at the same budget: that takes
-the true rows, which only an invented world may show.
+The demonstration shows and runs the commands that a data custodian would run, and keeps every file in its folder. At
+the end it compares the result with the public table alone and with the published algorithm, at the same budget. This
+comparison needs the true rows, which may be shown only because they are invented.
 
-What is in the folder is used again, so that an interrupted demonstration goes on where it was; for a new one give
-another folder, or remove this one.
+A second run in the same folder uses the files that are there, so it continues an interrupted demonstration. For a new
+one, choose another folder or delete this one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from prade.cli.console import FILE
 from prade.cli.main import examples, prade
 from prade.release.file_names import SYNTHETIC
 
-EPSILON, MOST_EVER = "4", "8"  # for the release, and as much again for the one to compare with
-TUNING = 40  # seconds
+EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
+SECONDS = 40  # for rehearsals
 BY = ("STATE", "PLACE")
-LEDGER = "prade.ledger"  # of its own: invented people are nobody's account
+LEDGER = "prade.ledger"  # in the folder: the user's own ledger is for real people
 DATABASE = "private.duckdb"
 
 
@@ -32,62 +32,63 @@ DATABASE = "private.duckdb"
 @click.option(
     "-o", "--output", default="demo", show_default=True, metavar="FOLDER", type=FILE, help="Folder for all files."
 )
-@click.option("--persons", default=60_000, show_default=True, help="People in each of the two tables.")
-@click.option("--seconds", default=TUNING, show_default=True, help="Time for the rehearsals.")
+@click.option("--persons", default=60_000, show_default=True, help="Number of people in each of the two tables.")
+@click.option("--seconds", default=SECONDS, show_default=True, help="Seconds that the rehearsals may take.")
 @click.pass_context
 @examples("  prade demo -o demo")
 def demo(context: click.Context, output: str, persons: int, seconds: float) -> None:
-    """Do the whole job on invented people.
+    """Run every stage on invented people.
 
-    Makes a public and a private table, plans, measures, estimates, samples, scores, and writes a report.
+    The demonstration invents a public and a private table, then plans, measures, estimates, samples and reports, and
+    scores the result against the truth. It shows each command that it runs.
     """
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: str(folder / name) for name in ("schema.toml", "public.parquet", "places.csv", "plan.toml")}
     release, truth, account = (str(folder / name) for name in ("release", "private.parquet", LEDGER))
     if (folder / DATABASE).exists():
-        click.echo(f"Using the tables in {folder}; for other people give another folder, or remove this one")
+        click.echo(f"Using the tables in {folder}; for new tables, choose another folder or delete this one")
     else:
-        click.echo(f"Inventing {persons:,} people on either side, seen in up to 4 years, in {folder}")
+        click.echo(f"Inventing {persons:,} people for each of the two tables, with up to 4 years each, in {folder}")
     most_rows = invent(folder, persons)
     steps: list[tuple[str, Sequence[str]]] = [
-        ("What to ask, from public data alone:", [
+        ("Decide what to measure, from public data alone:", [
             "plan", "--schema", files["schema.toml"], "--public", files["public.parquet"],
             "--groups", files["places.csv"], "--levels", ",".join(BY), "--epsilon", EPSILON,
             "--max-rows-per-person", str(most_rows), "--person-id", "PERSON", "--dataset", "census",
             "--seconds", f"{seconds:g}", "-o", files["plan.toml"],
         ]),
-        ("The most that may ever be spent on these people, by whoever keeps the data:", [
+        ("Set the most that may ever be spent on these people, as their data's custodian would:", [
             "ledger", "open", "census", "--cap", MOST_EVER, "--max-rows-per-person", str(most_rows),
             "--person-id", "PERSON", "--ledger", account,
         ]),
-        ("The private table, in a database, is asked once; only this spends:", [
+        ("Measure the private table, which is in a database. Only this command spends:", [
             "measure", files["plan.toml"], f"duckdb://{folder / DATABASE}/people", "-o", release, "--ledger", account,
         ]),
-        ("A distribution for every place:", ["estimate", release]),
-        ("Rows drawn from them:", ["sample", release]),
-        ("Any question, from the distributions themselves:", [
+        ("Estimate the distribution of every place:", ["estimate", release]),
+        ("Draw synthetic rows from the estimates:", ["sample", release]),
+        ("Answer a question from the estimates:", [
             "answer", release, "AGE >= 65 and TENURE == 'rented'", "--by", BY[0],
         ]),
-        ("A page that explains the release:", ["report", release]),
-        ("How good it is (not private: for invented people only):", [
+        ("Write a page that explains the release:", ["report", release]),
+        ("Score the rows against the truth (the score is not private: do this with invented people only):", [
             "score", truth, str(folder / "release" / SYNTHETIC), "--schema", files["schema.toml"],
             "--by", "+".join(BY), "--groups", files["places.csv"],
         ]),
-        ("The same page with the truth in it:", ["report", release, "--truth", truth]),
+        ("Write the same page, compared with the truth:", ["report", release, "--truth", truth]),
     ]  # fmt: skip
-    for words, command in steps:
+    for purpose, command in steps:
         if command[0] == "plan" and os.path.exists(files["plan.toml"]):
-            continue  # another one might be chosen, for which the release would not be the answer
-        click.echo(f"\n{words}\n$ {shlex.join(['prade', *command])}")
+            continue  # the tuner might choose another plan, which the release would not fit
+        click.echo(f"\n{purpose}\n$ {shlex.join(['prade', *command])}")
         if code := prade.main(args=list(command), prog_name="prade", standalone_mode=False):
             context.exit(code)
-    click.echo("\nBeside it, the paper's algorithm as published, for the same budget")
-    click.echo("\n".join(["", *outcome(folder, release, truth), "", *where(folder, release)]))
+    click.echo("\nComparing with the published algorithm, at the same budget")
+    click.echo("\n".join(["", *comparison(folder, release, truth), "", *files_made(folder, release)]))
 
 
 def invent(folder: Path, persons: int) -> int:
-    """Write the tables, the schema and the list of places, unless they are there; the most rows of a person."""
+    """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
     import duckdb
 
     from prade.data.invented import census_like
@@ -100,17 +101,17 @@ def invent(folder: Path, persons: int) -> int:
         write_table(data.public, folder / "public.parquet")
         write_table(data.private, folder / "private.parquet")
         write_table(data.groups.group_by(list(BY)).aggregate([]), folder / "places.csv")
-        beside = database.with_suffix(".new")
-        beside.unlink(missing_ok=True)
-        with duckdb.connect(str(beside)) as connection:
+        unfinished = database.with_suffix(".new")
+        unfinished.unlink(missing_ok=True)
+        with duckdb.connect(str(unfinished)) as connection:
             connection.register("invented", data.private)
             connection.execute("CREATE TABLE people AS SELECT * FROM invented")
-        beside.rename(database)
+        unfinished.rename(database)  # last: the database marks a complete folder
     return data.max_rows
 
 
-def outcome(folder: Path, release: str, truth: str) -> list[str]:
-    """Three lines: the mean error of two-way tables of the public table as it is, as published, and of the release."""
+def comparison(folder: Path, release: str, truth: str) -> list[str]:
+    """Compare the mean errors of the public table alone, the published algorithm and the release."""
     from prade.baselines.algorithm_2 import published_plan, published_rows
     from prade.data.public import Public
     from prade.pipeline import measure
@@ -121,31 +122,31 @@ def outcome(folder: Path, release: str, truth: str) -> list[str]:
 
     plan = Release.load(release).plan
     public = Public.of(plan.schema, folder / "public.parquet", plan.groups.names)
-    theirs = published_plan(plan.task, public)
-    published = measure(theirs, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
+    their_plan = published_plan(plan.task, public)
+    published = measure(their_plan, str(folder / "private.parquet"), folder / "published", folder / LEDGER)
     true_rows = coded_rows(plan, truth)
-    prior = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())
+    baseline = float(public_errors(true_rows, public, plan.groupings[-1], "all").mean())
 
     def error(rows: object) -> float:
         return score(true_rows, rows, plan.schema, plan.groupings[-1].by, groups=plan.groups, pairs="all").mean
 
-    paper = error(published_rows(published, public, 0))
+    theirs = error(published_rows(published, public, 0))
     ours = error(coded_rows(plan, folder / "release" / SYNTHETIC))
     return [
-        f"Mean error of all two-way tables of {len(plan.groupings[-1])} places, 0 to 2, small is good:",
-        f"  the public table as it is           {prior:.3f}   (no private data)",
-        f"  the paper's algorithm as published  {paper:.3f}   ({paper / prior:.0%} of that, {plan.budget})",
-        f"  prade                               {ours:.3f}   ({ours / prior:.0%} of that, {plan.budget})",
+        f"Mean error of all two-way tables in {len(plan.groupings[-1])} places, from 0 (no error) to 2:",
+        f"  the public table alone   {baseline:.3f}   (no private data)",
+        f"  the published algorithm  {theirs:.3f}   ({theirs / baseline:.0%} of the public table's, {plan.budget})",
+        f"  prade                    {ours:.3f}   ({ours / baseline:.0%} of the public table's, {plan.budget})",
     ]
 
 
-def where(folder: Path, release: str) -> list[str]:
-    """Where the files are."""
+def files_made(folder: Path, release: str) -> list[str]:
+    """Say where the files are."""
     from prade.reporting.report import report_path
 
     return [
-        f"Synthetic table: {Path(release) / SYNTHETIC}",
-        f"Report:          {report_path(release)}",
-        f"With the truth:  {report_path(release, truth=True)}",
-        f"All the rest:    {folder}",
+        f"Synthetic rows:        {Path(release) / SYNTHETIC}",
+        f"Report:                {report_path(release)}",
+        f"Report with the truth: {report_path(release, truth=True)}",
+        f"All other files:       {folder}",
     ]

@@ -1,4 +1,4 @@
-"""The commands of the ledger, and how the commands that spend come to theirs: enter, raise, import, list, show."""
+"""The `ledger` commands, and the choice of the ledger that pays for a release."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from prade.privacy.ledger import Ledger
 
 
-# ---------------------------------------------------------------------- the ledger of a run that spends
+# ---------------------------------------------------------------------- the ledger that pays for a release
 
 
 @dataclass(frozen=True)
-class Paying:
-    """The ledger that pays for a run, and the cap for a data set that it does not know yet."""
+class Payer:
+    """The ledger that pays for a release, and the cap for a data set that it does not know yet."""
 
     ledger: Ledger
     cap: Budget | None
 
 
-def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Paying:
-    """The ledger for a plan's run; the cap of a data set that it does not know is asked for, or refused elsewhere."""
+def payer_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) -> Payer:
+    """Find the ledger that pays for a plan. For an unknown data set, ask a person for the cap, or refuse a script."""
     from prade.privacy.ledger import Ledger
     from prade.release.unrecorded_releases import need_on_record, not_entered
 
@@ -40,25 +40,25 @@ def paying_for(plan: Plan, output: str, ledger_file: str | None, as_json: bool) 
         need_folder(output)
     ledger = Ledger.of(ledger_file)
     if ledger.knows(plan.dataset):
-        return Paying(ledger, None)
+        return Payer(ledger, None)
     need_on_record(plan, Path(output).resolve(), ledger)
     if not as_json and at_a_terminal():
-        return Paying(ledger, asked_cap(plan, ledger))
+        return Payer(ledger, ask_cap(plan, ledger))
     raise not_entered(plan, ledger)
 
 
 def at_a_terminal() -> bool:
-    """Whether a person can be asked."""
+    """Whether there is a person who can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def asked_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
+def ask_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
     """Ask the person at the terminal for the cap."""
     from prade.privacy.budget import Budget
 
     remark(
         f"Data set {plan.dataset!r} is not in the ledger {ledger.path} yet.\n{plan.unit.promise()}\n"
-        f"This plan costs {plan.budget}. Give the most that may ever be spent on these people, in all releases:"
+        f"This plan costs {plan.budget}. Enter the most that may ever be spent on these people, over all releases:"
     )
     amounts = {name: amount for name, amount in plan.budget.to_dict().items() if name != "kind"}
     typed = {name: click.prompt(f"most {name} ever", err=True) for name in amounts}
@@ -69,9 +69,9 @@ def asked_cap(plan: Plan | Task, ledger: Ledger) -> Budget:
 
 
 def capped(command: Command) -> Command:
-    """The options that say a cap."""
+    """Add the options that define a cap."""
     options = [
-        click.option("--cap", metavar="EPSILON", help="The most epsilon ever to be spent, as in 4 or 1/3."),
+        click.option("--cap", metavar="EPSILON", help="The most epsilon that may ever be spent, as in 4 or 1/3."),
         click.option("--delta", help="With --cap: the most delta, for (epsilon, delta) differential privacy."),
         click.option("--rho", help="Instead of --cap: the most rho, for zero-concentrated differential privacy."),
     ]
@@ -83,10 +83,10 @@ def capped(command: Command) -> Command:
 @prade.group()
 @examples("  prade ledger show")
 def ledger() -> None:
-    """What may be spent and was spent, on which data set.
+    """Record what may be spent and what was spent on each data set.
 
-    The ledger is the file that --ledger names, else the environment variable PRADE_LEDGER, else one file in your data
-    folder.
+    The ledger is the file that --ledger names. Without this option, it is the file that the environment variable
+    PRADE_LEDGER names; without that variable, it is a file in your data folder.
     """
 
 
@@ -94,14 +94,20 @@ def ledger() -> None:
 @click.argument("dataset")
 @capped
 @click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
-@click.option("--person-id", metavar="COLUMN", help="Column that says whose row it is: the bound is enforced.")
-@click.option("--max-rows-per-group", type=int, help="Most rows of one person in one group; with --person-id.")
+@click.option(
+    "--person-id",
+    metavar="COLUMN",
+    help="Column that identifies the person, so that prade can enforce the bound on rows.",
+)
+@click.option(
+    "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
+)
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
-    help="Whether a person is added or removed, or exchanged for another.",
+    help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
 )
 @ledger_option
 @as_json
@@ -118,25 +124,28 @@ def open_(
     ledger_file: str | None,
     as_json: bool,
 ) -> None:
-    """Enter a DATASET, with what is protected and the most that may ever be spent on it.
+    """Enter a DATASET, with its unit and its cap.
 
-    Plans for it must have the same unit. Entered again as it is, nothing changes.
+    The unit of protection is what is protected as a whole. The cap is the most that may ever be spent on the data set.
+    Plans for it must have the same unit of protection. Entering the same data set again changes nothing.
     """
     from prade.privacy.ledger import Ledger
     from prade.privacy.unit import Unit
 
     unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
     book = Ledger.of(ledger_file)
-    home = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
-    _remark_weak(home.cap)
-    words = f"{book.path}: data set {home.name!r} with the cap {home.cap}\n{home.unit.promise()}"
-    result(_facts(book, home.name), words, as_json)
+    entered = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
+    _remark_weak(entered.cap)
+    words = f"{book.path}: data set {entered.name!r} with the cap {entered.cap}\n{entered.unit.promise()}"
+    result(_facts(book, entered.name), words, as_json)
 
 
 @ledger.command("raise-cap")
 @click.argument("dataset")
 @capped
-@click.option("--reason", required=True, help="Why more may be spent; it stays on the record, and in every account.")
+@click.option(
+    "--reason", required=True, help="Why more may be spent; the reason stays on record and appears in every account."
+)
 @ledger_option
 @as_json
 @examples('  prade ledger raise-cap census --cap 6 --reason "second wave, approved by the board on 12 May"')
@@ -149,18 +158,18 @@ def raise_cap(
     ledger_file: str | None,
     as_json: bool,
 ) -> None:
-    """Allow more to be spent on a DATASET, on the record.
+    """Raise the cap of a DATASET, and record why.
 
-    A cap is never lowered, and stays of its kind.
+    A cap cannot be lowered, and its kind of budget cannot change.
     """
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
-    home = book.raise_cap(dataset, budget_of(cap, delta, rho, epsilon_option="--cap"), reason)
-    _remark_weak(home.cap)
+    raised = book.raise_cap(dataset, budget_of(cap, delta, rho, epsilon_option="--cap"), reason)
+    _remark_weak(raised.cap)
     left = book.remaining(dataset)
-    words = f"{book.path}: data set {home.name!r} now has the cap {home.cap}, of which {left} is left"
-    result(_facts(book, home.name), words, as_json)
+    words = f"{book.path}: data set {raised.name!r} now has the cap {raised.cap}, and {left} is left"
+    result(_facts(book, raised.name), words, as_json)
 
 
 @ledger.command("import")
@@ -169,20 +178,21 @@ def raise_cap(
 @as_json
 @examples("  prade ledger import release-2023 release-2024")
 def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -> None:
-    """Put RELEASE folders on record that another ledger paid for, or a lost one.
+    """Record the cost of RELEASE folders.
 
-    Their costs count from then on. A release that is on record already changes nothing.
+    Use this for releases that another ledger, or a lost one, paid for. Their costs count from then on. Importing a
+    release that is already on record changes nothing.
     """
     from prade.privacy.ledger import Ledger
     from prade.release.unrecorded_releases import import_release
 
     book = Ledger.of(ledger_file)
-    found, lines = [], []
+    facts, lines = [], []
     for release in releases:
         entry = import_release(book, release)
-        found.append({"release": release, "ledger": str(book.path), **entry.to_dict()})
+        facts.append({"release": release, "ledger": str(book.path), **entry.to_dict()})
         lines.append(f"{release}: {entry.cost}, entry {entry.id} ({entry.state}) of {entry.dataset!r} in {book.path}")
-    result(found, "\n".join(lines), as_json)
+    result(facts, "\n".join(lines), as_json)
 
 
 @ledger.command("list")
@@ -190,7 +200,7 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 @as_json
 @examples("  prade ledger list --json")
 def list_(ledger_file: str | None, as_json: bool) -> None:
-    """The data sets: cap, spent, left."""
+    """List the data sets: cap, spent, remaining."""
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
@@ -198,12 +208,12 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
     for row in rows:
         row["entries"] = len(row["entries"])
     budgets = ("cap", "spent", "remaining")
-    shown = [{key: row[key] for key in ("dataset", "entries", *budgets, "ledger")} for row in rows]
+    listed = [{key: row[key] for key in ("dataset", "entries", *budgets, "ledger")} for row in rows]
     words = [
         {"dataset": row["dataset"], "entries": row["entries"], **{key: _amounts(row[key]) for key in budgets}}
-        for row in shown
+        for row in listed
     ]
-    result(shown, f"{book.path}\n{text_table(words)}", as_json)
+    result(listed, f"{book.path}\n{text_table(words)}", as_json)
 
 
 @ledger.command()
@@ -212,7 +222,10 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
 @as_json
 @examples("  prade ledger show census")
 def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
-    """The account of a DATASET, or of all: under which promise, what was asked, what it cost, what remains."""
+    """Show the account of a DATASET, or of all.
+
+    An account has the promise, what was measured, what it cost, and what remains.
+    """
     from prade.privacy.ledger import Ledger
 
     book = Ledger.of(ledger_file)
@@ -222,15 +235,15 @@ def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
 
 
 def _remark_weak(cap: Budget) -> None:
-    """Say what a weak cap means: each plan is judged by itself, but what several releases tell adds up."""
+    """Warn of a weak cap: prade checks each plan alone, but what several releases reveal adds up."""
     from prade.privacy.protection import weakness
 
     if why := weakness(cap):
-        remark(f"Remark: a cap of {cap} is weak protection once it is spent, in one release or in several: {why}.")
+        remark(f"A cap of {cap} is weak protection once it is spent, in one release or in several: {why}.")
 
 
 def _facts(book: Ledger, name: str) -> dict[str, Any]:
-    """The account of a data set, for a script."""
+    """Return the account of a data set, for JSON."""
     statement = book.statement(name)
     entries = [entry.to_dict() for entry in statement.entries]
     return {**statement.to_dict(), "ledger": str(book.path), "entries": entries}

@@ -1,9 +1,9 @@
-"""The command line: `prade`. Each command is one stage, reads files, writes files, and can be run again.
+"""The command line, `prade`. Each command reads files, writes files, and can be run again.
 
-Exit codes: 0 done; 1 something is wrong with what was given (the message says what to do); 2 the command line itself
-is wrong; 3 the budget does not allow it, nothing was spent; 130 interrupted, nothing is half-written.
+Exit codes: 0 success; 1 an input is wrong, and the message says how to correct it; 2 the command line itself is wrong;
+3 the budget does not allow it, and nothing was spent; 130 interrupted, and no file is half-written.
 
-Results go to the standard output, with `--json` as one JSON value; remarks and progress bars go to standard error.
+Results go to standard output, as one JSON value with `--json`. Remarks and progress bars go to standard error.
 """
 
 from __future__ import annotations
@@ -26,16 +26,24 @@ from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
 from prade.core.version import __version__
 
 WRONG, TOO_MUCH = 1, 3
-INTERRUPTION = "interrupted; nothing is half-written, run the command again to go on"
+INTERRUPTION = "interrupted; no file is half-written, run the command again to continue"
 DEBUG = "PRADE_DEBUG"
-UNFORESEEN = f"This should not have happened; {DEBUG}=1 before the command shows where it did: please report it"
-PUBLIC_ONLY = ("schema", "check", "plan", "estimate", "sample", "answer", "ledger")  # others see rows of private tables
+UNFORESEEN = f"This is a bug in prade; please report it. To see where it occurred, put {DEBUG}=1 before the command"
+PUBLIC_ONLY = (
+    "schema",
+    "check",
+    "plan",
+    "estimate",
+    "sample",
+    "answer",
+    "ledger",
+)  # the other commands read private rows
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Stages(click.Group):
-    """A group that ends on prade's own errors with one screen of text and a documented exit code."""
+    """A group of commands that turns errors into a short message and a documented exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -46,23 +54,23 @@ class Stages(click.Group):
             cause = interrupt.args[0] if interrupt.args else INTERRUPTION
             _end(ctx, cause.told("shell") if isinstance(cause, PradeError) else str(cause), INTERRUPTED)
         except PradeError as error:
-            if interrupted():  # a library has made an error of its own of it
+            if interrupted():  # a library turned the interruption into an error of its own
                 _end(ctx, f"interrupted: {error.told('shell')}", INTERRUPTED)
             _end(ctx, error.told("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG)
         except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+            if error.errno == errno.EPIPE:  # the reader of the output closed it, as `head` does
                 raise
-            _end(ctx, f"{error.filename or 'a file'}: {error.strerror}; get access to it, or use another place", WRONG)
+            _end(ctx, f"{error.filename or 'a file'}: {error.strerror}; choose a file that you can access", WRONG)
         except Exception as error:
             if interrupted():
                 _end(ctx, INTERRUPTION, INTERRUPTED)
-            if os.environ.get(DEBUG):  # where it happened, without the error's words, which may quote a row
+            if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
                 remark("".join(traceback.format_tb(error.__traceback__)))
             words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
             _end(ctx, f"{type(error).__name__}{words}. {UNFORESEEN}", WRONG)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are used, not of the alphabet."""
+        """List commands in the order of their use; click would sort them by name."""
         return list(self.commands)
 
 
@@ -72,7 +80,7 @@ def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
 
 
 def examples(text: str) -> Callable[[Command], Command]:
-    """An example under a command's help, as it is written here."""
+    """Add an example to a command's help, with its line breaks kept."""
 
     def add(command: Command) -> Command:
         command.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n\b\nExample:\n{text}"
@@ -88,42 +96,42 @@ def examples(text: str) -> Callable[[Command], Command]:
     "      --levels STATE,PUMA --epsilon 1 -o release"
 )
 def prade() -> None:
-    """Synthetic microdata under differential privacy, from what is public already.
+    """Make synthetic tables of people with differential privacy, starting from public data.
 
-    plan -> measure -> estimate -> sample -> report; `synthesize` does all of them. Only `measure` and `synthesize`
-    spend budget. `score` and `report --truth` read true rows too, and what they say is not private.
+    The stages are plan, measure, estimate, sample and report; `synthesize` runs all five. Only `measure` and
+    `synthesize` spend budget. `score` and `report --truth` also read true rows, so their results are not private.
 
-    Exit codes: 0 done; 1 something is wrong with what was given; 2 the command line is wrong; 3 the budget does not
-    allow it, nothing was spent; 130 interrupted, nothing is half-written.
+    Exit codes: 0 success; 1 an input is wrong; 2 the command line is wrong; 3 the budget does not allow it, and nothing
+    was spent; 130 interrupted, and no file is half-written.
 
-    Completion of commands and options by the shell: eval "$(_PRADE_COMPLETE=bash_source prade)", or zsh_source, or
-    fish_source.
+    To let your shell complete commands and options, run eval "$(_PRADE_COMPLETE=bash_source prade)"; for other shells
+    write zsh_source or fish_source.
     """
 
 
 def remark(text: str) -> None:
-    """Something to know that is no result: it does not get in the way of a script."""
+    """Print a remark to standard error, where it does not disturb a script that reads the results."""
     click.echo(text, err=True)
 
 
 def result(value: Any, words: str, as_json: bool) -> None:
-    """The outcome, for a person or for a script."""
+    """Print a result: as JSON for a script, or in words for a person."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str) if as_json else words)
 
 
 def every_command() -> click.Group:
-    """The command line with all its commands: each enters itself when its module is imported."""
+    """Return the command line with all of its commands, which their modules register when they are imported."""
     for module in ("planning_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
         importlib.import_module(f"prade.cli.{module}")
     return prade
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The entry point. A second Ctrl-C ends the process at once."""
+    """Run the command line. A second Ctrl-C ends the process at once."""
     with second_ends():
         try:
-            given = None if arguments is None else list(arguments)
-            code = every_command().main(args=given, prog_name="prade", standalone_mode=False)
+            args = None if arguments is None else list(arguments)
+            code = every_command().main(args=args, prog_name="prade", standalone_mode=False)
         except click.ClickException as error:
             error.show()
             code = error.exit_code
@@ -136,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End without waiting for threads: nobody wants any more what they are working on."""
+    """End the process without waiting for its threads: their results are no longer needed."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()

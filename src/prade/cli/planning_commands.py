@@ -1,6 +1,6 @@
-"""The commands before anything is measured: a schema, a check of the public table, a plan.
+"""The commands that come before measuring: `schema`, `check` and `plan`.
 
-Whatever is heavy is imported by the command that needs it, so that `prade --help` answers at once.
+Each command imports heavy modules itself, so that `prade --help` starts fast.
 """
 
 from __future__ import annotations
@@ -23,22 +23,25 @@ if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
 
-SHOWN = 5  # values that are named of those that do not fit
+SHOWN = 5  # values to list, of those that do not fit a column
 
-as_json = click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
-weight = click.option("--weight", metavar="COLUMN", help="Column of the public rows' weights.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
 public_again = click.option(
-    "--public", multiple=True, type=FILE, help="Where the public files are now, if they are not where the plan says."
+    "--public",
+    multiple=True,
+    type=FILE,
+    help="A public file, if it is no longer where the plan says; may be given several times.",
 )
 
 
 def columns_of(text: str) -> list[str]:
-    """Names joined by commas or plus signs: "STATE,PUMA" or "STATE+PUMA"."""
+    """Split names that are joined by commas or plus signs, as in "STATE,PUMA" or "STATE+PUMA"."""
     return [name.strip() for name in re.split("[,+]", text) if name.strip()]
 
 
 def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFiles:
-    """The public files as they were typed."""
+    """Return the public files at these paths, which must exist."""
     from prade.data.public_files import PublicFiles
 
     for path in paths:
@@ -48,7 +51,7 @@ def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFil
 
 
 def levels_of(text: str) -> list[list[str]]:
-    """Levels are separated by commas, the columns of a level by plus signs.
+    """Read levels from text: commas separate levels, plus signs separate the columns of a level.
 
     >>> levels_of("STATE,PUMA+YEAR")
     [['STATE'], ['PUMA', 'YEAR']]
@@ -62,17 +65,19 @@ def levels_of(text: str) -> list[list[str]]:
 @prade.group()
 @examples("  prade schema infer public.parquet --groups STATE,PUMA -o schema.toml")
 def schema() -> None:
-    """What the columns are."""
+    """Describe the columns of the tables."""
 
 
 @schema.command()
 @click.argument("public", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", default="schema.toml", show_default=True, type=FILE, help="File to write.")
-@click.option("--groups", default="", metavar="COLUMNS", help="Columns that say the place or year, as in STATE,PUMA.")
+@click.option("--groups", default="", metavar="COLUMNS", help="Columns that give the place or year, as in STATE,PUMA.")
 @click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
 @weight
-@click.option("--max-values", default=64, show_default=True, help="Most values of a categorical column.")
-@click.option("--bins", default=20, show_default=True, help="Bins of a column of many numbers.")
+@click.option("--max-values", default=64, show_default=True, help="Most values that a categorical column may have.")
+@click.option(
+    "--bins", default=20, show_default=True, help="Number of bins for a numeric column with more values than that."
+)
 @as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
@@ -85,21 +90,21 @@ def infer(
     bins: int,
     as_json: bool,
 ) -> None:
-    """Propose a schema from PUBLIC files.
+    """Draft a schema from PUBLIC files.
 
-    Read the proposal, and correct it from the codebook.
+    Read the draft, and correct it from the codebook.
     """
     from prade.data.schema import Schema
 
     need_file(output)
     source = public_files(public).source()
-    found = Schema.infer(
+    draft = Schema.infer(
         source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
     )
-    found.save(output)
-    words = f"{output}: {len(found.coded)} columns to estimate, {len(found.groups)} group columns"
-    result({"schema": output, "columns": found.coded, "groups": found.groups}, words, as_json)
-    remark("Values that the public table happens not to have, but a private row may have, belong in the lists.")
+    draft.save(output)
+    words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
+    result({"schema": output, "columns": draft.coded, "groups": draft.groups}, words, as_json)
+    remark("Add the values that private rows may have but the public table lacks.")
 
 
 # ---------------------------------------------------------------------- check
@@ -110,7 +115,7 @@ def infer(
 @click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
 @click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
 @weight
-@click.option("--epsilon", default="1", show_default=True, help="Budget for which the noise is worked out.")
+@click.option("--epsilon", default="1", show_default=True, help="Budget for which to compute the noise scale.")
 @click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
 @as_json
 @examples("  prade check --schema schema.toml --groups places.csv public.parquet")
@@ -125,7 +130,8 @@ def check(
 ) -> None:
     """Check PUBLIC files against a schema.
 
-    Says what is in them, what does not fit, and how much noise a budget would put into counts. Spends nothing.
+    The command shows what the files contain, which values do not fit the schema, and how much noise a budget would add
+    to each count. It spends nothing.
     """
     from prade.data.encode import outside
     from prade.data.groups import Groups
@@ -144,7 +150,7 @@ def check(
     parts, shape = len(declared.coded), declared.shape(declared.coded)
     unit, budget = Unit(max_rows_per_person), Budget.pure(epsilon)
     scale = float(budget.noise_scale(unit.rows * parts, unit.rows**2 * parts))
-    found = {
+    facts = {
         "rows": len(rows),
         "columns": dict(zip(declared.coded, shape, strict=True)),
         "not_in_schema": unknown,
@@ -156,29 +162,31 @@ def check(
     }
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
-        f"groups: {len(listed):,} to estimate, {len(rows.groups):,} among the public rows",
+        f"{len(listed):,} groups to estimate, {len(rows.groups):,} groups in the public table",
         *recurring_names(listed, [[name] for name in listed.names]),
-        *([f"not in the schema, and left out: {', '.join(unknown)}"] if unknown else []),
+        *([f"not in the schema, and ignored: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
-        "everything fits the schema" if not unfit else "what does not fit follows the column's policy",
-        f"all {parts} one-way tables of every group for {budget}: noise of Laplace scale {scale:,.4g} in each count",
+        "all values fit the schema" if not unfit else "each column's policy decides what happens to these rows",
+        f"to measure all {parts} one-way tables of every group with {budget}, each count gets Laplace noise of scale "
+        f"{scale:,.4g}",
     ]
-    result(found, "\n".join(words), as_json)
+    result(facts, "\n".join(words), as_json)
 
 
 def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
-    most = sorted(cells.items(), key=lambda each: -each[1])
-    named = ", ".join("missing" if value is None else str(value)[:30] for value, _ in most[:SHOWN])
-    more = f" and {len(most) - SHOWN} more" if len(most) > SHOWN else ""
+    """Describe the values of a column that do not fit the schema, the most frequent first."""
+    values = sorted(cells, key=lambda value: -cells[value])
+    listed = ", ".join("missing" if value is None else str(value)[:30] for value in values[:SHOWN])
+    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
     number = sum(cells.values())
-    return f"{name}: {number:,} rows ({number / rows:.2%}) do not fit the schema: {named}{more}"
+    return f"{name}: {number:,} rows ({number / rows:.2%}) do not fit the schema: {listed}{more}"
 
 
 # ---------------------------------------------------------------------- plan
 
 
 def planning(command: Command) -> Command:
-    """The options by which a plan is made."""
+    """Add the options that define a plan."""
     options = [
         click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file."),
         click.option(
@@ -190,24 +198,30 @@ def planning(command: Command) -> Command:
         ),
         weight,
         click.option(
-            "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row a group."
+            "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),
         click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
-        click.option("--delta", help="With it, (epsilon, delta) differential privacy and Gaussian noise."),
+        click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy, Gaussian noise."),
         click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
         click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
-        click.option("--person-id", metavar="COLUMN", help="Column that says whose row it is: the bound is enforced."),
+        click.option(
+            "--person-id",
+            metavar="COLUMN",
+            help="Column that identifies the person, so that prade can enforce the bound on rows.",
+        ),
         click.option(
             "--dataset",
             default="private",
             show_default=True,
-            help="Name under which the ledger knows the private table.",
+            help="Name of the private table in the ledger.",
         ),
         click.option(
-            "--tune/--no-tune", default=True, help="Choose by rehearsal on the public rows, or take the simplest."
+            "--tune/--no-tune",
+            default=True,
+            help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
         ),
-        click.option("--seconds", default=120.0, show_default=True, help="Time for the rehearsals."),
+        click.option("--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals may take."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -215,20 +229,22 @@ def planning(command: Command) -> Command:
 
 
 ledger_option = click.option(
-    "--ledger", "ledger_file", type=FILE, help="Ledger file; else PRADE_LEDGER, else the one in your data folder."
+    "--ledger", "ledger_file", type=FILE, help="Ledger file. [default: PRADE_LEDGER, or the file in your data folder]"
 )
 
 
 def spending(command: Command) -> Command:
-    """The options of whatever spends."""
+    """Add the options of a command that spends."""
     options = [
         ledger_option,
-        click.option("--again", is_flag=True, help="Pay once more for a plan that is paid for, into a new folder."),
+        click.option(
+            "--again", is_flag=True, help="Pay once more for a plan that has been paid for, and write to a new folder."
+        ),
         click.option(
             "--yes-weak-protection",
             "weak_protection",
             is_flag=True,
-            help="Spend a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
+            help="Accept a budget that hardly protects: an epsilon above 20, or a delta of 1/1000 or more.",
         ),
     ]
     for option in reversed(options):
@@ -237,7 +253,7 @@ def spending(command: Command) -> Command:
 
 
 def budget_of(epsilon: str | None, delta: str | None, rho: str | None, *, epsilon_option: str = "--epsilon") -> Budget:
-    """The budget as it was typed: epsilon, epsilon with delta, or rho."""
+    """Build the budget from the options: epsilon, epsilon with delta, or rho."""
     from prade.privacy.budget import Budget
 
     if rho is not None and epsilon is None and delta is None:
@@ -260,21 +276,23 @@ def task_of(
     person_id: str | None,
     dataset: str,
 ) -> tuple[Task, PublicTable]:
-    """The task and the public table that the options name."""
+    """Build the task and the public table from the options."""
     from prade.data.public_table import PublicTable
     from prade.planning.task import Task
     from prade.privacy.unit import Unit
 
-    budget, nest = budget_of(epsilon, delta, rho), levels_of(levels)
-    if bool(nest) != bool(groups_file):
-        raise click.UsageError("--groups and --levels go together: without either, everybody is one group")
+    budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
+    if bool(level_columns) != bool(groups_file):
+        raise click.UsageError(
+            "--groups and --levels go together: give both, or neither to treat everybody as one group"
+        )
     unit = Unit(max_rows_per_person, person_id=person_id)
-    task = Task(dataset, schema_file, budget, unit, nest, groups_file)
+    task = Task(dataset, schema_file, budget, unit, level_columns, groups_file)
     return task, PublicTable(public_files(public, weight))
 
 
 def advice_of(plan: Plan) -> str:
-    """What the rehearsals advise."""
+    """Say whether to measure, by the rehearsals."""
     from prade.pipeline import NOT_REHEARSED
 
     return NOT_REHEARSED if plan.expected is None else plan.expected.advice
@@ -289,9 +307,10 @@ def advice_of(plan: Plan) -> str:
     "      --epsilon 1 -o plan.toml"
 )
 def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any) -> None:
-    """Decide what to ask, from public data only.
+    """Decide what to measure, from public data only.
 
-    Chooses questions and their noise by rehearsal, and says which error to expect. Spends nothing.
+    The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
+    spends nothing.
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
@@ -300,20 +319,20 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
     need_file(output)
     task, table = task_of(**options)
     if why := weakness(task.budget):
-        remark(f"Weak protection: {why}. To measure this plan takes --yes-weak-protection.")
-    for words in task.recurring_names():
-        remark(words)
+        remark(f"Weak protection: {why}. Measuring this plan requires --yes-weak-protection.")
+    for sentence in task.recurring_names():
+        remark(sentence)
     with progress_bar() as progress:
         made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
     made.save(output)
     if tune:
         remark(advice_of(made))
-    words = f"{made.describe()}\n{made.unit.promise()}\nwritten to {output}"
+    words = f"{made.describe()}\n{made.unit.promise()}\nThe plan is in {output}."
     result({"file": output, "advice": advice_of(made), **facts_of(made)}, words, as_json)
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:
-    """What a plan costs and promises, for a script."""
+    """Return a plan's cost, promise and expected error, for JSON."""
     return {
         "plan": plan.hash,
         "dataset": plan.dataset,

@@ -1,4 +1,4 @@
-"""The commands that judge a release, and show it to people: score, report."""
+"""The commands that score synthetic rows and report on a release: `score` and `report`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from prade.cli.planning_commands import as_json, columns_of
 @click.argument("truth", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
-@click.option("--by", required=True, metavar="COLUMNS", help="Columns that make the groups, as in STATE+PUMA.")
+@click.option("--by", required=True, metavar="COLUMNS", help="Columns that define the groups, as in STATE+PUMA.")
 @click.option(
-    "--groups", "groups_file", type=FILE, help="File with the public list of groups; without it, those in the tables."
+    "--groups",
+    "groups_file",
+    type=FILE,
+    help="File with the public list of groups. [default: the groups in the tables]",
 )
-@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw, or all.")
-@click.option("--seed", type=int, help="Seed of the draw; the contest's when not given.")
+@click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
+@click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
 @as_json
 @examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
 def score(
@@ -33,7 +36,7 @@ def score(
 ) -> None:
     """Score SYNTHETIC rows against the TRUTH.
 
-    The score of the NIST contest, made of true rows: what it says is not private.
+    This is the score of the NIST contest. It is computed from true rows, so it is not private.
     """
     from prade.data.schema import Schema
     from prade.scoring.score import CONTEST_SEED
@@ -41,7 +44,7 @@ def score(
 
     if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
         raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
-    found = scored(
+    outcome = scored(
         truth,
         synthetic,
         Schema.load(schema_file),
@@ -50,8 +53,10 @@ def score(
         pairs="all" if pairs == "all" else int(pairs),
         seed=CONTEST_SEED if seed is None else seed,
     )
-    remark("A score is made of true rows and is not differentially private: do not publish it for private ones.")
-    result(found.to_dict(), str(found), as_json)
+    remark(
+        "This score is computed from true rows and is not differentially private: do not publish it for private rows."
+    )
+    result(outcome.to_dict(), str(outcome), as_json)
 
 
 @prade.command()
@@ -60,16 +65,18 @@ def score(
     "--truth",
     metavar="FILES",
     type=click.Path(),
-    help="The true rows, to say how good the release is: a parquet or CSV file or a quoted glob; no database address.",
+    help="The true rows, to compare the release with: a parquet or CSV file or a quoted pattern, not a database.",
 )
 @click.option("--geojson", metavar="FILE", type=click.Path(), help="Outlines of the groups, for a map.")
-@click.option("--geojson-key", metavar="NAME", help="The property that tells the group; two joined by + (STATE+PUMA).")
+@click.option(
+    "--geojson-key", metavar="NAME", help="Property that identifies the group; join several with +, as in STATE+PUMA."
+)
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(),
-    help="File to write; RELEASE/report.html, or with --truth RELEASE-not-private.html beside the release.",
+    help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
 @examples("  prade report release --geojson places.geojson -o report.html")
 def report(
@@ -77,19 +84,19 @@ def report(
 ) -> None:
     """Explain a RELEASE on one HTML page.
 
-    What was promised, what was asked, where the public table was wrong, how sure the results are. The page works
-    offline. Spends nothing. With --truth the page is made of true rows: it is not private, must not be published, and
-    is not written into a release.
+    The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
+    It works offline. This command spends nothing. With --truth the page is computed from true rows: it is not private,
+    must not be published, and is not written into the release folder.
     """
     from prade.core.progress import progress_bar
     from prade.reporting.report import write_report
 
     if geojson_key is not None and geojson is None:
-        raise click.UsageError("--geojson-key names a property of the outlines: give these with --geojson")
+        raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
     with progress_bar() as progress:
         path = write_report(
             release_folder, output, truth=truth, geojson=geojson, geojson_key=geojson_key, progress=progress
         )
     if truth is not None:
-        remark("This page is made of true rows and is not differentially private: do not publish it.")
+        remark("This page is computed from true rows and is not differentially private: do not publish it.")
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -154,7 +154,7 @@ def test_damaged_estimates_are_never_used_and_made_again_by_the_command(release)
         assert (done.exit_code, "run `prade estimate" in done.stderr) == (1, True), done.output
     done = CliRunner().invoke(every_command(), ["estimate", str(release.path)])
     assert done.exit_code == 0, done.output
-    assert "damaged: they are made again" in done.stderr
+    assert "damaged; they will be replaced" in done.stderr
     assert path.read_bytes() == data
     answered(release)
 
