@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from prade import Schema, Workload
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
 from prade.data.tables import read_table
 from prade.estimating.layout import Layout

@@ -29,7 +29,7 @@ from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 COPIES = 30  # of 344,497 rows: 10,334,910

@@ -17,7 +17,7 @@ from prade import Workload
 from prade.data.prior import Prior
 from prade.estimating.base import check, fit_many
 from prade.estimating.dual import Dual
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.prior_worth import prior_worth
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.tables import read_table

@@ -9,7 +9,7 @@ import numpy as np
 from common import OUT, ROOT, layout_of, random_rows, report, seconds, table
 from prade import Workload
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.release.measurement import Measurement
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from common import ROOT
 from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
 from prade import Part
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 
 MIRROR_STEPS = 2500

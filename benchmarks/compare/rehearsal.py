@@ -14,7 +14,7 @@ import pyarrow as pa
 from jobs import Job, kept
 from prade import Budget, Ledger, Schema, Workload
 from prade.baselines import MWEM, Baseline, run
-from prade.data.encode import Coded
+from prade.data.encoding import Coded
 from prade.data.joint import Joint
 from prade.data.prior import Prior
 from prade.data.recurring_groups import RecurringGroups

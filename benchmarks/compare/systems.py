@@ -26,7 +26,7 @@ from prade import Budget, Column, Plan, Release, Schema
 from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.errors import PradeError
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.joint import Joint
 from prade.data.prior import Prior
 from prade.data.recurring_groups import RecurringGroups

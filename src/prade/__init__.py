@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prade.core.faces import face
+from prade.core.lazy_names import lazy_names
 from prade.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -68,4 +68,4 @@ _HOMES = {
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
-__getattr__, __dir__ = face(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -19,7 +19,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
-from prade.data.decode import Like
+from prade.data.decoding import Like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates

@@ -19,7 +19,7 @@ from typing import Any
 
 from prade.core.errors import DataError, PradeError
 from prade.core.progress import Progress
-from prade.data.decode import Decoder, Like
+from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema

@@ -25,7 +25,7 @@ from prade.core.errors import DataError
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 
 DAY, MOMENT = datetime.date, datetime.datetime
 D = decimal.Decimal

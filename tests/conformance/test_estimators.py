@@ -13,10 +13,11 @@ from prade.estimating.base import fit_many
 from prade.estimating.estimate import Estimate, Report, Status
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
+from prade.queries.marginal import Marginal
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Marginal, Predicate, RowCells
+from prade.queries.workload import Cells, Predicate, RowCells
 from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 4, "c": 2, "d": 3})

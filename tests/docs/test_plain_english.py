@@ -54,8 +54,7 @@ TABLES_SAY = Idiom(r"\b(an?|the|every|each|public|private) tables? says?\b", "a 
 ALL_ELSE = Idiom(r"\ball else\b", "everything else")
 
 IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
-LEFT: dict[str, Sequence[Idiom]] = {
-}
+LEFT: dict[str, Sequence[Idiom]] = {}
 
 
 def prose(page: Path) -> str:

@@ -17,14 +17,14 @@ from prade import Budget, Column, DataError, Level, Plan, PradeError, Release, S
 from prade.cli.main import UNFORESEEN, every_command
 from prade.core.errors import SchemaError
 from prade.core.numbers import exact
-from prade.data.encode import outside as outside_of
+from prade.data.encoding import outside as outside_of
 from prade.data.groups import Groups
 from prade.data.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 from prade.release.release import read_measurements, sealed_text
-from prade.reporting.map import outlines
+from prade.reporting.outlines import outlines
 from prade.reporting.promise import meaning
 from worlds.releases import write_folder
 
@@ -375,7 +375,7 @@ def test_damaged_public_rows(tmp_path, change):
 )
 def test_a_damaged_estimate(tmp_path, change):
     from prade.data.prior import Prior
-    from prade.estimating.map import MAP
+    from prade.estimating.posterior_mode import MAP
     from prade.release.measurement import Measurement
 
     path = tmp_path / "estimate.parquet"

@@ -17,20 +17,20 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people
 from prade import Schema, Workload
-from prade.data.decode import Decoder
-from prade.data.encode import encode, outside
+from prade.data.decoding import Decoder
+from prade.data.encoding import encode, outside
 from prade.data.groups import Groups
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.planning.plan import Plan
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
-from prade.reporting.map import outlines
+from prade.reporting.outlines import outlines
 from prade.reporting.promise import promise_of
 from worlds.releases import write_manifest
 

@@ -9,11 +9,12 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
-from prade.queries.parts import Cells, Marginal, Predicate
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Predicate
 from prade.queries.query import parse
 
 ROWS = 3000

@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from prade.estimating.estimate import Status
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from worlds.reference import add_noise, kl, map_objective, oracle_two_stage, random_case
 

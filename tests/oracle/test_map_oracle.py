@@ -10,8 +10,8 @@ import prade.estimating.bundles
 from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
-from prade.estimating.map import MAP
-from prade.queries.workload import Marginal
+from prade.estimating.posterior_mode import MAP
+from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 from worlds.reference import add_noise, costs, map_objective, oracle_map, random_case
 

@@ -6,9 +6,10 @@ import pytest
 from prade import Schema
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
+from prade.queries.marginal import Marginal
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Marginal, Predicate
+from prade.queries.workload import Cells, Predicate
 from prade.release.measurement import Measurement
 from worlds.reference import kl, oracle_map, random_case
 

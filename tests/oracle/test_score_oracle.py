@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from prade import Schema
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.schema_file import CONTEST_EDGES
 from prade.scoring.score import joint_errors, score

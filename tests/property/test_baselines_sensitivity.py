@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from prade import Schema, Unit
 from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_PER_ROW
 from prade.measuring.adaptive.session import Dependence, Misfit
-from prade.queries.parts import Cells, Marginal
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 3})
 BOTH = Marginal.of(SCHEMA, ["a", "b"])

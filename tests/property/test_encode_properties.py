@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.comparison import codes_satisfying
-from prade.data.encode import Coded, Decoder, encode, outside
+from prade.data.encoding import Coded, Decoder, encode, outside
 from prade.data.schema import Column, Schema
 
 laws = settings(derandomize=True, deadline=None, max_examples=60)

@@ -11,9 +11,10 @@ from prade.baselines import MWEM, PMWPub
 from prade.data.prior import Prior
 from prade.estimating.ide import IDE
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
-from prade.queries.workload import Cells, Marginal
+from prade.queries.marginal import Marginal
+from prade.queries.workload import Cells
 from prade.release.measurement import Measurement
 
 SIZES = {"a": 3, "b": 4, "c": 2}

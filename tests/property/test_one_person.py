@@ -29,7 +29,7 @@ from prade import Column, Schema
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 
 DAY, MOMENT, HOURS = datetime.date, datetime.datetime, datetime.timedelta
 TEXTS = ("1", "2", "37.5", "true", "2020-01-01", "2020-01-01 08:30:00", "x", "1234567890123456", "1.5", "00100")

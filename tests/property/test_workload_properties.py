@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
 from prade.privacy.unit import Unit
+from prade.queries.marginal import Marginal
 from prade.queries.query import backticked, expect, parse
-from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, RowCells, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
-from prade.data.encode import Coded
+from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.prior_worth import LARGEST, prior_worth
 from prade.release.measurement import Measurement
 

@@ -14,8 +14,9 @@ from scipy.optimize import linprog
 
 from prade import Schema
 from prade.data.prior import Prior
+from prade.queries.marginal import Marginal
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Marginal, Predicate
+from prade.queries.workload import Cells, Predicate
 from prade.release.measurement import Measurement
 
 NAMES = ("a", "b", "c")

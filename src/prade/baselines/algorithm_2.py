@@ -25,7 +25,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError, PradeError
-from prade.data.encode import Coded
+from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.ide import IDE
@@ -36,7 +36,7 @@ from prade.planning.questions import Ask, Level
 from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.release import Release
-from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.tuning.mutual_information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 
 Projection = Literal["euclidean", "least-kl"]
 
@@ -48,7 +48,7 @@ FEWEST_ROWS = 1.0  # counts are divided by at least this
 def published_workloads(
     public: Public, *, pairs: int = PAIRS, one_way: int = ONE_WAY, most_cells: int = MOST_CELLS
 ) -> tuple[Workload, Workload]:
-    """Algorithm 2's workloads W_S and W_G, chosen from the public table: see `prade.tuning.information`.
+    """Algorithm 2's workloads W_S and W_G, chosen from the public table: see `prade.tuning.mutual_information`.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})

@@ -12,7 +12,8 @@ from prade.baselines.base import ask_total, check_settings, judged, number_of_ro
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
 from prade.data.prior import Prior
-from prade.queries.parts import Marginal, Part
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     from prade.estimating.estimate import Estimate

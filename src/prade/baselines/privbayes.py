@@ -14,12 +14,13 @@ from prade.baselines.base import ask_total, check_settings, judged, number_of_ro
 from prade.core.arrays import Floats, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.core.numbers import exact
-from prade.data.encode import Coded
+from prade.data.encoding import Coded
 from prade.data.joint import joint_codes
 from prade.data.prior import Prior
 from prade.measuring.adaptive.session import Dependence, Door
 from prade.privacy.budget import Budget
-from prade.queries.parts import Marginal, Part
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

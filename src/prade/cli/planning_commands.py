@@ -133,7 +133,7 @@ def check(
     The command shows what the files contain, which values do not fit the schema, and how much noise a budget would add
     to each count. It spends nothing.
     """
-    from prade.data.encode import outside
+    from prade.data.encoding import outside
     from prade.data.groups import Groups
     from prade.data.public import Public, group_columns
     from prade.data.schema import Schema

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError
 from prade.core.words import names_of
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.joint import Codes, Joint
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
 from prade.data.cell_types import require_plain_type
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.groups import Grouping, Groups
 from prade.data.parquet_with_header import (
     WEIGHT_FIELD,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
-from prade.data.decode import Decoder, Like
+from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles

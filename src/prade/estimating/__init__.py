@@ -1,1 +1,33 @@
 """From noisy counts and a prior to a distribution: Algorithm 1, the paper's exact problem, the posterior mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.data.prior import Prior as Prior
+    from prade.estimating.base import fit_many as fit_many
+    from prade.estimating.estimate import Estimate as Estimate
+    from prade.estimating.ide import IDE as IDE
+    from prade.estimating.layout import Layout as Layout
+    from prade.estimating.levels.estimates import Estimates as Estimates
+    from prade.estimating.posterior_mode import MAP as MAP
+    from prade.estimating.two_stage import TwoStage as TwoStage
+    from prade.release.measurement import Measurement as Measurement
+
+_HOMES = {
+    "Estimate": "prade.estimating.estimate",
+    "Estimates": "prade.estimating.levels.estimates",
+    "IDE": "prade.estimating.ide",
+    "Layout": "prade.estimating.layout",
+    "MAP": "prade.estimating.posterior_mode",
+    "Measurement": "prade.release.measurement",
+    "Prior": "prade.data.prior",
+    "TwoStage": "prade.estimating.two_stage",
+    "fit_many": "prade.estimating.base",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -19,7 +19,7 @@ from prade.data.joint import Codes, Joint
 from prade.data.parquet_with_header import WEIGHT_FIELD
 
 if TYPE_CHECKING:
-    from prade.data.encode import Coded
+    from prade.data.encoding import Coded
     from prade.data.schema import Schema
     from prade.estimating.layout import Layout
 
@@ -153,7 +153,7 @@ class Estimate(Joint):
 
     def sample(self, n: int, seed: int) -> Coded:
         """n rows drawn systematically, in random order: each occurs n times its mass, to within one."""
-        from prade.data.encode import Coded
+        from prade.data.encoding import Coded
 
         for name, value in (("n", n), ("seed", seed)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 0:
@@ -183,7 +183,7 @@ class Estimate(Joint):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Estimate:
         """Read what `save` wrote."""
-        from prade.data.encode import Coded
+        from prade.data.encoding import Coded
         from prade.data.parquet_with_header import damage_reported, floats, read_header, whole_numbers
         from prade.data.schema import Schema
         from prade.data.tables import read_table

@@ -16,6 +16,7 @@ from prade.estimating.base import Answers, check, check_limits, hopeless, settin
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
 from prade.estimating.layout import Layout
 from prade.estimating.projection import nearest_l1, nearest_l2
+from prade.estimating.update import update
 from prade.release.measurement import Measurement
 
 ENOUGH_SWEEPS = 6  # before that, cycling cannot be told from slow convergence
@@ -206,11 +207,9 @@ class _Run:
             goal[:-1][inside] = self.project(y[inside], s[inside], covers=not possible[-1])
         goal[-1] = max(1.0 - goal[:-1].sum(), 0.0) if possible[-1] else 0.0
         self.largest_miss = max(self.largest_miss, float(np.abs(goal[:-1] - s).max(initial=0.0)))
-        held = masses > 0
-        scale = np.divide(goal, masses, out=np.zeros(number + 1), where=held)  # cases 1 and 3
+        scale, added = update(masses, goal, possible, counts)
         log = np.log(np.where(scale > 0, scale, 1.0))
         self.multipliers[self.layout.part(k)] += log[:-1] - log[-1]
-        added = np.where(held | ~possible, 0.0, goal / np.maximum(counts, 1.0))  # cases 2 and 4
         return scale[cell], added[cell]
 
 

@@ -29,7 +29,8 @@ from prade.measuring.source import Source, guarded
 from prade.measuring.streams import Coding, Stream, coded
 from prade.privacy.unit import Unit
 from prade.queries.expression import Condition, Expression
-from prade.queries.parts import Cells, Marginal, Part, Predicate
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Part, Predicate
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -1,1 +1,29 @@
 """Plans: which questions will be asked about the private table and with how much noise, decided from public data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.planning.expected import Expected as Expected
+    from prade.planning.plan import Plan as Plan
+    from prade.planning.questions import Ask as Ask
+    from prade.planning.questions import Level as Level
+    from prade.planning.settings import Settings as Settings
+    from prade.planning.shares import weighted_asks as weighted_asks
+    from prade.planning.task import Task as Task
+
+_HOMES = {
+    "Ask": "prade.planning.questions",
+    "Expected": "prade.planning.expected",
+    "Level": "prade.planning.questions",
+    "Plan": "prade.planning.plan",
+    "Settings": "prade.planning.settings",
+    "Task": "prade.planning.task",
+    "weighted_asks": "prade.planning.shares",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

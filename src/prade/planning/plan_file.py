@@ -25,7 +25,8 @@ from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
-from prade.queries.parts import Cells, Marginal, Part, Predicate
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 

@@ -12,7 +12,8 @@ from prade.core.errors import PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.data.schema import Schema
 from prade.privacy.budget import Budget, Law, Number
-from prade.queries.parts import Cells, Marginal, Part, RowCells, everybody
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Part, RowCells, everybody
 from prade.queries.workload import Workload
 
 TOTAL = "number of rows"

@@ -1,1 +1,21 @@
 """What is promised and what it costs: units of protection, privacy budgets, and the ledger of what has been spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.privacy.budget import Budget as Budget
+    from prade.privacy.ledger import Ledger as Ledger
+    from prade.privacy.unit import Unit as Unit
+
+_HOMES = {
+    "Budget": "prade.privacy.budget",
+    "Ledger": "prade.privacy.ledger",
+    "Unit": "prade.privacy.unit",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

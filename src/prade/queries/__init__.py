@@ -1,1 +1,27 @@
 """Questions about rows: predicates, one-way and two-way tables, workloads, and how much one person changes counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.queries.marginal import Marginal as Marginal
+    from prade.queries.parts import Part as Part
+    from prade.queries.query import Query as Query
+    from prade.queries.query import expect as expect
+    from prade.queries.query import parse as parse
+    from prade.queries.workload import Workload as Workload
+
+_HOMES = {
+    "Marginal": "prade.queries.marginal",
+    "Part": "prade.queries.parts",
+    "Query": "prade.queries.query",
+    "Workload": "prade.queries.workload",
+    "expect": "prade.queries.query",
+    "parse": "prade.queries.query",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -8,7 +8,6 @@ or turned into counts in a database. (`RowCells` is the exception: it lists the 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -86,63 +85,6 @@ class Part(ABC):
         return f"{type(self).__name__}({self.name!r}, n_cells={self.n_cells}, covers={self.covers})"
 
 
-class Marginal(Part):
-    """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
-
-    >>> from prade.data.schema import Schema
-    >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
-    >>> part
-    Marginal('age x sex', n_cells=6, covers=True)
-    """
-
-    sizes: tuple[int, ...]
-
-    def __init__(self, columns: Sequence[str], sizes: Sequence[int]) -> None:
-        columns, sizes = _column_names(columns), tuple(int(size) for size in sizes)
-        if len(columns) != len(sizes) or min(sizes) < 1:
-            raise WorkloadError(f"each of the columns {columns} needs a size of at least 1, got {sizes}")
-        n_cells = math.prod(sizes)
-        if n_cells > MAX_CELLS:
-            raise WorkloadError(
-                f"the marginal of {', '.join(columns)} has {n_cells:,} cells ({' x '.join(map(str, sizes))}), but a "
-                f"part may have at most {MAX_CELLS:,}; use fewer columns or coarser bins"
-            )
-        self._settle(columns=columns, sizes=sizes, n_cells=n_cells, covers=True)
-
-    @classmethod
-    def of(cls, schema: Schema, columns: Sequence[str]) -> Marginal:
-        """The marginal of these columns of a schema."""
-        names = _column_names(columns)
-        return cls(names, [column_of(schema, name).size for name in names])
-
-    @property
-    def name(self) -> str:
-        return " x ".join(backticked(column) for column in self.columns)
-
-    def cells(self, schema: Schema, codes: Codes) -> NDArray[Any]:
-        self.check(schema)
-        return joint_codes(schema, codes, self.columns)
-
-    def inside(self, schema: Schema) -> Mask:
-        return np.ones(self.sizes, dtype=np.bool_)
-
-    def labels(self, schema: Schema) -> list[str]:
-        self.check(schema)
-        each = [[f"{name} {label}" for label in schema[name].labels()] for name in self.columns]
-        return [", ".join(combination) for combination in itertools.product(*each)]
-
-    def check(self, schema: Schema) -> None:
-        for name, size in zip(self.columns, self.sizes, strict=True):
-            if (now := column_of(schema, name).size) != size:
-                raise WorkloadError(
-                    f"part {self.name!r} was made for {size} codes in column {name!r}, but this schema has {now}; "
-                    "make the part again with Marginal.of(schema, columns)"
-                )
-
-    def _content(self) -> tuple[Any, ...]:
-        return self.columns, self.sizes
-
-
 class Cells(Part):
     """Cells given by a lookup table: `table[joint code of columns]` is the cell, or `n_cells` for none.
 
@@ -157,7 +99,7 @@ class Cells(Part):
     cell_labels: tuple[str, ...]
 
     def __init__(self, columns: Sequence[str], table: ArrayLike, n_cells: int, labels: Sequence[str] = ()) -> None:
-        columns = _column_names(columns)
+        columns = column_names_of(columns)
         lookup = _lookup(table, n_cells, f"the table over {', '.join(columns)}")
         self._settle(
             columns=columns,
@@ -317,7 +259,7 @@ class RowCells(Part):
         return self.n_cells, self.cell_labels, self.row_cells.tobytes()
 
 
-def _column_names(columns: Sequence[str]) -> tuple[str, ...]:
+def column_names_of(columns: Sequence[str]) -> tuple[str, ...]:
     names = names_of(columns)
     if not names or not all(isinstance(name, str) for name in names):
         raise WorkloadError(f"a part needs the names of one or more columns, got {columns!r}")

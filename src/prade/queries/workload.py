@@ -20,7 +20,8 @@ from prade.core.words import names_of
 from prade.data.comparison import codes_satisfying
 from prade.privacy.unit import Unit
 from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
-from prade.queries.parts import Cells, Marginal, Part, Predicate, RowCells
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Part, Predicate, RowCells
 from prade.queries.query import Query, backticked, column_of, parse, shorten
 from prade.queries.sensitivity import most_per_row
 

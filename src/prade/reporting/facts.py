@@ -23,12 +23,13 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers
-from prade.queries.parts import Marginal, Part
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
-    from prade.data.encode import Coded
+    from prade.data.encoding import Coded
     from prade.estimating.levels.estimates import Estimates
 
 

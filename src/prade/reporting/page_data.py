@@ -10,13 +10,13 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.threads import several
 from prade.estimating.levels.error_bars_of_sums import sum_variances
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 from prade.reporting.facts import Facts, View, all_pairs
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
-    from prade.reporting.map import Outlines
+    from prade.reporting.outlines import Outlines
     from prade.reporting.truth import Truth
 
 UNIT = 10_000  # shares are whole numbers of ten-thousandths

@@ -26,7 +26,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
-from prade.reporting.map import outlines
+from prade.reporting.outlines import outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.promise import promise_of
 from prade.reporting.truth import coded_rows, truth_of
@@ -51,7 +51,8 @@ def write_report(
     """Write the page and return its path, which is `report_path` unless another is given.
 
     `truth` is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups'
-    outlines, for a map, and `geojson_key` the property in it that identifies the group (see `prade.reporting.map`).
+    outlines, for a map, and `geojson_key` the property in it that identifies the group (see
+    `prade.reporting.outlines`).
     """
     release = release if isinstance(release, Release) else Release.load(release)
     target = Path(path) if path is not None else report_path(release.path, truth=truth is not None)

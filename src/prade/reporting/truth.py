@@ -18,7 +18,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.threads import several
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table
 from prade.reporting.facts import PublicPriors
 from prade.scoring.distances import mean_distance

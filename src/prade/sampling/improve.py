@@ -30,7 +30,7 @@ from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import Pairs, PairTables, in_blocks
 
 if TYPE_CHECKING:
-    from prade.data.encode import Coded
+    from prade.data.encoding import Coded
     from prade.data.schema import Schema
 
 PASSES = 4  # each visits every row of the sample once
@@ -51,7 +51,7 @@ def sample(
     array([[2., 2., 2.],
            [2., 2., 2.]])
     """
-    from prade.data.encode import Coded
+    from prade.data.encoding import Coded
 
     if order is None:
         order = ordering(joint.codes, joint.schema, pairs=pairs)

@@ -19,8 +19,8 @@ from prade.core.progress import Progress
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.decode import Like
-from prade.data.encode import Coded
+from prade.data.decoding import Like
+from prade.data.encoding import Coded
 from prade.data.matching import code_cells
 from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells

@@ -15,7 +15,7 @@ from prade.scoring.distances import Codes, Pair, mean_distance
 from prade.scoring.score import CONTEST_PAIRS, Pairs, chosen_pairs
 
 if TYPE_CHECKING:
-    from prade.data.encode import Coded
+    from prade.data.encoding import Coded
     from prade.data.groups import Grouping
     from prade.data.public import Public
 

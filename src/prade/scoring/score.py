@@ -31,7 +31,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.words import closest, names_of
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
 from prade.data.tables import plain_cells, read_table
@@ -213,7 +213,7 @@ def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTES
     """Distance of each pair's two-way tables between two distributions on coded rows: tables, priors or estimates.
 
     >>> from prade import Schema
-    >>> from prade.data.encode import Coded
+    >>> from prade.data.encoding import Coded
     >>> schema = Schema.from_mbi({"x": 2, "y": 2})
     >>> p = Coded(schema, {"x": np.array([0, 1]), "y": np.array([0, 1])}, np.array([3.0, 1.0]))
     >>> joint_errors(p, Coded(schema, {"x": np.array([0]), "y": np.array([0])}))

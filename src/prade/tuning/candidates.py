@@ -24,7 +24,7 @@ from prade.planning.settings import Settings
 from prade.planning.shares import weighted_asks
 from prade.queries.workload import Workload
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
-from prade.tuning.information import Information, strongest_pairs
+from prade.tuning.mutual_information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
 Change = tuple[str, "Choice"]

@@ -15,11 +15,11 @@ from prade.baselines.algorithm_2 import (
     published_workloads,
 )
 from prade.core.errors import EstimationError, PradeError
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.public import Public
 from prade.data.tables import read_table
 from prade.scoring.score import score
-from prade.tuning.information import MOST_CELLS
+from prade.tuning.mutual_information import MOST_CELLS
 
 SCHEMA = Schema.from_mbi({"a": 3, "b": 3, "c": 2})
 GROUPS = {"STATE": [17, 39, 17, 39], "PUMA": [1, 1, 2, 2]}

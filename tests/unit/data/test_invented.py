@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from prade.core.errors import PradeError
-from prade.data.encode import Coded, encode, outside
+from prade.data.encoding import Coded, encode, outside
 from prade.data.invented import CensusLike, census_like
 
 RELATIONS = ("other states", "earlier years")

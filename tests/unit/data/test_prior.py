@@ -5,10 +5,10 @@ import pytest
 
 from prade import DataError, PradeError, Schema
 from prade.core.arrays import distinct_rows
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
-from prade.estimating.map import MAP
-from prade.queries.workload import Marginal
+from prade.estimating.posterior_mode import MAP
+from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})

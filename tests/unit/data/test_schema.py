@@ -13,7 +13,7 @@ import pytest
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.comparison import codes_satisfying
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.schema import Column, Schema
 
 HOURS = Column("WKHP", "numeric", edges=(1, 10, 40), integer=True, min=1, max=99, missing=True)

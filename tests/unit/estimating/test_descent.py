@@ -8,7 +8,7 @@ import pytest
 
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
 from prade.core.threads import several
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.ide import IDE
@@ -18,7 +18,7 @@ from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.totals import smooth_totals
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
 from worlds.plans import plan_of

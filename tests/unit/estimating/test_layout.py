@@ -9,11 +9,12 @@ import prade.core.arrays
 import prade.estimating.bundles
 from prade import EstimationError, Schema, Workload
 from prade.core.arrays import distinct_rows
-from prade.data.encode import Coded
+from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.estimating.bundles import choose_bundles
 from prade.estimating.layout import Layout
-from prade.queries.workload import Cells, Marginal, RowCells
+from prade.queries.marginal import Marginal
+from prade.queries.workload import Cells, RowCells
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -11,7 +11,7 @@ from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.prior_worth import (
     LARGEST,
     SMALLEST,
@@ -19,7 +19,7 @@ from prade.estimating.prior_worth import (
     _log_laplace_plus_normal,
     prior_worth,
 )
-from prade.queries.workload import Marginal
+from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 
 PAIRS = [(1.0, 2.0), (2.0, 1.0), (1.0, 1.0), (1.0, 1.0 + 1e-9), (1.0, 1.00001), (0.01, 1.0), (1.0, 0.01), (1.0, 0.0)]

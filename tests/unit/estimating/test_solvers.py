@@ -9,7 +9,7 @@ from prade import Schema, Workload
 from prade.data.prior import Prior
 from prade.estimating import solvers
 from prade.estimating.layout import Layout
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})

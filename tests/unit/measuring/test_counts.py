@@ -13,7 +13,7 @@ import pytest
 
 from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.measuring import counts as counts_module
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
@@ -21,7 +21,8 @@ from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from prade.planning.questions import Level
 from prade.privacy.unit import Unit
-from prade.queries.parts import Cells, Marginal, Predicate, RowCells
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Cells, Predicate, RowCells
 from prade.queries.query import parse
 from worlds.plans import ledger_for, plan_of
 

@@ -17,7 +17,7 @@ from prade.data.cells import object_cells, texts_of
 from prade.measuring.counts import count
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import person_keys
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 
 HOURS = Column("HOURS", "numeric", edges=(20, 38, 60), missing=True)
 MOMENT = datetime.datetime

@@ -19,13 +19,13 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.data.encode import encode
+from prade.data.encoding import encode
 from prade.measuring.counts import count
 from prade.measuring.locked_folders import spill_folder
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
 from prade.privacy.unit import Unit
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 
 SECRET = "hush-4711"
 HUGE = 8_675_309_867_530_912_345

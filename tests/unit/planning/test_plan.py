@@ -14,8 +14,9 @@ from prade.planning.plan import Plan
 from prade.planning.questions import SMALLEST_VARIANCE, TOTAL, Ask, Level, total_part, total_variance
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
+from prade.queries.marginal import Marginal
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, RowCells, Workload
 
 SCHEMA = Schema.from_mbi({"age": 10, "sex": 2, "town": 5, "size": 4})
 PLACES = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}

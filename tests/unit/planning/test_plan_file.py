@@ -14,8 +14,9 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
+from prade.queries.marginal import Marginal
 from prade.queries.query import parse
-from prade.queries.workload import Cells, Marginal, Predicate, Workload
+from prade.queries.workload import Cells, Predicate, Workload
 
 TEXT = """\
 # 3 groups, 2 levels, epsilon = 1 (pure differential privacy)

@@ -12,8 +12,9 @@ from prade.core.errors import DataError, WorkloadError
 from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
 from prade.privacy.unit import Unit
+from prade.queries.marginal import Marginal
 from prade.queries.query import expect, parse
-from prade.queries.workload import Cells, Marginal, Predicate, RowCells, Workload
+from prade.queries.workload import Cells, Predicate, RowCells, Workload
 
 
 class Rows(Joint):

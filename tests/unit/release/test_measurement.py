@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Schema
-from prade.queries.workload import Marginal
+from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 
 PART = Marginal.of(Schema.from_mbi({"a": 3, "b": 2}), ["a"])

@@ -21,10 +21,10 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.queries.parts import Marginal
+from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
-from prade.reporting.map import outlines, simple
+from prade.reporting.outlines import outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
 from prade.reporting.report import REPORT, json_in_html, report_path, write_report

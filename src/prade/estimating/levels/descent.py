@@ -32,7 +32,7 @@ from prade.estimating.levels.level_smoothing import LevelSmoothing, reachable_sh
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.resemblance import resemblance
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals
-from prade.estimating.map import MAP
+from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
 from prade.privacy.budget import Law

@@ -42,7 +42,8 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Claim, Entry
 from prade.privacy.protection import refuse_weak
 from prade.privacy.unit import Unit
-from prade.queries.parts import Marginal, Part
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 from prade.release.measurement import Measurement
 from prade.release.release import file_hash, head_of, read_sealed
 from prade.release.unrecorded_releases import Terms, need_on_record

@@ -36,7 +36,7 @@ class Information:
     """What columns tell about each other: nats[a, b] = I(a; b), and on the diagonal H(a).
 
     >>> from prade import Schema
-    >>> from prade.data.encode import encode
+    >>> from prade.data.encoding import encode
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
     >>> information = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
     >>> information.nats.round(3)

@@ -37,7 +37,7 @@ class MAP:
     met to `misfit` (L1, as a share of the total).
 
     >>> from prade import Schema, Workload
-    >>> from prade.estimating.map import MAP
+    >>> from prade.estimating.posterior_mode import MAP
     >>> from prade.release.measurement import Measurement
     >>> from prade.data.prior import Prior
     >>> schema = Schema.from_mbi({"a": 2, "b": 2})

@@ -9,9 +9,9 @@ import pytest
 
 from prade import Schema
 from prade.core.errors import WorkloadError
-from prade.data.encode import Coded, encode
+from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
-from prade.tuning.information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.tuning.mutual_information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 

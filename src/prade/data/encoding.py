@@ -22,7 +22,7 @@ from prade.core.errors import DataError
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.column import Column
-from prade.data.decode import Decoder
+from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
 from prade.data.tables import plain_cells, read_table, write_table

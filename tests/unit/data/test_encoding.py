@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from prade.core.errors import DataError, SchemaError
-from prade.data.encode import Coded, Decoder, encode, outside, read_table, write_table
+from prade.data.encoding import Coded, Decoder, encode, outside, read_table, write_table
 from prade.data.schema import Column, Schema
 
 

@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import Any
 
 
-def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for a package; `homes` maps each of its names to the module that defines it.
 
-    >>> load, names = face("prade.core", {"exact": "prade.core.numbers"})
+    >>> load, names = lazy_names("prade.core", {"exact": "prade.core.numbers"})
     >>> "exact" in names(), load("exact")("1/3", "a share")
     (True, Fraction(1, 3))
     """

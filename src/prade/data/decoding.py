@@ -84,7 +84,7 @@ class Decoder:
     """Turns codes into a table; made by `Decoder.fit` from a public table or by `Decoder.plain` from a schema alone.
 
     >>> from prade.data.schema import Column, Schema
-    >>> from prade.data.encode import encode
+    >>> from prade.data.encoding import encode
     >>> schema = Schema([Column("PAY", "numeric", edges=[1000, 2000], integer=True, min=0)])
     >>> public = {"PAY": [500, 1500, 1500, 9000]}
     >>> decoder = Decoder.fit(schema, public)
