@@ -1,8 +1,7 @@
 """Pages, messages and comments keep to plain English: idioms that were removed do not come back.
 
-An idiom is a regular expression, and what to write instead. `docs/glossary.md` decides the words. Pages are free of all
-idioms, and so is every room of the source except for those in `LEFT`: remove an entry from that list with its last
-occurrence.
+An idiom is a regular expression, and what to write instead. `docs/glossary.md` decides the words. Pages and
+every room of the source are held to all of them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ TABLES_SAY = Idiom(r"\b(an?|the|every|each|public|private) tables? says?\b", "a 
 ALL_ELSE = Idiom(r"\ball else\b", "everything else")
 
 IDIOMS = [value for value in list(vars().values()) if isinstance(value, Idiom)]
-LEFT: dict[str, Sequence[Idiom]] = {}
 
 
 def prose(page: Path) -> str:
@@ -93,12 +91,7 @@ def test_pages_are_written_in_plain_english(page: Path) -> None:
 def test_the_source_is_written_in_plain_english(room: str) -> None:
     place = SOURCE / room
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
-    banned = [idiom for idiom in IDIOMS if idiom not in LEFT.get(room, ())]
-    assert found((text for file in files for text in written(file)), banned) == []
-
-
-def test_rooms_on_the_list_exist() -> None:
-    assert set(LEFT) <= set(ROOMS)
+    assert found((text for file in files for text in written(file)), IDIOMS) == []
 
 
 @pytest.mark.parametrize(

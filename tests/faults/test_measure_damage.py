@@ -203,7 +203,9 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     changed = bytearray((sealed / name).read_bytes())
     changed[len(changed) // 2] ^= 1
     (sealed / name).write_bytes(changed)
-    with pytest.raises(DataError, match=f"{name} .*Or give them up: remove that folder; to spend .* once more, pass again=True"):
+    with pytest.raises(
+        DataError, match=f"{name} .*Or give them up: remove that folder; to spend .* once more, pass again=True"
+    ):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=again)
     (entry,) = ledger.entries("people")
     assert entry.state == "reserved"
