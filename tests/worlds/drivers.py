@@ -152,7 +152,7 @@ def nothing_spent(world, message, words):
 
 
 def spent(world, message):
-    for words in ("is spent", "entry 1 of data set 'people'", "measuring again spends epsilon = 1", "pass again=True"):
+    for words in ("is spent", "entry 1 of data set 'people'", "to spend epsilon = 1", "pass again=True"):
         assert words in message, message
     world.entries(1)
     assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
