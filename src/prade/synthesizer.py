@@ -294,13 +294,16 @@ class Synthesizer:
         return self
 
     def _drawn_from(self) -> PublicTable:
+        """Return the public table that the estimates were made from, which is the latest fit's, whatever came since."""
         if self.public is None and not hasattr(self, "public_"):
             raise DataError("the release does not name its public files", remedy="public")
-        return self._table()
+        return self.public_ if hasattr(self, "public_") else PublicTable(self.public, self.weight)
 
     def _framed(self, table: Any) -> Any:
-        like = self._table().like if self.public is not None or hasattr(self, "public_") else "pyarrow"
-        return Decoder(self.estimates_.plan.schema, [], {}).framed(table, like)
+        known = self.public is not None or hasattr(self, "public_")
+        return Decoder(self.estimates_.plan.schema, [], {}).framed(
+            table, self._drawn_from().like if known else "pyarrow"
+        )
 
     # ---------------------------------------------------------------- the folder
 

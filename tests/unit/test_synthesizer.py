@@ -588,3 +588,11 @@ def test_the_report_is_written_into_the_folder(tmp_path):
     assert len(drawn) == len(found.sample())
     elsewhere = found.report(tmp_path / "page.html", truth=PRIVATE)
     assert "must not be published" in elsewhere.read_text("utf-8")
+
+
+def test_the_table_given_to_fit_is_the_one_that_rows_are_drawn_from(tmp_path, custodian):
+    """Not the one that the constructor was given: estimates of one table with values of another would be nobody's."""
+    given = synthesizer(tmp_path, public=PUBLIC.assign(SINCE=PUBLIC["SINCE"].max()))
+    found = given.fit(PRIVATE, public=PUBLIC)
+    assert found.sample(20, seed=3).equals(Synthesizer.load(found.folder, public=PUBLIC).sample(20, seed=3))
+    assert found.sample(20, seed=3)["SINCE"].nunique() > 1
