@@ -71,9 +71,7 @@ def plan(
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
     table = PublicTable.of(public, weight)
-    rows = table.rows(
-        task.schema, task.groups
-    )  # a table that does not fit fails before the rehearsals, which take long
+    rows = table.rows(task.schema, task.groups)  # a table that does not fit fails here, before long rehearsals
     made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
     return made.with_public(table.hashed_files)
 
