@@ -33,7 +33,7 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.file_names import SYNTHETIC
-from prade.release.release import MANIFEST, PLAN, Release
+from prade.release.release import PLAN, Release
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
@@ -223,7 +223,7 @@ def kept_or_new_plan(task: Task, table: PublicTable, folder: PathName, terms: Te
     A tuned plan depends on how much the tuner could try in its time. If a run that continues an interrupted one made
     another plan, the ledger would not recognise it and would charge for it again.
     """
-    if (kept := kept_plan(task, folder)) is not None:
+    if (kept := kept_plan(task, table, folder)) is not None:
         return kept
     made = plan(task, table, tune=terms.tune, seconds=terms.seconds, progress=progress)
     made.save(plan_beside(folder))
@@ -247,10 +247,8 @@ def fit(
     """
     terms, table = terms or Terms(), PublicTable.of(public)
     account = Ledger.of(terms.ledger)
-    if not (Path(folder) / MANIFEST).exists():  # refuse before planning: rehearsals must not read a private table
-        refuse_weak(task.budget, terms.weak_protection)
-        refuse_public(private, table.source)
-        terms = _with_cap(terms, task, folder, account)
+    refuse_early(task.budget, private, table, folder, terms.weak_protection)
+    terms = _with_cap(terms, task, folder, account)
     made = kept_or_new_plan(task, table, folder, terms, progress)
     on_stage("plan", made)
     if made.expected is not None and made.expected.harmful and not terms.against_advice:
@@ -316,17 +314,33 @@ def plan_beside(folder: PathName) -> Path:
     return Path(f"{Path(folder).absolute()}.plan.toml")
 
 
-def kept_plan(task: Task, folder: PathName) -> Plan | None:
-    """Load the plan in or beside a release folder, if there is one. It must be for the same task."""
-    path = next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
-    if path is None:
+def saved_plan(folder: PathName) -> Path | None:
+    """Return the path of the plan in or beside a release folder, if there is one."""
+    return next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
+
+
+def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
+    """Load the plan in or beside a release folder, if there is one. It must be for the same task and public files."""
+    if (path := saved_plan(folder)) is None:
         return None
     made = Plan.load(path)
     if (different := made.task.differs_from(task)) is not None:
         raise DataError(
             f"{path} was made with another {different}: use the one it was made with, or choose another folder"
         )
-    return made
+    if made.public is not None and table.hashed_files is not None:
+        made.public.moved_to(table.hashed_files)  # refuses other files
+    return made.with_public(table.hashed_files)
+
+
+def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathName, weak_protection: bool) -> None:
+    """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
+
+    A run that continues with a kept plan does not rehearse, so `measure` refuses in time.
+    """
+    if saved_plan(folder) is None:
+        refuse_weak(budget, weak_protection)
+        refuse_public(private, table.source)
 
 
 def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:

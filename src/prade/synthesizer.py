@@ -24,7 +24,18 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.pipeline import NOT_REHEARSED, Terms, estimate, fit, keep_rows, kept_or_new_plan, report, sample
+from prade.pipeline import (
+    NOT_REHEARSED,
+    Terms,
+    estimate,
+    fit,
+    keep_rows,
+    kept_or_new_plan,
+    refuse_early,
+    report,
+    sample,
+    saved_plan,
+)
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -164,11 +175,11 @@ class Synthesizer:
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
-        """Return the public table, which is read once for all later steps."""
-        given = self.public if public is None else public
-        known: PublicTable | None = getattr(self, "public_", None)
-        if known is not None and (given is None or known.given is given) and known.weight == self.weight:
-            return known
+        """Return the public table, which is read once in a plan or fit: it may change between them."""
+        if public is not None and self.public is not None and public is not self.public:
+            raise PradeError("the constructor has a public table already, and this is another one: give one of them")
+        known = self.public_.given if hasattr(self, "public_") else None  # given to `plan`
+        given = next((each for each in (public, self.public, known) if each is not None), None)
         return PublicTable(given, self.weight)
 
     def _task(self, table: PublicTable) -> Task:
@@ -184,13 +195,18 @@ class Synthesizer:
         return Task(self.dataset, self.schema, *details)
 
     def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
-        """Draft a schema from the public table and keep it beside the folder; load it if it is already there."""
+        """Draft a schema from the public table and keep it beside the folder; a kept plan has its own."""
+        if (kept := saved_plan(self.folder)) is not None:
+            return Plan.load(kept).schema
         path = Path(f"{Path(self.folder).absolute()}.schema.toml")
-        if path.exists():
-            return Schema.load(path)
         names = table.typed.column_names
         identifiers = [name for name in names if name == unit.person_id]
         drafted = table.draft([name for name in groups.names if name in names], identifiers)
+        if path.exists() and Schema.load(path) != drafted:
+            raise PradeError(
+                f"{path} is not the draft of this public table; if you corrected it, give it as schema=, otherwise "
+                "remove it"
+            )
         drafted.save(path)
         warnings.warn(
             f"no schema was given, so {path} was drafted from the public table, with {len(drafted.coded)} columns. "
@@ -225,9 +241,13 @@ class Synthesizer:
                 raise TypeError(f"fit() takes the private table, the public table and again=, not {name!r}")
             raise PradeError(f"fit does not take {name}: {_REFUSED[name]}")
         table = self._table(public)
-        fitted = fit(self._task(table), data, table, self.folder, self._terms(again), progress=self.progress)
+        if self.schema is None:  # a draft must not be made from a private table
+            refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
+        task = self._task(table)
+        fitted = fit(task, data, table, self.folder, self._terms(again), progress=self.progress)
         self.plan_, self.advice_, self.public_ = fitted.plan, _advice(fitted.plan), table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
+        table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
         self.spent_ = fitted.plan.budget if fitted.spent else None
         if not fitted.spent:
             warnings.warn(

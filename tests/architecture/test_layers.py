@@ -43,6 +43,13 @@ def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
                 yield from (f"{home}.{a.name}" if f"{home}.{a.name}" in known else home for a in node.names)
 
 
+def named(text: str, known: frozenset[str]) -> Iterator[str]:
+    """The modules that a module names as a text, for `importlib.import_module` or `__import__`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known - {"prade"}:
+            yield node.value
+
+
 def rank(module: str) -> int:
     """How high a module's room is; what stands outside the rooms is above all of them."""
     room = module.split(".")[1] if module.count(".") else ""
@@ -55,12 +62,13 @@ def upward(graph: nx.DiGraph) -> list[str]:
 
 
 def graph_of(texts: dict[str, str]) -> nx.DiGraph:
-    """Which module imports which. A package's face is not an import of its modules: it hands them on when asked."""
+    """Which module imports which."""
     graph = nx.DiGraph()
     known = frozenset(texts)
     for name, text in texts.items():
         graph.add_node(name)
-        graph.add_edges_from((name, other) for other in imports(name, text, known) if other != name)
+        others = {*imports(name, text, known), *named(text, known)}
+        graph.add_edges_from((name, other) for other in others if other != name)
     return graph
 
 
@@ -116,6 +124,8 @@ def test_modules_and_functions_stay_small(name):
         "from ..cli import console",
         "from prade import synthesizer",
         "import prade",
+        "import importlib\nimportlib.import_module('prade.cli.main')",
+        "__import__('prade.pipeline')",
     ],
 )
 def test_an_import_that_is_turned_round_would_be_seen(line):

@@ -532,7 +532,7 @@ def test_a_newer_format(ledger: Ledger) -> None:
 
 def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:
     ledger.path.write_bytes(b"")
-    with pytest.raises(DataError, match="is empty; restore it from a copy"):
+    with pytest.raises(DataError, match="is empty: restore it from a copy"):
         ledger.remaining("d")
     with pytest.raises(DataError, match="is empty"):
         ledger.reserve("d", "p3", Budget.pure("0.1"))

@@ -144,7 +144,12 @@ def test_tables_are_read_once(world, fixed, monkeypatch):
         prade.Schema, "load", classmethod(lambda cls, path: read.update(["schema"]) or schema_load(cls, path))
     )
     run("synthesize", folder / "private.parquet", *options(folder, rows), "-o", folder / "one", "--ledger", ledger)
-    assert (read["public.csv"], read["schema"], read["release"]) == (1, 1, 1)  # the release: when it gets its name
+    assert (read["public.csv"], read["places.csv"], read["schema"], read["release"]) == (
+        1,
+        1,
+        1,
+        1,
+    )  # the release: when it gets its name
 
 
 def harmful(monkeypatch, task):

@@ -484,7 +484,7 @@ def test_a_schema_is_proposed_from_the_public_table_only(tmp_path):
     with pytest.warns(UserWarning, match=r"release\.schema\.toml was drafted from the public table, with 4 columns"):
         found.fit(private)
     assert Schema.load(tmp_path / "release.schema.toml") == found.plan_.schema
-    refit(synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT"), private)  # without a warning
+    refit(synthesizer(tmp_path, schema=None, public=public, unit=unit, weight="WEIGHT"), private)  # the plan's schema
     assert found.plan_.schema.coded == ("AGE", "SEX", "HOURS", "SINCE")
     assert found.plan_.schema["SEX"].values == ("f", "m")
     assert set(found.sample(30)["SEX"]) <= {"f", "m"}
@@ -590,9 +590,48 @@ def test_the_report_is_written_into_the_folder(tmp_path):
     assert "must not be published" in elsewhere.read_text("utf-8")
 
 
-def test_the_table_given_to_fit_is_the_one_that_rows_are_drawn_from(tmp_path, custodian):
-    """Not the one that the constructor was given: estimates of one table with values of another would be nobody's."""
-    given = synthesizer(tmp_path, public=PUBLIC.assign(SINCE=PUBLIC["SINCE"].max()))
-    found = given.fit(PRIVATE, public=PUBLIC)
-    assert found.sample(20, seed=3).equals(Synthesizer.load(found.folder, public=PUBLIC).sample(20, seed=3))
-    assert found.sample(20, seed=3)["SINCE"].nunique() > 1
+def test_two_public_tables_are_refused(tmp_path, custodian):
+    """Estimates of one table with values of another would be wrong, and the other could be the private one."""
+    with pytest.raises(PradeError, match="has a public table already, and this is another one"):
+        synthesizer(tmp_path, public=PRIVATE).fit(PRIVATE, public=PUBLIC)
+    assert not custodian.exists()
+
+
+def test_a_private_table_given_as_public_leaves_no_draft(tmp_path, custodian):
+    PRIVATE.to_csv(tmp_path / "private.csv", index=False)
+    PUBLIC.to_csv(tmp_path / "public.csv", index=False)
+    found = synthesizer(tmp_path, public=None, schema=None)
+    with pytest.raises(PradeError, match="public"):
+        found.fit(tmp_path / "private.csv", public=tmp_path / "private.csv")
+    assert {path.name for path in tmp_path.iterdir()} == {"private.csv", "public.csv"}
+    with pytest.warns(UserWarning, match="drafted from the public table"):
+        found.fit(tmp_path / "private.csv", public=tmp_path / "public.csv")
+
+
+def test_a_draft_of_another_table_is_not_used(tmp_path, custodian):
+    found = synthesizer(tmp_path, schema=None)
+    (tmp_path / "release.schema.toml").write_text(SCHEMA.to_toml())
+    with pytest.raises(PradeError, match=r"release\.schema\.toml is not the draft of this public table"):
+        found.fit(PRIVATE)
+
+
+def test_a_plan_for_other_public_files_is_refused_before_anything_is_spent(tmp_path, custodian):
+    for name, table in (("one.csv", PUBLIC), ("two.csv", PUBLIC.iloc[:-1])):
+        table.to_csv(tmp_path / name, index=False)
+    synthesizer(tmp_path, public=tmp_path / "one.csv").plan()
+    with pytest.raises(DataError, match="not one of the public files"):
+        synthesizer(tmp_path, public=tmp_path / "two.csv").fit(PRIVATE)
+    assert not custodian.exists()
+    found = synthesizer(tmp_path, public=PUBLIC).fit(PRIVATE)  # a table in memory: the release names no files
+    assert found.release_.plan.public is None
+
+
+def test_a_public_table_that_changes_after_planning_is_read_again(tmp_path, custodian):
+    table = PUBLIC.copy()
+    found = synthesizer(tmp_path, public=table)
+    found.plan()
+    table["SINCE"] = table["SINCE"].max()
+    found.fit(PRIVATE)
+    assert found.sample(30, seed=1)["SINCE"].nunique() == 1
+    table["SINCE"] = PUBLIC["SINCE"]
+    assert found.sample(30, seed=1)["SINCE"].nunique() == 1  # the estimates' own values

@@ -73,8 +73,12 @@ def _measure(plan: Plan, private: str, output: str, payer: Payer, **terms: bool)
     with progress_bar() as progress:
         release = run_measure(plan, private, output, ledger, cap=payer.cap, progress=progress, **terms)
     if payer.cap is not None:
-        remark(f"Data set {plan.dataset!r} is new in {ledger.path}: entered with the cap {payer.cap}")
+        _remark_new(ledger, plan.dataset)
     return _measured(release, output, ledger, ledger.times_paid(plan.dataset, plan.hash) > before)
+
+
+def _remark_new(ledger: Ledger, dataset: str) -> None:
+    remark(f"Data set {dataset!r} is new in {ledger.path}: entered with the cap {ledger.dataset(dataset).cap}")
 
 
 def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tuple[dict[str, Any], str]:
@@ -312,6 +316,7 @@ def synthesize(
     for sentence in task.recurring_names():
         remark(sentence)
     ledger = Ledger.of(ledger_file)
+    new = not ledger.knows(task.dataset)
     facts: dict[str, Any] = {}
 
     def show_stage(stage: str, outcome: Any) -> None:
@@ -321,6 +326,8 @@ def synthesize(
                 remark(advice_of(outcome))
             show(outcome.describe())
         elif stage == "measure":
+            if new:
+                _remark_new(ledger, task.dataset)
             release_facts, words = _measured(outcome[0], output, ledger, outcome[1])
             facts.update(release_facts)
             show(words)

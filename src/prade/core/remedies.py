@@ -43,6 +43,10 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "give max_values and bins of 2 or more",
         "shell": "give --max-values and --bins of 2 or more",
     },
+    "new_ledger": {
+        "python": "check the path, or start a new ledger with Ledger.open_dataset",
+        "shell": "check the path, or start a new ledger with `prade ledger open`",
+    },
     "open_dataset": {
         "python": "record the data set with Ledger.open_dataset",
         "shell": "record the data set with `prade ledger open`",
@@ -51,6 +55,10 @@ _WORDS: dict[str, dict[Language, str]] = {
     "raise_cap": {
         "python": "to raise the cap, use Ledger.raise_cap",
         "shell": "to raise the cap, use `prade ledger raise-cap`",
+    },
+    "rows": {
+        "python": "ask for fewer with rows=, or give the plan a larger budget",
+        "shell": "give the plan a larger budget",
     },
     "weak_protection": {
         "python": "to accept weak protection, pass weak_protection=True",

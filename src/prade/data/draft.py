@@ -38,7 +38,7 @@ def infer_columns(
     for name in public.column_names:
         if name == weight or name in skip:
             continue
-        cells = group_cells(table, name) if name in groups else public[name]
+        cells = group_cells(table, name, public) if name in groups else public[name]
         proposed = _propose(name, cells, name in groups, max_values, bins)
         if proposed is None:
             too_many.append(name)

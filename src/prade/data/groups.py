@@ -81,7 +81,7 @@ class Groups:
             raise DataError("the list of groups is empty; give one row per group, or None for one group of all rows")
         columns, codes_by_column = [], []
         for name in column_names(listed):
-            cells = group_cells(table, name)
+            cells = group_cells(table, name, listed)
             require_plain_type(name, cells.type)
             values = distinct_values(cells)
             if None in values:

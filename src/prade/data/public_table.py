@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
+from prade.data.cells import one_piece
 from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
@@ -61,15 +62,24 @@ class PublicTable:
     @cached_property
     def cells(self) -> pa.Table:
         """The table without guessed types, so that no cell influences how another is read."""
-        return read_table(self.source if self.files is None else self.files.source(), guess=False)
+        source = self.source if self.files is None else self.files.source()
+        table = read_table(source, guess=False)
+        if self._is_text and _has_replacements(table):
+            read_table(source)  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
+        return table
 
     @cached_property
     def typed(self) -> pa.Table:
         """The table with types guessed from its cells."""
         if self.files is None:
             return read_table(self.source)
-        text = len(self.files.files) == 1 and table_suffix(Path(self.files.files[0])) != ".parquet"
-        return with_types(self.cells) if text else self.cells  # several files get common types when they are read
+        return with_types(self.cells) if self._is_text else self.cells  # several files get common types when read
+
+    @property
+    def _is_text(self) -> bool:
+        """Whether the table is a single CSV file."""
+        files = () if self.files is None else self.files.files
+        return len(files) == 1 and table_suffix(Path(files[0])) != ".parquet"
 
     def rows(self, schema: Schema, groups: Groups | None = None) -> Public:
         """The coded rows and the public group of each; groups are defined by the columns of `groups` and the schema."""
@@ -95,3 +105,11 @@ class PublicTable:
         """The kind of table to return: the same kind as given, or a pyarrow table for files and dicts."""
         home = type(self.source).__module__.partition(".")[0]
         return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
+
+
+def _has_replacements(table: pa.Table) -> bool:
+    """Whether any text has U+FFFD, which stands for bytes that are not UTF-8."""
+    import pyarrow.compute as pc
+
+    texts = (one_piece(column).dictionary for column in table.columns)
+    return any(pc.any(pc.match_substring(each, "\ufffd")).as_py() for each in texts)

@@ -281,11 +281,14 @@ def plain_cells(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def group_cells(source: Any, name: str) -> pa.ChunkedArray:
-    """A column of a public list of groups. Times in a CSV file stay text, because groups are compared as text."""
+def group_cells(source: Any, name: str, table: pa.Table | None = None) -> pa.ChunkedArray:
+    """A column of a public list of groups. Times in a CSV file stay text, because groups are compared as text.
+
+    `table` is what `read_table(source)` gave, if the source has been read already.
+    """
     import pyarrow as pa
 
-    cells = read_table(source, [name])[name]
+    cells = (read_table(source, [name]) if table is None else table)[name]
     if pa.types.is_timestamp(cells.type) and isinstance(source, (str, PathLike)):
         return read_table(source, [name], guess=False)[name]
     return cells

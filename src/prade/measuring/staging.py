@@ -88,7 +88,7 @@ def reason(error: Exception) -> str:
     """The cause in a few words. Only the operating system's messages and our own are sure not to quote private data."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    return str(error) if isinstance(error, PradeError) else type(error).__name__
+    return str(error.args[0]) if isinstance(error, PradeError) else type(error).__name__
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

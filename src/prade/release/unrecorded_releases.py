@@ -131,8 +131,8 @@ def _release(folder: Path) -> _Neighbour | None:
         if not any((folder / name).exists() for name in (MEASUREMENTS, PLAN)):
             return None
         raise DataError(
-            f"{error}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read, which "
-            "may be one of the same data set"
+            f"{error.args[0]}; or move {folder} elsewhere: prade spends nothing next to a release that it cannot read, "
+            "which may be one of the same data set"
         ) from None
 
 

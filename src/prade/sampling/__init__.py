@@ -1,1 +1,21 @@
 """From distributions to synthetic rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prade.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from prade.sampling.sizes import resized as resized
+    from prade.sampling.table import drawn_table as drawn_table
+    from prade.sampling.table import sample_groups as sample_groups
+
+_HOMES = {
+    "drawn_table": "prade.sampling.table",
+    "resized": "prade.sampling.sizes",
+    "sample_groups": "prade.sampling.table",
+}
+
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

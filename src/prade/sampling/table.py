@@ -68,8 +68,7 @@ def sample_groups(
     totals = np.round(estimates.totals).astype(np.int64)
     if (number := estimates.totals.sum()) > MOST_ROWS:
         raise EstimationError(
-            f"the groups have {number:,.0f} rows in all by their estimates, more than are ever drawn ({MOST_ROWS:,}): "
-            "ask for fewer with Synthesizer.sample(num_rows), or give the plan a larger budget"
+            f"the estimates have {number:,.0f} rows in all, and at most {MOST_ROWS:,} can be drawn", remedy="rows"
         )
 
     def task(group: int, weights: Floats) -> Any:

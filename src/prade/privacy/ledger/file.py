@@ -53,9 +53,7 @@ class LedgerFile:
         address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
         try:
             if not create and not self.path.is_file():
-                raise DataError(
-                    f"there is no ledger at {self.path}; check the path, or start a new ledger", remedy="open_dataset"
-                )
+                raise DataError(f"there is no ledger at {self.path}", remedy="new_ledger")
             connection = sqlite3.connect(address, uri=True, timeout=self.patience, isolation_level=None)
         except (sqlite3.Error, OSError) as failure:
             raise self._explained(failure) from failure
@@ -115,9 +113,7 @@ class LedgerFile:
         # Look at the size on disk, because within the transaction an empty file already has its first page.
         if self.path.stat().st_size == 0:
             if not create:
-                raise DataError(
-                    f"{self.path} is empty; restore it from a copy, or start a new ledger", remedy="open_dataset"
-                )
+                raise DataError(f"{self.path} is empty: restore it from a copy", remedy="new_ledger")
             return 0
         if _pragma(connection, "application_id") != APPLICATION_ID:
             raise DataError(
