@@ -81,8 +81,8 @@ def test_a_request_to_another_machine_would_be_noticed() -> None:
 
 
 def test_pages_take_the_reference_from_the_code(site: Path) -> None:
-    assert "--max-rows-per-person" in (site / "command-line.html").read_text("utf-8")
-    python = (site / "python.html").read_text("utf-8")
+    assert "--max-rows-per-person" in (site / "plan.html").read_text("utf-8")
+    python = (site / "measure.html").read_text("utf-8")
     assert 'id="Budget"' in python
     assert "noise_scale" in python
     for page in site.glob("*.html"):

@@ -12,6 +12,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
+from prade.core.means import PreciseMean
 from prade.core.numbers import exact, whole
 from prade.estimating.base import Estimator, check
 from prade.estimating.estimate import Estimate, Report, Status, TraceRow
@@ -122,10 +123,10 @@ def number_of_rows(measurements: Sequence[Measurement]) -> float:
     >>> number_of_rows([Measurement(part, [90], scale=2.0), Measurement(part, [100], scale=1.0)])
     98.0
     """
-    covering = [each for each in measurements if each.part.covers]
-    variances = np.array([max(each.variance.sum(), SMALLEST_VARIANCE) for each in covering])
-    sums = np.array([each.counts.sum() for each in covering])
-    return max(float((sums / variances).sum() / (1 / variances).sum()), 1.0)
+    mean = PreciseMean()
+    for each in (each for each in measurements if each.part.covers):
+        mean.add(each.counts.sum(), max(each.variance.sum(), SMALLEST_VARIANCE))
+    return max(float(mean.value), 1.0)
 
 
 def judged(

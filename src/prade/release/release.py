@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError
 from prade.core.files import sha256_of
+from prade.core.means import PreciseMean
 from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
@@ -107,19 +108,16 @@ class Release:
         variances: no other unbiased mean is more precise.
         """
         answered = self._answers(level)
-        weighted = np.zeros(len(self.plan.groupings[level]))
-        precision = 0.0
+        mean = PreciseMean(len(self.plan.groupings[level]))
         for question, answers in answered:
-            for place, variance in question.total_variances():
-                weight = 1 / variance
-                weighted += weight * answers[place].sum(axis=1)
-                precision += weight
-        if not precision:
+            for part, variance in question.total_variances():
+                mean.add(answers[part].sum(axis=1), variance)
+        if not mean.known:
             raise DataError(
                 f"level {self.plan.levels[level].name} has no total, and none of its parts covers all rows: "
                 "ask for a marginal, or give the level a total"
             )
-        return weighted / precision, precision**-0.5
+        return mean.value, mean.variance**0.5
 
     def account(self) -> str:
         """The account as of the day of the release: what was asked, the noise scale, the cost, and what remained."""

@@ -50,7 +50,7 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 3, "b": 2, "c": 2})
     >>> rows = {"a": np.array([2, 0, 1, 0]), "b": np.array([0, 1, 0, 1]), "c": np.array([1, 0, 0, 1])}
-    >>> ordering(rows, schema)       # a tells b, b tells less of a, c is told by nothing
+    >>> ordering(rows, schema)       # a determines b, b says less about a, c is independent
     array([1, 3, 2, 0])
     """
     tables = PairTables(schema, codes, pairs)
@@ -70,7 +70,7 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
 
 
 def along_order(q: Floats, n: int, generator: np.random.Generator, order: Ints | None) -> Ints:
-    """A systematic sample of n rows with weights q, along `order` (None: their own)."""
+    """A systematic sample of n rows with weights q, along `order` (by default their own order)."""
     if order is None:
         return systematic(q, n, generator.random())
     return np.asarray(order[systematic(q[order], n, generator.random())])

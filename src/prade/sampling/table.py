@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-MOST_ROWS = 2**31  # far beyond any memory: noise of a tiny budget may say anything
+MOST_ROWS = 2**31  # more than memory holds; with a tiny budget, noise can make estimated numbers this large
 
 
 def drawn_table(
@@ -47,9 +47,9 @@ def drawn_table(
 ) -> Any:
     """Rows drawn from estimates, with values like the public table's: an Arrow table, or a frame like the public one.
 
-    The columns are those of the list of groups, then the schema's. `passes` of improvement bring the rows' one- and
-    two-way tables nearer to the estimates' (see `prade.sampling.improve.improve`). `like` is "pyarrow", "pandas" or
-    "polars"; None: as `public` is. `progress(what, done, all)` is told how far it is.
+    The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
+    and two-way tables closer to those of the estimates (see `prade.sampling.improve.improve`). `like` is "pyarrow",
+    "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
     """
     coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
     decoder = public.decoder(estimates.plan.schema)
@@ -89,7 +89,7 @@ def sample_groups(
 
 
 def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Table) -> pa.Table:
-    """The rows with their groups' columns before them; a person id that says nothing where the plan has one.
+    """The rows with their groups' columns before them; with an arbitrary person id if the plan has that column.
 
     Group columns are written as the public table writes them, where its type holds the listed values.
     """

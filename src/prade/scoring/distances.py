@@ -43,7 +43,8 @@ def pair_errors(
     """Distances d[g, k] between the two-way tables of two sets of coded rows, by group and pair.
 
     Rows carry group numbers 0 to `n_groups` - 1 and count once, or by their weights. A group in which one side has no
-    mass is at distance 2, one in which neither has any at NaN. `threads` (None: one per core) do not change the result.
+    mass is at distance 2, one in which neither has any at NaN. `threads` (by default one per core) does not change the
+    result.
     """
     columns = list(dict.fromkeys(name for pair in pairs for name in pair))
     width = smallest_unsigned(max(schema.shape(columns)) - 1)

@@ -21,6 +21,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.errors import DataError
+from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.data.groups import Groups
@@ -136,21 +137,18 @@ class Rehearsal:
         shape = DRAWS, len(chosen.rows)
         # this year's number and last year's are both samples: their difference has the variance 2 rows
         rows = chosen.rows + np.sqrt(2 * chosen.rows) * generator.standard_normal(shape) * recur
-        weighted, precision = np.zeros(shape), 0.0
+        noise = PreciseMean(*shape)
         for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
-            for part, variance_of_sum in question.total_variances():
-                weight = 1 / variance_of_sum
-                weighted += weight * _sum_of_noise(question, question.parts[part].n_cells, shape, generator)
-                precision += weight
-        if not precision:
+            for part, variance in question.total_variances():
+                noise.add(_sum_of_noise(question, question.parts[part].n_cells, shape, generator), variance)
+        if not noise.known:
             return 1.0
-        noisy = rows + weighted / precision
-        variance = np.full(shape[1], 1 / precision)
+        noisy, variances = rows + noise.value, np.full(shape[1], noise.variance)
         sizes = chosen.rows if recur else chosen.sizes
         off = 0.0
         for truth, answer in zip(rows, noisy, strict=True):
             expected = sizes * (answer.sum() / sizes.sum())
-            off += float(np.mean(np.abs(smooth_totals(answer, variance, expected) - truth) >= self.bias))
+            off += float(np.mean(np.abs(smooth_totals(answer, variances, expected) - truth) >= self.bias))
         return off / DRAWS
 
     def public_errors(self, stand_in: int = 0) -> Floats:

@@ -113,7 +113,7 @@ def tune(
 
     `weight` is a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in
     the contest; with None only marginals count. It takes about `seconds`, and at least two rehearsals; the
-    result is the same for the same seed, unless the time is up first. `progress(what, done, all)` is told the seconds.
+    result is the same for the same seed, unless the time is up first. `progress(what, done, all)` reports the seconds.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like

@@ -12,6 +12,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
+from prade.core.means import PreciseMean
 from prade.queries.parts import Part
 from prade.release.release import Release
 
@@ -40,34 +41,10 @@ class RawAnswers:
         return np.asarray(np.concatenate(self.counts, axis=1) / rows[:, None])
 
 
-class _Mean:
-    """The mean of several answers to the same question in every group, weighted by inverse variances."""
-
-    def __init__(self, groups: int, *cells: int) -> None:
-        self.weighted = np.zeros((groups, *cells))
-        self.precision = np.zeros(groups)
-
-    def add(self, answers: Floats, variance: Floats) -> None:
-        """Take in answers [groups, *cells] with noise variances [groups]."""
-        self.weighted += answers / self._per_group(variance)
-        self.precision += 1 / variance
-
-    @property
-    def value(self) -> Floats:
-        return np.asarray(self.weighted / self._per_group(self.precision))
-
-    @property
-    def variance(self) -> Floats:
-        return np.asarray(1 / self.precision)
-
-    def _per_group(self, values: Floats) -> Floats:
-        return values.reshape(len(values), *(1 for _ in self.weighted.shape[1:]))
-
-
 def raw_answers(release: Release, level: int) -> RawAnswers:
     """The raw answers of a level's groups, with the answers of deeper levels added up to them."""
     plan, size = release.plan, len(release.plan.groupings[level])
-    totals, means = _Mean(size), dict[Part, _Mean]()
+    totals, means = PreciseMean(size), dict[Part, PreciseMean]()
     counted: Part | None = None
     for question, noisy in zip(plan.questions, release.noisy, strict=True):
         if question.level < level:
@@ -81,10 +58,10 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
             (counted,) = question.parts
             continue
         for part, counts in zip(question.parts, summed, strict=True):
-            means.setdefault(part, _Mean(size, part.n_cells)).add(
+            means.setdefault(part, PreciseMean(size, part.n_cells)).add(
                 counts, np.asarray(question.variance * descendants, np.float64)
             )
-    if not totals.precision.all():
+    if not totals.known:
         raise EstimationError(
             f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
             "are; a plan needs a total, or a part that covers everybody"

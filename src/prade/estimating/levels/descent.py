@@ -67,7 +67,7 @@ class GroupEstimate:
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
-    `estimator` takes the raw answers; None: the one that the settings name. `rough` is for rehearsals: few steps of
+    `estimator` takes the raw answers; by default it is the one in the settings. `rough` is for rehearsals: few steps of
     `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share.
     """
 

@@ -43,7 +43,7 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None: not fitted
+    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None if not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
 

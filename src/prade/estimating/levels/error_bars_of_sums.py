@@ -1,4 +1,4 @@
-"""Standard errors of sums over groups: how the errors of groups go together.
+"""Standard errors of sums over groups: how the errors of groups are correlated.
 
 Noise is independent from group to group; what is left of the priors' errors is not. Let K_g be the variance that a
 group's error e_g has in common with others:
@@ -88,7 +88,7 @@ class _Terms:
 
 
 class _Level:
-    """How the errors of one level's groups go together; `parents` are the errors that they inherit, None for none."""
+    """How the errors of one level's groups are correlated; `parents` are the errors that they inherit, if any."""
 
     def __init__(self, priors: GroupPriors, known: Errors, inherits: Flags, parents: Errors | None) -> None:
         self.priors = priors

@@ -90,7 +90,7 @@ class Estimates(Distributions):
         it (`prade.estimating.levels.error_bars`). It does not cover people of a kind that the public table lacks (such
         a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
         public groups do not differ from each other. It is most reliable for groups of the last level: for sums of many
-        groups it depends on how far their errors go together, and where they do so more than in the model, the interval
+        groups it depends on how strongly their errors are correlated, and if more than in the model, the interval
         is too narrow.
         """
         inside = parse(query, self.plan.schema).mask(self.public.prior.codes)

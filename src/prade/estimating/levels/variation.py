@@ -33,7 +33,8 @@ class PublicVariation:
         seed: int,
         weights: Floats | None = None,
     ) -> PublicVariation:
-        """From each row's cell in every part (its size for none), its group and its weight (None: all weigh alike).
+        """From each row's cell in every part (the number of cells if it is in none), its group and its weight (None for
+        equal weights).
 
         `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
         less what sampling alone would cause, cut to its positive part. Groups of one row are left out. Weighted rows
