@@ -67,7 +67,7 @@ def test_a_full_disk(drive: Drive, tmp_path: Path) -> None:
         subprocess.run([*mounted, "sh", "true"], capture_output=True, check=True, timeout=20)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("a small file system cannot be mounted here; test_no_room_for_a_file does without")
-    drive(
+    steps = drive(
         """
 def fill():
     with open(HERE / "filler", "wb", buffering=0) as file:
@@ -106,10 +106,12 @@ assert "database or disk is full" in message
 world.measure()
 world.entries(1)
 world.clean()
+print(4)  # the steps that were tried, if every assertion above held
 """,
         *mounted,
         "sh",
     )
+    assert steps == [4]
 
 
 # ---------------------------------------------------------------- what may not be written
@@ -119,7 +121,7 @@ def test_folders_that_may_not_be_written(drive: Drive) -> None:
     """A parent folder, then a ledger, that only others may write: refused, and nothing spent."""
     if os.geteuid() != 0:
         pytest.skip("only the administrator can act as another user, and everybody's own folders can be written")
-    drive(
+    refusals = drive(
         """
 def as_nobody(act):
     "What a user who owns nothing here is refused with."
@@ -154,7 +156,9 @@ try:
     (outside / "release").chmod(0o700)
     refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
     assert "cannot be read (Permission denied): ask for permission to read it" in refused, refused
+    print(3)  # the refusals that were seen, if every assertion above held
 finally:
     shutil.rmtree(here)
 """
     )
+    assert refusals == [3]

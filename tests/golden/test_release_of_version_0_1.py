@@ -1,7 +1,7 @@
 """A release that version 0.1 made still loads, is the same release, and gives the same estimates and rows.
 
-The people are invented. The folder has noise of its day, which nothing can draw again; all that follows from it is
-worked out anew and compared with what version 0.1 wrote.
+The people are invented, and `make_release_0_1.py` made the folder. Its noise cannot be drawn again; everything that
+follows from it is computed again and compared with what version 0.1 wrote.
 """
 
 import shutil
