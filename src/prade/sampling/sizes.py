@@ -12,7 +12,8 @@ from prade.core.arrays import Floats
 from prade.core.errors import DataError, PradeError
 from prade.core.numbers import whole
 from prade.core.words import closest
-from prade.estimating.levels.estimates import Estimates, follows
+from prade.estimating.levels.cell_counts import follows
+from prade.estimating.levels.estimates import Estimates
 
 
 def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, Any] | None = None) -> Estimates:

@@ -24,7 +24,8 @@ from prade.data.encoding import Coded
 from prade.data.matching import code_cells
 from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells
-from prade.estimating.levels.estimates import Estimates, follows
+from prade.estimating.levels.cell_counts import follows
+from prade.estimating.levels.estimates import Estimates
 from prade.sampling.draw import draw, ordering
 from prade.sampling.improve import PASSES, improve
 

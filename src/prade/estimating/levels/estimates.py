@@ -14,21 +14,19 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Floats
 from prade.core.documents import Malformed, structured
-from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
 from prade.data.public import AGAIN, Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks_of
+from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
-from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
-from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
+from prade.estimating.levels.public_cells import Cells
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.queries.query import parse
@@ -37,12 +35,9 @@ from prade.queries.workload import Workload
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.planning.plan import Plan
     from prade.release.release import Release
 
 Result = TypeVar("Result")
-
-NINETY_FIVE = 1.96  # standard deviations either way
 
 
 class Estimates(Distributions):
@@ -94,7 +89,7 @@ class Estimates(Distributions):
         is too narrow.
         """
         inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
-        return self._by(by, np.where(inside, 0, 1), 1, threads, {})
+        return self._by(by, (np.where(inside, 0, 1), 1), threads, {})
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
@@ -103,43 +98,21 @@ class Estimates(Distributions):
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
         cells = part.cells(self.plan.schema, self.public.prior.codes)
-        return self._by(by, cells, part.n_cells, threads, {"cell": part.labels(self.plan.schema)})
+        return self._by(by, (cells, part.n_cells), threads, {"cell": part.labels(self.plan.schema)})
 
-    def _by(
-        self, by: str | Sequence[str], cells: NDArray[Any], size: int, threads: int, labels: dict[str, list[str]]
-    ) -> pa.Table:
-        """Counts of the public rows' cells; rows in no cell have the number `size`."""
+    def _by(self, by: str | Sequence[str], asked: Cells, threads: int, labels: dict[str, list[str]]) -> pa.Table:
+        """The counts of some cells as a table, with a column for each kind of label."""
         import pyarrow as pa
 
-        level, last = self.plan.groups.level(names_of(by)), self.plan.groupings[-1]
-        if finer := [name for name in level.by if not follows(self.plan, name)]:
-            raise DataError(
-                f"{finer[0]!r} is not a column of the release's levels ({', '.join(last.by) or 'none'}), and does not "
-                "follow from them: the release does not tell its groups apart"
-            )
-        shares = np.array(list(self.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
-        above = last.above(level)
-        # errors of n_g and of shares are assumed to be independent, which is the safe side: n^2 Var(x) + x^2 Var(n)
-        rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
-        counts, variance = np.zeros((len(level), size)), sum_variances(self, [(cells, size)], above, len(level))
-        of_total = estimated_totals_variance(self.answers[-1], self.priors[-1].sizes())
-        np.add.at(rows, above, self.totals)
-        np.add.at(rows_variance, above, of_total)
-        np.add.at(counts, above, self.totals[:, None] * shares)
-        whole = np.maximum(rows, FEWEST_ROWS)[:, None]
-        sd = np.sqrt(variance) / whole
-        np.add.at(variance, above, of_total[:, None] * shares**2)
-        most = rows + NINETY_FIVE * np.sqrt(rows_variance)
+        found, size = cell_counts(self, by, asked, threads=threads), asked[1]
         columns: dict[str, Any] = {
-            name: np.repeat(np.array([values[k] for values in level.values]), size).tolist()
-            for k, name in enumerate(level.by)
+            name: np.repeat(np.array([values[k] for values in found.grouping.values]), size).tolist()
+            for k, name in enumerate(found.grouping.by)
         }
-        columns |= {name: values * len(level) for name, values in labels.items()}
-        columns["count"] = counts.ravel()
-        columns["share"] = (counts / whole).ravel()
-        columns["sd"] = sd.ravel()
-        columns["low"] = np.maximum(counts - NINETY_FIVE * np.sqrt(variance), 0.0).ravel()
-        columns["high"] = np.minimum(counts + NINETY_FIVE * np.sqrt(variance), most[:, None]).ravel()
+        columns |= {name: values * len(found.grouping) for name, values in labels.items()}
+        columns["count"] = found.counts.ravel()
+        columns |= {"share": found.shares.ravel(), "sd": found.sd.ravel()}
+        columns |= {"low": found.low.ravel(), "high": found.high.ravel()}
         return pa.table(columns)
 
     # ---------------------------------------------------------------- the file
@@ -245,12 +218,6 @@ def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
         np.stack(fitted) if fitted else None,
         tuple(each.emptied for each in kept),
     )
-
-
-def follows(plan: Plan, name: str) -> bool:
-    """Whether a column of the list of groups is known from the last level's group: its own, or a PUMA's state."""
-    last = plan.groupings[-1]
-    return name in last.by or len(plan.groups.level((*last.by, name))) == len(last)
 
 
 def inputs_hash(release: Release, public: Public) -> str:

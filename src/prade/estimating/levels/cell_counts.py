@@ -1,0 +1,97 @@
+"""Counts of cells for the groups of any level, with their 95 % intervals: what every answer is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prade.core.arrays import Floats, mass_per_cell
+from prade.core.errors import DataError
+from prade.core.words import names_of
+from prade.data.groups import Grouping
+from prade.estimating.levels.distributions import Distributions
+from prade.estimating.levels.error_bars_of_sums import sum_variances
+from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
+
+if TYPE_CHECKING:
+    from prade.planning.plan import Plan
+
+NINETY_FIVE = 1.96  # standard deviations either way
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Counts of cells [groups, cells] and numbers of rows [groups], both with their variances.
+
+    `variance` is that of the count if the number of rows were known, `rows_variance` that of the number of rows. Errors
+    of both are assumed to be independent, which is the safe side: n^2 Var(x) + x^2 Var(n).
+    """
+
+    grouping: Grouping
+    rows: Floats
+    rows_variance: Floats
+    counts: Floats
+    variance: Floats
+    variance_by_rows: Floats  # what the unknown numbers of rows add, [groups, cells]
+
+    @property
+    def shares(self) -> Floats:
+        """The counts as shares of the group's rows."""
+        return np.asarray(self.counts / self._whole)
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviations of the shares."""
+        return np.asarray(np.sqrt(self.variance) / self._whole)
+
+    @property
+    def count_sd(self) -> Floats:
+        """Standard deviations of the counts."""
+        return np.asarray(np.sqrt(self.variance + self.variance_by_rows))
+
+    @property
+    def low(self) -> Floats:
+        """Lower ends of the counts' 95 % intervals."""
+        return np.maximum(self.counts - NINETY_FIVE * self.count_sd, 0.0)
+
+    @property
+    def high(self) -> Floats:
+        """Upper ends of the counts' 95 % intervals."""
+        most = self.rows + NINETY_FIVE * np.sqrt(self.rows_variance)
+        return np.minimum(self.counts + NINETY_FIVE * self.count_sd, most[:, None])
+
+    @property
+    def _whole(self) -> Floats:
+        return np.maximum(self.rows, FEWEST_ROWS)[:, None]
+
+
+def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells, *, threads: int = 1) -> CellCounts:
+    """The counts of the cells that are asked for, in the groups `by`."""
+    cells, size = asked
+    level, last = estimates.plan.groups.level(names_of(by)), estimates.plan.groupings[-1]
+    if finer := [name for name in level.by if not follows(estimates.plan, name)]:
+        raise DataError(
+            f"{finer[0]!r} is not a column of the release's levels ({', '.join(last.by) or 'none'}), and does not "
+            "follow from them: the release does not tell its groups apart"
+        )
+    shares = np.array(list(estimates.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
+    above = last.above(level)
+    rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
+    counts, variance = np.zeros((2, len(level), size))
+    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    np.add.at(rows, above, estimates.totals)
+    np.add.at(rows_variance, above, of_total)
+    np.add.at(counts, above, estimates.totals[:, None] * shares)
+    np.add.at(variance, above, of_total[:, None] * shares**2)
+    known = sum_variances(estimates, [asked], above, len(level))
+    return CellCounts(level, rows, rows_variance, counts, known, variance)
+
+
+def follows(plan: Plan, name: str) -> bool:
+    """Whether a column of the list of groups is known from the last level's group: its own, or a PUMA's state."""
+    last = plan.groupings[-1]
+    return name in last.by or len(plan.groups.level((*last.by, name))) == len(last)
