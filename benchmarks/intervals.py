@@ -1,9 +1,11 @@
-"""How often the 95 % intervals of answers hold the truth, and how wide they are. Public and generated tables only.
+"""How often the 95 % intervals of answers hold the truth, and how wide they are. Public and invented tables only.
 
 Illinois stands for the public table and Ohio for the private one, and the other way round; census-like tables are
-generated, with other states or the same places earlier as the public one. Noise is simulated with a seed: nothing here
-is private, and nothing is protected. Cells count by group; "small" ones have an estimated count of 1 to 20, those with
-less are counted apart.
+invented, with other states or the same places earlier as the public one, and with many or few groups under one parent.
+Noise is simulated with a seed: nothing here is private, and nothing is protected.
+
+Coverage counts cells with a public row; cells without are counted apart ("no public row"). The width is given as a
+multiple of the width that would hold exactly 95 % of these cells, all intervals widened or narrowed by one factor.
 """
 
 from __future__ import annotations
@@ -31,28 +33,43 @@ from prade.queries.query import parse
 
 EPSILONS = ("10", "1", "0.1")
 EVERY = {"10": 1, "1": 2, "0.1": 6}  # of the columns, one in so many is asked for: the less budget, the fewer
-FEWEST = 60  # cells that a coverage is shown of
-FEW = 1.0, 20.0  # counts between these are small
+FEWEST = 30  # cells that a coverage is shown of
+CENSUS_QUERIES = (
+    "AGE >= 65 and SEX == 1",
+    "AGE < 18",
+    "TENURE == 'owned' and AGE >= 40",
+    "EDUC == 4",
+    "DISABLED == True and AGE >= 65",
+)
+ACS_QUERIES = (
+    "AGEP >= 65 and SEX == 2", "AGEP < 20", "SCHL >= 21 and AGEP >= 25", "TEN == 3 and MAR == 5",
+    "RAC1P == 2 and AGEP < 40", "DPHY == 1 and AGEP >= 65",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A public and a private table, the columns of its levels, queries to ask."""
+    """A public and a private table, the levels from coarse to fine, sums to ask for, queries."""
 
     name: str
     schema: Schema
     public: Public
     private: Any
     groups: Groups
+    levels: tuple[tuple[str, ...], ...]
+    sums: tuple[tuple[str, ...], ...]
     queries: tuple[str, ...]
+    rows_per_person: int = 1
+    columns: tuple[str, ...] | None = None  # asked at every budget; None for some of all columns
+
+    def asked(self, epsilon: str) -> tuple[str, ...]:
+        return self.columns or self.schema.coded[:: EVERY[epsilon]]
 
     def plan(self, epsilon: str) -> Plan:
-        columns = self.schema.coded[:: EVERY[epsilon]]
-        asked = Ask(Workload.marginals(self.schema, columns))
+        asked = Ask(Workload.marginals(self.schema, self.asked(epsilon)))
         total = "1/5" if epsilon == "0.1" else 0
-        outer, inner = self.groups.names
-        levels = [Level(outer), Level((outer, inner), asked, total=total)]
-        return Plan(self.name, self.schema, Budget.pure(epsilon), Unit(1), levels, self.groups)
+        levels = [*(Level(by) for by in self.levels[:-1]), Level(self.levels[-1], asked, total=total)]
+        return Plan("benchmark", self.schema, Budget.pure(epsilon), Unit(self.rows_per_person), levels, self.groups)
 
 
 def acs() -> Iterator[World]:
@@ -60,36 +77,46 @@ def acs() -> Iterator[World]:
     schema = Schema.load(DATA / "acs2024.schema.toml")
     rows = read_table(DATA / "acs2024_il_oh.parquet")
     state = np.asarray(rows["STATE"])
-    queries = (
-        "AGEP >= 65 and SEX == 2", "AGEP < 20", "SCHL >= 21 and AGEP >= 25", "TEN == 3 and MAR == 5",
-        "RAC1P == 2 and AGEP < 40", "DPHY == 1 and AGEP >= 65",
-    )  # fmt: skip
     for here in np.unique(state):
         private = rows.filter(state == here)
         groups = Groups.of(private.group_by(["STATE", "PUMA"]).aggregate([]))
         public = Public.of(schema, rows.filter(state != here), ["STATE", "PUMA"])
-        yield World(f"ACS, state {here} from the other", schema, public, private, groups, queries)
+        levels = ("STATE",), ("STATE", "PUMA")
+        yield World("ACS, one state from the other", schema, public, private, groups, levels, ((),), ACS_QUERIES)
+    six = tuple(name for name in ("AGEP", "SEX", "RAC1P", "MAR", "TEN", "SCHL") if name in schema.coded)
+    yield World(
+        "ACS, six columns, one group", schema, public, private, Groups.of(None), ((),), (), ACS_QUERIES, columns=six
+    )
 
 
 def census(seed: int) -> Iterator[World]:
-    """Invented tables of 40,000 persons, 40 places."""
+    """Invented tables of 40,000 persons with up to four rows each, over four years."""
+    shapes = {
+        "20 places in each of 2 states": (2, 20, (("STATE",), ("STATE", "PLACE")), ((), ("STATE",))),
+        "2 places in each of 10 states": (10, 2, (("STATE",), ("STATE", "PLACE")), ((), ("STATE",))),
+        "1 place in each of 20 states": (20, 1, (("STATE",), ("STATE", "PLACE")), ((), ("STATE",))),
+        "20 places, 4 years": (1, 20, (("PLACE",), ("PLACE", "YEAR")), ((), ("PLACE",), ("YEAR",))),
+        "2 states, 10 places, 4 years": (
+            2, 10, (("STATE",), ("STATE", "PLACE"), ("STATE", "PLACE", "YEAR")),
+            ((), ("STATE",), ("STATE", "PLACE"), ("YEAR",)),
+        ),
+    }  # fmt: skip
     for relation in ("other states", "earlier years"):
-        made = census_like(persons=40_000, places_per_state=20, relation=relation, seed=seed)
-        groups = Groups.of(made.groups.group_by(["STATE", "PLACE"]).aggregate([]))
-        public = Public.of(made.schema, made.public, ["STATE", "PLACE"])
-        queries = (
-            "AGE >= 65 and SEX == 1",
-            "AGE < 18",
-            "TENURE == 'owned' and AGE >= 40",
-            "EDUC == 4",
-            "DISABLED == True and AGE >= 65",
-        )
-        yield World(f"census-like, {relation}", made.schema, public, made.private, groups, queries)
+        for name, (states, places, levels, sums) in shapes.items():
+            made = census_like(persons=40_000, states=states, places_per_state=places, relation=relation, seed=seed)
+            columns = sorted({column for level in levels for column in level}, key=("STATE", "PLACE", "YEAR").index)
+            groups = Groups.of(made.groups.group_by(columns).aggregate([]))
+            public = Public.of(made.schema, made.public, columns)
+            yield World(
+                f"{relation}: {name}", made.schema, public, made.private, groups, levels, sums, CENSUS_QUERIES, 4
+            )
 
 
 def numbers(world: World, by: tuple[str, ...]) -> np.ndarray:
     """The group of each private row."""
     names = world.groups.names
+    if not names:
+        return np.zeros(world.private.num_rows, np.int64)
     keyed = world.groups.keyed(names, world.groups.level(by).number)
     return keyed.numbers(world.private.select(list(names)))
 
@@ -112,16 +139,17 @@ def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[s
     """What is asked, by what, and the columns of the answer with the truth beside them."""
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
     estimates = Estimates.of(released(world, plan, codes, seed), world.public, Settings(), threads=2)
-    columns = world.schema.coded
+    columns = world.columns or world.schema.coded
     generator = np.random.default_rng(seed)
     every = list(combinations(columns, 2))
     some = [every[k] for k in generator.choice(len(every), min(pairs, len(every)), replace=False)]
-    asked = columns[:: EVERY[epsilon]]
+    asked = world.asked(epsilon)
     ones = [*generator.choice(asked, min(8, len(asked)), replace=False)]
     others = [name for name in columns if name not in asked]
     ones += [*generator.choice(others, min(6, len(others)), replace=False)]
-    for by in (world.groups.names, ()):
+    for by in (world.levels[-1], *world.sums):
         number, size = numbers(world, by), len(world.groups.level(by))
+        kind_of_sum = "group" if by == world.levels[-1] else f"sum by {'+'.join(by)}" if by else "sum of all"
         for names in [*((str(name),) for name in ones), *some]:
             part = Workload.marginals(world.schema, [names])[0]
             true = mass_by_group(number, size, part.cells(world.schema, codes), part.n_cells)
@@ -129,84 +157,70 @@ def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[s
                 "two-way" if len(names) > 1 else "one-way, measured" if names[0] in asked else "one-way, not measured"
             )
             seen = np.bincount(part.cells(world.schema, world.public.prior.codes), minlength=part.n_cells) > 0
-            yield kind, by, _beside(estimates.marginal(names, by, threads=2), true, np.tile(seen, size), number)
+            found = beside(estimates.marginal(names, by, threads=2), true)
+            yield kind, kind_of_sum, {name: values[np.tile(seen, size)] for name, values in found.items()}
+            if not seen.all():
+                yield "no public row", kind_of_sum, {n: values[np.tile(~seen, size)] for n, values in found.items()}
         for query in world.queries:
             inside = parse(query, world.schema).mask(codes)
             true = mass_by_group(number, size, np.where(inside, 0, 1), 1)
-            yield "query", by, _beside(estimates.answer(query, by, threads=2), true, np.ones(size, np.bool_), number)
+            yield "query", kind_of_sum, beside(estimates.answer(query, by, threads=2), true)
 
 
-def _beside(found: Any, true: np.ndarray, reachable: np.ndarray, number: np.ndarray) -> dict[str, np.ndarray]:
-    columns = {name: found[name].to_numpy()[reachable] for name in ("count", "share", "sd", "low", "high")}
-    rows = np.repeat(np.bincount(number, minlength=len(true)), true.shape[1])[reachable]
-    return {**columns, "true": true.ravel()[reachable], "rows": rows}
+def beside(found: Any, true: np.ndarray) -> dict[str, np.ndarray]:
+    """The answers' counts and intervals with the truth."""
+    return {**{name: found[name].to_numpy() for name in ("count", "low", "high")}, "true": true.ravel()}
 
 
-def figures(pieces: list[dict[str, np.ndarray]]) -> dict[str, dict[str, float]]:
-    """Coverage by size of the cell."""
-    all_ = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    size = np.digitize(all_["count"], FEW)
-    found = {}
-    for name, chosen in (("below 1", size == 0), ("small", size == 1), ("large", size == 2)):
-        if not chosen.any():
-            continue
-        true, low, high, share, sd = (all_[key][chosen] for key in ("true", "low", "high", "share", "sd"))
-        off = (share - true / np.maximum(all_["rows"][chosen], 1)) / sd
-        found[name] = {
-            "cells": int(chosen.sum()),
-            "coverage": float(np.mean((low <= true) & (true <= high))),
-            "coverage of the share": float(np.mean(np.abs(off) <= 1.96)),
-            "root mean square error / sd": float(np.sqrt(np.mean(off**2))),
-            "median width": float(np.median(high - low)),
-            "median width / count": float(np.median((high - low) / np.maximum(all_["count"][chosen], 1e-9))),
-        }
-    return found
+def figures(pieces: list[dict[str, np.ndarray]]) -> dict[str, float]:
+    """Coverage, and the width beside that of a perfect calibration."""
+    count, low, high, true = (np.concatenate([p[name] for p in pieces]) for name in ("count", "low", "high", "true"))
+    error = true - count
+    half = np.where(error >= 0, high - count, count - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(np.abs(error) < 1e-9, 0.0, np.abs(error) / half)
+    scale = float(np.quantile(needed, 0.95))
+    return {
+        "cells": len(count),
+        "coverage": float(np.mean((low <= true + 1e-9) & (true <= high + 1e-9))),
+        "width / needed": 1 / max(scale, 1e-9),
+        "median width": float(np.median(high - low)),
+        "mean absolute error": float(np.mean(np.abs(error))),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=4)
-    parser.add_argument("--generated", type=int, default=3, help="seed of the generated tables")
+    parser.add_argument("--invented", type=int, default=3, help="seed of the invented tables")
     parser.add_argument("--worlds", default="", help="only those whose name contains this")
     parser.add_argument("--epsilons", nargs="*", default=EPSILONS)
     options = parser.parse_args()
     need_data()
     kept: dict[tuple[str, str, str, str], list[dict[str, np.ndarray]]] = defaultdict(list)
-    for world in (*acs(), *census(options.generated)):
+    for world in (*acs(), *census(options.invented)):
         if options.worlds not in world.name:
             continue
-        name = "ACS, one state from the other" if "ACS" in world.name else world.name
         for epsilon in options.epsilons:
             for seed in range(options.seeds):
                 for kind, by, found in tried(world, epsilon, seed, options.pairs):
-                    kept[name, epsilon, "groups" if by else "everybody", kind].append(found)
+                    kept[world.name, epsilon, by, kind].append(found)
     every = {key: figures(pieces) for key, pieces in kept.items()}
     report("intervals", page(every), {" / ".join(key): value for key, value in every.items()})
 
 
-def page(every: dict[tuple[str, ...], dict[str, dict[str, float]]]) -> str:
+def page(every: dict[tuple[str, ...], dict[str, float]]) -> str:
     """The table of what was tried on enough cells to say something."""
     rows = [
-        [*key, size, f"{each['cells']:,}", f"{each['coverage']:.1%}", f"{each['root mean square error / sd']:.2f}",
-         f"{each['median width']:.3g}"]
-        for key, sizes in every.items() for size, each in sizes.items() if each["cells"] >= FEWEST
+        [*key, f"{each['cells']:,}", f"{each['coverage']:.1%}", f"{each['width / needed']:.2f}",
+         f"{each['median width']:.3g}", f"{each['mean absolute error']:.3g}"]
+        for key, each in every.items() if each["cells"] >= FEWEST
     ]  # fmt: skip
-    head = [
-        "world",
-        "eps",
-        "by",
-        "what",
-        "cells",
-        "number",
-        "in the 95 % interval",
-        "error / standard error",
-        "median width, rows",
-    ]
+    head = ["world", "eps", "by", "what", "cells", "in the 95 % interval", "width / needed", "median width", "error"]
     return (
         "Public data only: one state of the ACS stands in for the private table, and the other is the public table; "
-        "invented tables have a private side of their own. Cells are grouped by their estimated count: below 1, "
-        "small (1 to 20), large.\n\n" + table(head, rows)
+        "invented tables have a private side of their own. Width and error in rows.\n\n" + table(head, rows)
     )
 
 

@@ -13,8 +13,8 @@ All of it is post-processing. A group is its multipliers: only a few groups' wei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -27,8 +27,9 @@ from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
+from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
 from prade.estimating.levels.group_prior import GroupPriors
-from prade.estimating.levels.level_smoothing import LevelSmoothing, reachable_shares
+from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.resemblance import resemblance
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals
@@ -36,6 +37,7 @@ from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.settings import Settings
 from prade.privacy.budget import Law
+from prade.queries.parts import Part
 from prade.release.measurement import Measurement
 from prade.release.release import Release
 
@@ -49,10 +51,20 @@ PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
 @dataclass(frozen=True)
+class Parent:
+    """What children start from: weights of the public rows, and `followed` as in `GroupEstimate`."""
+
+    weights: Floats
+    followed: Mapping[Part, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
-    `fitted` are the numbers a, w and `shared` of its smoothers, [blocks, 3]; None where nothing was fitted.
+    `fitted` are the numbers a, w and `shared` of its smoothers, [blocks, 3], and `excess` the variances of single cells
+    beyond them; None where nothing was fitted. `followed` says how much of a change in a raw answer goes into the
+    smoothed one, for the cells of each part; raw answers have none.
     `emptied` says which collapsed rows one of the paper's estimators left without mass; None for none.
     """
 
@@ -61,7 +73,14 @@ class GroupEstimate:
     estimate: Estimate
     alike: Floats | None = None
     fitted: Floats | None = None
+    excess: Floats | None = None
+    followed: Mapping[Part, Floats] = field(default_factory=dict)
     emptied: Flags | None = None
+
+    @property
+    def parent(self) -> Parent:
+        """What the group hands on to its children."""
+        return Parent(self.estimate.weights, self.followed)
 
 
 class Descent:
@@ -92,20 +111,25 @@ class Descent:
         self.threads = threads
         self.cells = cells or PublicCells(public, seed)
 
+    @property
+    def top(self) -> list[Parent]:
+        """What the first level starts from: the public table."""
+        return [Parent(self.public.prior.weights)]
+
     def estimates(self) -> Iterator[GroupEstimate]:
         """The estimates of the last level's groups, in order."""
         return self.map(lambda each: each)
 
     def map(self, task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
         """task(estimate) for every group of the last level, in order, several at a time; estimates are not kept."""
-        parents = [self.public.prior.weights]
+        parents = self.top
         last = len(self.plan.levels) - 1
         for level in range(last):
-            parents = [each.estimate.weights for each in self.level(level, parents, lambda each: each)]
+            parents = [each.parent for each in self.level(level, parents, lambda each: each)]
         return self.level(last, parents, task)
 
-    def level(self, level: int, parents: Sequence[Floats], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
-        """task(estimate) for every group of a level, given the final weights of its parents."""
+    def level(self, level: int, parents: Sequence[Parent], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
+        """task(estimate) for every group of a level, given what its parents hand on."""
         groups = _LevelGroups(self, level, parents)
 
         def work(group: int) -> Result:
@@ -118,7 +142,7 @@ class Descent:
 class _LevelGroups:
     """The groups of one level: what they share is worked out first, then the estimate of each."""
 
-    def __init__(self, descent: Descent, level: int, parents: Sequence[Floats]) -> None:
+    def __init__(self, descent: Descent, level: int, parents: Sequence[Parent]) -> None:
         self.settings = descent.settings
         self.cells = descent.cells
         self.prior = descent.public.prior
@@ -134,6 +158,7 @@ class _LevelGroups:
         # raw answers are fitted too: error bars need a and w, rehearsals do not
         fits = self.smooth or (descent.estimator is None and not descent.rough)
         self.smoothing = self._smoothing() if fits else None
+        self.smoothed = self._smoothed(self.smoothing) if self.smoothing is not None and self.smooth else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
         self.estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
@@ -148,8 +173,8 @@ class _LevelGroups:
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
         share, deviation = self.shares[group], self.noise[group]
-        if self.smoothing is not None and self.smooth:
-            share, deviation = self.smoothing.smoothed(group)
+        if self.smoothed is not None:
+            share, deviation = self.smoothed[0][group], self.smoothed[1][group]
         weights, alike = self._prior_weights(group), None
         if self.settings.mixture:
             alike = resemblance(self.cells.group_masses(self.layout), share, deviation)
@@ -159,11 +184,12 @@ class _LevelGroups:
         rows = self.rows[group]
         estimate = self.estimator.fit(prior, self._measurements(rows, share, deviation), rows, layout=layout)
         total = float(self.totals[group])
-        fitted = None if self.smoothing is None else self.smoothing.fitted_for(group)
-        return GroupEstimate(group, total, estimate, alike, fitted, estimate.emptied(layout))
+        fitted, excess = (None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
+        followed = {} if self.smoothed is None else self._by_part((deviation / self.noise[group]) ** 2)
+        return GroupEstimate(group, total, estimate, alike, fitted, excess, followed, estimate.emptied(layout))
 
     def _prior_weights(self, group: int) -> Floats:
-        return self.priors.weights(group, self.parents[self.priors.parent_of[group]])
+        return self.priors.weights(group, self.parents[self.priors.parent_of[group]].weights)
 
     def _smoothing(self) -> LevelSmoothing:
         layout = self.layout
@@ -175,8 +201,36 @@ class _LevelGroups:
             np.stack(priors),
             self.rows,
             self.noise,
+            self._independent(),
             keep=self.smooth,
         )
+
+    def _by_part(self, values: Floats) -> dict[Part, Floats]:
+        return dict(zip(self.answers.parts, np.split(values, self.layout.part_start[1:-1]), strict=True))
+
+    def _independent(self) -> Floats:
+        """How independent the deviations of groups from their parents are of the groups' own answers: [groups, cells].
+
+        With c a group's part of its parent's rows, and k how much the parent's estimate follows its raw answers, which
+        are the sums of its groups': the variance of y_g - k sum_h c_h y_h is about (1 - 2 k c + k^2 c) Var(y_g).
+        """
+        none = np.zeros(self.layout.n_cells)
+        follows = [
+            np.concatenate([parent.followed[part] for part in self.answers.parts]) if parent.followed else none
+            for parent in self.parents
+        ]
+        inherited = np.where(self.priors.recurs[:, None], 0.0, np.stack(follows)[self.priors.parent_of])
+        part = parts_of_parents(self.rows, self.priors.parent_of, len(self.parents))[:, None]
+        return np.asarray(1 - inherited * part * (2 - inherited))
+
+    def _smoothed(self, smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
+        """The smoothed shares of all groups, benchmarked to their parents' estimates, and their standard deviations."""
+        shares, deviations = (np.stack(each) for each in zip(*map(smoothing.smoothed, range(len(self))), strict=True))
+        if not self.priors.top:
+            parents = [self.layout.masses_of(self.layout.collapsed(parent.weights)) for parent in self.parents]
+            changed = benchmarked(shares, deviations**2, self.rows, self.priors.parent_of, np.stack(parents))
+            shares = np.maximum(changed, SMALLEST_SHARE * smoothing.prior_shares)
+        return shares, deviations
 
     def _measurements(self, rows: float, share: Floats, deviation: Floats) -> list[Measurement]:
         """A group's answers as estimators take them: counts, and the scale of their noise."""

@@ -44,6 +44,7 @@ class LevelEstimates:
     kl: Floats
     gap: Floats
     fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None if not fitted
+    excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
 
@@ -88,6 +89,11 @@ class Distributions:
     def totals(self) -> Floats:
         """Number of rows of each group of the last level."""
         return self.levels[-1].totals
+
+    @property
+    def benchmarked(self) -> bool:
+        """Whether the groups of each parent add up to its estimate; raw answers are taken as they are."""
+        return self.settings.smooth and self.settings.estimator == "map"
 
     def with_totals(self, totals: Floats) -> Self:
         """The same distributions with other numbers of rows in the last level; what was worked out is shared."""

@@ -20,7 +20,7 @@ to all groups' noisy answers; nothing is measured again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,7 +105,10 @@ def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch
         mine = np.flatnonzero(recurs == kind)
         expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
         a, w, shared = expected if kept.fitted is None else kept.fitted[mine[0], block].tolist()
-        each[:3, mine] = _of_groups(variation, one_row, a, w, rows[mine], noise[mine], n0)
+        between = a * variation.between
+        if kept.excess is not None and (excess := kept.excess[mine[0], at]).any():
+            between += _spread_to(variation.within, excess)
+        each[:3, mine] = _of_groups(replace(variation, between=between), one_row, w, rows[mine], noise[mine], n0)
         each[3, mine] = shared
     return Errors(*each)
 
@@ -118,10 +121,22 @@ def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Float
     return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
 
 
+def _spread_to(within: Floats, excess: Floats) -> Floats:
+    """The covariance that the measured cells' excess variances cause in these and in the cells asked for.
+
+    A cell's excess moves the rows in it alike: the cells asked for follow by their regression on the measured ones.
+    """
+    size = len(excess)
+    measured = within[:size, :size] + np.diag(1e-6 * np.diag(within)[:size] + SMALLEST)
+    moved = np.concatenate([np.eye(size), np.linalg.solve(measured, within[:size, size:]).T])
+    return np.asarray((moved * excess) @ moved.T)
+
+
 def _of_groups(
-    variation: PublicVariation, one_row: Floats, a: float, w: float, rows: Floats, noise: Floats, n0: float | None
+    variation: PublicVariation, one_row: Floats, w: float, rows: Floats, noise: Floats, n0: float | None
 ) -> Floats:
     """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
+    `variation.between` is a B with the excess.
 
     `noise` are standard deviations of measured shares, assumed to differ from group to group by a factor only. Where
     answers were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which chooses its own: about the
@@ -131,7 +146,7 @@ def _of_groups(
     factor = np.mean((noise / root) ** 2, axis=1)
     grid = np.unique(factor) if len(set(factor.tolist())) <= NOISES else np.geomspace(min(factor), max(factor), NOISES)
     with single_threaded_blas():
-        gains = _gains(variation, a, w / typical_rows(rows), root, grid, n0)
+        gains = _gains(variation, w / typical_rows(rows), root, grid, n0)
         parts = np.stack([_split(variation, g, f * root**2) for f, g in zip(grid, gains, strict=True)])
     between, within, noisy = (
         np.stack([np.interp(np.log(factor), np.log(grid), values) for values in parts[:, k].T], axis=1)
@@ -139,18 +154,18 @@ def _of_groups(
     )
     size = len(one_row)
     seldom = one_row - np.diag(variation.within)[-size:]  # what the sample missed
-    prior = np.maximum(a * np.diag(variation.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
-    left = np.clip(a * between + w / rows[:, None] * (within + seldom), 0.0, None)
+    prior = np.maximum(np.diag(variation.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
+    left = np.clip(between + w / rows[:, None] * (within + seldom), 0.0, None)
     return np.stack([np.maximum(left + noisy, SMALLEST), left, prior])
 
 
 def _gains(
-    variation: PublicVariation, a: float, per_row: float, root: Floats, factors: Floats, n0: float | None
+    variation: PublicVariation, per_row: float, root: Floats, factors: Floats, n0: float | None
 ) -> Iterator[Floats]:
     """G for the noise variances V = factor * root^2, one by one: [cells asked for, cells measured]."""
     measured, asked = slice(None, len(root)), slice(len(root), None)
     s, curvature = (
-        (a * variation.between + per_row * variation.within)[measured, measured],
+        (variation.between + per_row * variation.within)[measured, measured],
         variation.within[measured, measured],
     )
     values, vectors = np.linalg.eigh(s / np.outer(root, root))

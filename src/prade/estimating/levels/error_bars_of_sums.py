@@ -1,31 +1,33 @@
 """Standard errors of sums over groups: how the errors of groups are correlated.
 
-Noise is independent from group to group; what is left of the priors' errors is not. Let K_g be the variance that a
-group's error e_g has in common with others:
+The groups of a parent add up to its estimate (`prade.estimating.levels.benchmarking`), so the error of a group is its
+parent's error plus one of its own, e_g = l_g e_parent + d_g, and a sum over all groups of a parent has the parent's
+error alone. A sum is therefore put together from the coarsest groups that it consists of; of these, d_g is independent
+from group to group, but for what their priors have in common:
 
-    inherited    a group that starts from its parent's estimate inherits its error, l_g e_parent, l_g^2 = R / S_QQ:
-                 K_g = l_g^2 Var(e_parent)
-    shared       of the others' priors, the public table or their own public rows, the share `shared` of what is left
-                 is the same error for all: K_g = shared * R
+    shared       of groups without a parent, the share `shared` of what is left of the prior's error, R, is the same
+                 for all
     family       groups that start from the same public rows (several years of a place) have all of R in common
 
-    Var(sum_g c_g e_g) = sum_g c_g^2 (Var(e_g) - K_g) + Var(sum_parents (sum_g c_g l_g) e_parent)     inherited
-                         sum_g c_g^2 (Var(e_g) - K_g) + (sum_g c_g sqrt(K_g))^2                       shared
+    Var(sum_g c_g e_g) = sum_g c_g^2 Var(d_g) + Var(sum_parents (sum_g c_g l_g) e_parent)
 
-The variance of the sum of parents is worked out the same way, one level up.
+The variance of the sum of parents is worked out the same way, one level up. Where groups are not benchmarked, because
+their raw answers were taken, they inherit only what their answers left of the prior's error, l_g^2 = R / S_QQ, and a
+sum is put together from the last level's groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
+from prade.estimating.levels.benchmarking import added_up, leverage
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars import Errors, errors
-from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
+from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.public_cells import Cells
 
 
@@ -36,26 +38,39 @@ def sum_variances(estimates: Distributions, asked: Sequence[Cells], above: Ints,
     """
     size = sum(number for _, number in asked)
     total = np.zeros((n_sums, size))
-    terms = _Terms(above, np.arange(len(above)), np.repeat(estimates.totals[:, None], size, axis=1))
-    level = len(estimates.levels) - 1
-    known = errors(estimates, level, asked)
-    if n_sums == len(above):  # every group by itself
-        terms.add_independent(total, known.variance)
-        return total
+    level, sum_of = _coarsest(estimates, above) if estimates.benchmarked else (len(estimates.levels) - 1, above)
+    rows = _rows(estimates, level)
+    terms = _Terms(sum_of, np.arange(len(sum_of)), np.repeat(rows[:, None], size, axis=1))
     while True:
-        priors = estimates.priors[level]
-        inherits = ~priors.recurs & (level > 0)
-        parents = _handed_on(errors(estimates, level - 1, asked)) if inherits.any() else None
-        here = _Level(priors, known, inherits, parents)
+        here = _Level(
+            estimates.priors[level],
+            errors(estimates, level, asked),
+            _rows(estimates, level),
+            0 if level == 0 else len(estimates.levels[level - 1].totals),
+            estimates.benchmarked,
+        )
         here.add_to(total, terms)
-        if parents is None:
+        if level == 0:
             return total
-        terms, known, level = here.inherited_by(terms), parents, level - 1
+        terms, level = here.inherited_by(terms), level - 1
 
 
-def _handed_on(parents: Errors) -> Errors:
-    """The errors of what parents hand on: a little of it is the public table, which is off by as much as any prior."""
-    return replace(parents, variance=parents.variance + (1 - HANDED_ON) ** 2 * parents.prior)
+def _coarsest(estimates: Distributions, above: Ints) -> tuple[int, Ints]:
+    """The first level whose groups are each in one sum, and the sums of its groups."""
+    last = estimates.plan.groupings[-1]
+    for level, grouping in enumerate(estimates.plan.groupings):
+        group = last.above(grouping)
+        sum_of = np.zeros(len(grouping), np.int64)
+        sum_of[group] = above
+        if np.array_equal(sum_of[group], above):
+            return level, sum_of
+    raise AssertionError("every group of the last level is in one sum")
+
+
+def _rows(estimates: Distributions, level: int) -> Floats:
+    """The numbers of rows of a level's groups, added up from the last level's."""
+    grouping = estimates.plan.groupings[level]
+    return added_up(estimates.totals, estimates.plan.groupings[-1].above(grouping), len(grouping))
 
 
 @dataclass(frozen=True)
@@ -77,42 +92,40 @@ class _Terms:
         np.add.at(summed, self.of_sum[chosen], self.times[chosen] * deviation)
         total += summed**2
 
-    def collected(self, key: Ints, n_keys: int, factor: Floats, mine: Flags | None = None) -> _Terms:
+    def collected(self, key: Ints, n_keys: int, factor: Floats) -> _Terms:
         """The terms of each sum added up by the key of their group, times a factor [groups, cells]: group -> key."""
-        chosen = slice(None) if mine is None else mine[self.group]
-        group = self.group[chosen]
-        pairs, pair = np.unique(self.of_sum[chosen] * n_keys + key[group], return_inverse=True)
+        pairs, pair = np.unique(self.of_sum * n_keys + key[self.group], return_inverse=True)
         times = np.zeros((len(pairs), self.times.shape[1]))
-        np.add.at(times, pair, self.times[chosen] * factor[group])
+        np.add.at(times, pair, self.times * factor[self.group])
         return _Terms(pairs // n_keys, pairs % n_keys, times)
 
 
 class _Level:
-    """How the errors of one level's groups are correlated; `parents` are the errors that they inherit, if any."""
+    """How the errors of one level's groups are correlated."""
 
-    def __init__(self, priors: GroupPriors, known: Errors, inherits: Flags, parents: Errors | None) -> None:
+    def __init__(self, priors: GroupPriors, known: Errors, rows: Floats, n_parents: int, benchmarked: bool) -> None:
         self.priors = priors
-        self.known = known
-        self.inherits = inherits
-        self.n_parents = 0 if parents is None else len(parents.variance)
-        self.common = known.shared * known.left  # K_g
-        self.share_inherited = np.zeros_like(known.left)  # l_g^2
-        if parents is not None:
-            of_parent = parents.variance[priors.parent_of]
-            self.share_inherited = known.left / np.maximum(known.prior, of_parent)
-            self.common = np.where(inherits[:, None], self.share_inherited * of_parent, self.common)
-        self.family = np.where(priors.recurs[:, None], known.left - self.common, 0.0)
+        self.n_parents = n_parents
+        self.own, left = known.variance, known.left  # variance of d_g, and what the prior's error is of it
+        self.inherited = np.ones_like(left)  # l_g
+        if n_parents and benchmarked:
+            unknown = 1 - leverage(rows, known.variance, priors.parent_of, n_parents)
+            self.own, left = self.own * unknown, left * unknown
+        elif n_parents:
+            self.inherited = np.sqrt(np.where(priors.recurs[:, None], 0.0, known.left / known.prior))
+        self.common = np.zeros_like(left) if n_parents else known.shared * left
+        self.family = np.where(priors.recurs[:, None], left - self.common, 0.0)
 
     def add_to(self, total: Floats, terms: _Terms) -> None:
         """Add to the sums' variances all that is not inherited."""
         recurs = self.priors.recurs
-        terms.add_independent(total, self.known.variance - self.common - self.family)
+        terms.add_independent(total, self.own - self.common - self.family)
         family_of = np.where(recurs, self.priors.recurring.of_group, np.arange(len(recurs)))
         families = terms.collected(family_of, len(recurs), np.sqrt(np.maximum(self.family, 0.0)))
         np.add.at(total, families.of_sum, families.times**2)
-        for alike in (recurs, ~recurs & ~self.inherits):
+        for alike in (recurs, ~recurs):
             terms.add_common(total, self.common, alike)
 
     def inherited_by(self, terms: _Terms) -> _Terms:
-        """The terms of the parents' errors that remain."""
-        return terms.collected(self.priors.parent_of, self.n_parents, np.sqrt(self.share_inherited), self.inherits)
+        """The terms of the parents' errors."""
+        return terms.collected(self.priors.parent_of, self.n_parents, self.inherited)

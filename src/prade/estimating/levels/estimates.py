@@ -56,22 +56,22 @@ class Estimates(Distributions):
     ) -> Estimates:
         """Estimate every group of every level; `progress(done, all)` is called after each."""
         descent = Descent(release, public, settings, threads=threads, seed=seed)
-        parents = [public.prior.weights]
+        parents = descent.top
         number = sum(len(grouping) for grouping in release.plan.groupings)
         done, levels = 0, []
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
             parts = raw_answers(release, level).parts
-            kept, weights = [], []
+            kept, made = [], []
             for each in descent.level(level, parents, lambda each: each):
                 kept.append(_Kept.of(each, parts))
                 if not last:
-                    weights.append(each.estimate.weights)
+                    made.append(each.parent)
                 done += 1
                 if progress is not None:
                     progress(done, number)
             levels.append(_level_of(parts, kept))
-            parents = weights
+            parents = made
         return cls(release, public, descent.settings, levels)
 
     # ---------------------------------------------------------------- answers
@@ -123,7 +123,19 @@ class Estimates(Distributions):
 
         columns: dict[str, list[Any]] = {
             name: []
-            for name in ("level", "group", "total", "status", "kl", "gap", "multipliers", "alike", "spread", "emptied")
+            for name in (
+                "level",
+                "group",
+                "total",
+                "status",
+                "kl",
+                "gap",
+                "multipliers",
+                "alike",
+                "spread",
+                "excess",
+                "emptied",
+            )
         }
         for planned, level, grouping in zip(self.plan.levels, self.levels, self.plan.groupings, strict=True):
             size = len(grouping)
@@ -136,6 +148,7 @@ class Estimates(Distributions):
             columns["multipliers"] += level.multipliers.tolist()
             columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
             columns["spread"] += [None] * size if level.fitted is None else level.fitted.tolist()
+            columns["excess"] += [None] * size if level.excess is None else level.excess.tolist()
             columns["emptied"] += level.emptied
         header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
         write_with_header(pa.table(columns), header, path)
@@ -179,6 +192,7 @@ class _Kept:
     multipliers: Floats
     alike: Floats | None
     fitted: Floats | None
+    excess: Floats | None
     emptied: bytes | None
 
     @classmethod
@@ -188,23 +202,33 @@ class _Kept:
             multipliers = np.zeros(sum(part.n_cells for part in parts))
         emptied = None if made.emptied is None else np.packbits(made.emptied).tobytes()
         return cls(
-            made.total, report.status.value, report.kl, report.gap, multipliers, made.alike, made.fitted, emptied
+            made.total,
+            report.status.value,
+            report.kl,
+            report.gap,
+            multipliers,
+            made.alike,
+            made.fitted,
+            made.excess,
+            emptied,
         )
 
     @classmethod
     def read(cls, row: Row) -> _Kept:
-        alike, fitted = (None if each is None else np.array(each) for each in (row.alike, row.spread))
+        alike, fitted, excess = (None if x is None else np.array(x) for x in (row.alike, row.spread, row.excess))
         multipliers = np.array(row.multipliers)
-        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, row.emptied)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, row.emptied)
 
 
 def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
     alike = [each.alike for each in kept if each.alike is not None]
     fitted = [each.fitted for each in kept if each.fitted is not None]
-    if len(alike) not in (0, len(kept)) or len(fitted) not in (0, len(kept)):
+    excess = [each.excess for each in kept if each.excess is not None]
+    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess)):
         raise Malformed("some groups have values that others lack")
-    if any(len(each.multipliers) != sum(part.n_cells for part in parts) for each in kept):
-        raise Malformed("not one multiplier for each cell")
+    size = sum(part.n_cells for part in parts)
+    if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
+        raise Malformed("not one number for each cell")
     if any(len(each) != len(blocks_of(parts)) for each in fitted):
         raise Malformed("not three numbers for each block")
     return LevelEstimates(
@@ -216,6 +240,7 @@ def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
         np.array([each.kl for each in kept]),
         np.array([each.gap for each in kept]),
         np.stack(fitted) if fitted else None,
+        np.stack(excess) if excess else None,
         tuple(each.emptied for each in kept),
     )
 

@@ -13,7 +13,7 @@ from prade.estimating.estimate import Status
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2
+FORMAT = 3
 LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
@@ -26,7 +26,9 @@ class Header(msgspec.Struct):
 
 
 class Row(msgspec.Struct):
-    """One group's estimate; `spread` are the numbers a, w and `shared` of its smoothers."""
+    """One group's estimate; `spread` are the numbers a, w and `shared` of its smoothers, `excess` its cells' variances
+    beyond them.
+    """
 
     group: str
     total: float
@@ -36,11 +38,12 @@ class Row(msgspec.Struct):
     multipliers: list[float]
     alike: list[float] | None
     spread: list[list[float]] | None
+    excess: list[float] | None
     emptied: bytes | None
 
     def check(self, public_groups: int) -> None:
         """Refuse numbers that no estimate has, and lists of the wrong length."""
-        numbers = [self.multipliers, self.alike or [], *(self.spread or [])]
+        numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or [])]
         if not 0 <= self.total <= LARGEST_TOTAL or not all(math.isfinite(x) for each in numbers for x in each):
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
@@ -57,7 +60,7 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
     wanted = {
         **dict.fromkeys(("level", "group", "status"), pa.string()),
         **dict.fromkeys(("total", "kl", "gap"), pa.float64()),
-        **dict.fromkeys(("multipliers", "alike"), numbers),
+        **dict.fromkeys(("multipliers", "alike", "excess"), numbers),
         "spread": pa.list_(numbers),
         "emptied": pa.binary(),
     }

@@ -20,8 +20,8 @@ BEYOND_NOISE = 2.0  # standard deviations
 class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
-    `fitted` has a, w and `shared` of every block, [blocks, 3]; `smoothers` are left out where the fit only serves
-    error bars.
+    `fitted` has a, w and `shared` of every block, [blocks, 3], and `excess` the excess variances of all cells;
+    `smoothers` are left out where the fit only serves error bars.
     """
 
     shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]
@@ -29,6 +29,7 @@ class LevelSmoothing:
     noise: Floats  # standard deviations of the shares' noise
     recurs: Flags
     fitted: dict[bool, Floats]
+    excess: dict[bool, Floats]
     smoothers: dict[bool, list[tuple[slice, Smoother]]]
 
     @classmethod
@@ -40,30 +41,37 @@ class LevelSmoothing:
         prior_shares: Floats,
         rows: Floats,
         noise: Floats,
+        independent: Floats,
         *,
         keep: bool,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
-        `keep` says whether `smoothed` will be called.
+        `independent` is for `Smoother.fit`, [groups, cells]. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
         numbers: dict[bool, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+        excess: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
         smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
         for block, variation in variations:
             for kind in kinds:
                 mine, expected = recurs == kind, EXPECTED_CHANGE if kind else EXPECTED_BETWEEN
                 deviations = shares[mine, block] - prior_shares[mine, block]
-                smoother = Smoother.fit(variation, deviations, rows[mine], noise[mine, block], expected)
+                smoother = Smoother.fit(
+                    variation, deviations, rows[mine], noise[mine, block], expected, independent[mine, block]
+                )
                 numbers[kind].append((smoother.a, smoother.w, smoother.shared))
+                excess[kind].append(smoother.excess)
                 if keep:
                     smoothers[kind].append((block, smoother))
         fitted = {kind: np.array(each) for kind, each in numbers.items()}
-        return cls(shares, prior_shares, noise, recurs, fitted, smoothers)
+        every = {kind: np.concatenate(each) for kind, each in excess.items()}
+        return cls(shares, prior_shares, noise, recurs, fitted, every, smoothers)
 
-    def fitted_for(self, group: int) -> Floats:
-        """The numbers a, w and `shared` of a group's smoothers: [blocks, 3]."""
-        return self.fitted[bool(self.recurs[group])]
+    def fitted_for(self, group: int) -> tuple[Floats, Floats]:
+        """The numbers a, w and `shared` of a group's smoothers, [blocks, 3], and the excess variances of its cells."""
+        kind = bool(self.recurs[group])
+        return self.fitted[kind], self.excess[kind]
 
     def smoothed(self, group: int) -> tuple[Floats, Floats]:
         """A group's smoothed answers: shares and their standard deviations."""

@@ -38,6 +38,7 @@ EXPECTED_WITHIN = 2.0
 # root) of what they differ by. It remains only where noise drowns the answers.
 EXPECTED_CHANGE = 0.03
 UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well be 4 or 5 times larger or smaller
+LEAST_INDEPENDENT = 0.1  # of the variance of a deviation
 # The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
 RATIOS = np.geomspace(1e-3, 1e2, 16)
 SCALES = np.geomspace(1e-3, 1e5, 97)
@@ -53,6 +54,7 @@ class Smoother:
     a: float
     w: float  # of `typical_rows`
     shared: float  # share of the variance of u_g that is the same u for all groups (`shared_part`)
+    excess: Floats  # variances of single cells beyond aB + (w / n) C (`excess_variance`)
 
     @classmethod
     def fit(
@@ -62,15 +64,21 @@ class Smoother:
         rows: Floats,
         noise: Floats,
         expected: float = EXPECTED_BETWEEN,
+        independent: Floats | None = None,
     ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
         The last are of shares, [groups, cells], and are assumed to differ from group to group by a factor only.
-        `expected` is a before any answer.
+        `expected` is a before any answer. A group whose own answers are part of its prior agrees with it more than with
+        the truth: `independent` [groups, cells] is the variance of its deviation as a share of what it would be with an
+        independent prior. Where that is almost nothing, as for an only child, the group is left out of the fit.
         """
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
         factor = np.mean((noise / root) ** 2, axis=1)
+        independent = np.ones_like(deviations) if independent is None else independent
+        telling = independent.mean(axis=1) > LEAST_INDEPENDENT
+        deviations = deviations[telling] / np.sqrt(np.maximum(independent[telling], LEAST_INDEPENDENT))
         whitened = deviations / root
         within = variation.within / typical / np.outer(root, root)
         between = variation.between / np.outer(root, root)
@@ -81,7 +89,7 @@ class Smoother:
                 squares = (whitened @ vectors) ** 2
             values = np.maximum(values, 0.0)
             for scale in SCALES:
-                variance = scale * values + factor[:, None]
+                variance = scale * values + factor[telling, None]
                 fit = -0.5 * float(np.sum(np.log(variance) + squares / variance))
                 fit -= 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
                 if ratio:
@@ -90,9 +98,15 @@ class Smoother:
                     best = fit, scale * values, vectors, float(scale * ratio), float(scale)
         assert best is not None
         _, values, vectors, a, w = best
-        variance = a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within)
-        shared = shared_part(deviations, np.maximum(variance, 0.0), noise, rows)
-        return cls(root, vectors, values, a, w, shared)
+        rows, noise = rows[telling], noise[telling]
+        variance = np.maximum(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within), 0.0)
+        excess = excess_variance(deviations, variance + noise**2)
+        if excess.any():
+            with single_threaded_blas():
+                values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + np.diag(excess / root**2))
+            values = np.maximum(values, 0.0)
+        shared = shared_part(deviations, variance + excess, noise, rows)
+        return cls(root, vectors, values, a, w, shared, excess)
 
     def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
         """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""
@@ -103,18 +117,37 @@ class Smoother:
         return self.root * mean, self.root**2 * variance
 
 
+def excess_variance(deviations: Floats, variance: Floats) -> Floats:
+    """What single cells differ by beyond the model's variances of their deviations, both [groups, cells].
+
+    A kind of people that is rare in public data may be frequent in the private table, against all that public groups
+    show. With z the mean over groups of deviation^2 / variance, which is 1 if the model is right, a cell's excess is
+
+        (z - 1 - 2 sqrt(5 / groups))+  times the harmonic mean of the variances
+
+    where sqrt(5 / groups) is the standard error of z under Laplace noise.
+    """
+    if not len(deviations):
+        return np.zeros(deviations.shape[1])
+    precision = 1 / np.maximum(variance, 1e-300)
+    beyond = np.mean(deviations**2 * precision, axis=0) - 1 - 2 * np.sqrt(5 / len(deviations))
+    return np.asarray(np.maximum(beyond, 0.0) / np.mean(precision, axis=0))
+
+
 def shared_part(deviations: Floats, variance: Floats, noise: Floats, rows: Floats) -> float:
     """The share of the variance of u_g [groups, cells] that groups have in common, such as a change since last year.
 
     The mean of all groups' deviations, weighted by rows, has the variance A if groups differ from their priors
     independently, and A + T if all differ alike. The share is (its square - A) / T, summed over cells.
     """
+    if len(rows) < 2:
+        return 0.0
     weight = rows / rows.sum()
     mean = weight @ deviations
     independent = weight**2 @ (variance + noise**2)
     alike = (weight @ np.sqrt(np.maximum(variance, 0.0))) ** 2 - weight**2 @ variance  # rounding may go below 0
     most = float(np.sum(alike))
-    return float(np.clip(np.sum(mean**2 - independent) / most, 0.0, 1.0)) if most > 0 and len(rows) > 1 else 0.0
+    return float(np.clip(np.sum(mean**2 - independent) / most, 0.0, 1.0)) if most > 0 else 0.0
 
 
 def typical_rows(rows: Floats) -> float:
