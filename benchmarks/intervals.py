@@ -68,7 +68,8 @@ class World:
     def plan(self, epsilon: str) -> Plan:
         asked = Ask(Workload.marginals(self.schema, self.asked(epsilon)))
         total = "1/5" if epsilon == "0.1" else 0
-        levels = [*(Level(by) for by in self.levels[:-1]), Level(self.levels[-1], asked, total=total)]
+        above = [Level(by) for by in ((), *self.levels[:-1]) if by != self.levels[-1]]  # they cost nothing
+        levels = [*above, Level(self.levels[-1], asked, total=total)]
         return Plan("benchmark", self.schema, Budget.pure(epsilon), Unit(self.rows_per_person), levels, self.groups)
 
 

@@ -20,7 +20,8 @@ from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_varianc
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
 
-NINETY_FIVE = 1.96  # standard deviations either way
+# Standard deviations either way: 1.96 where errors are Gaussian, 2.12 where they are Laplace noise; a and w are fitted.
+NINETY_FIVE = 2.04
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 3]; None if not fitted
+    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 4]; None if not fitted
     excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
@@ -99,6 +99,7 @@ class Distributions:
         """The same distributions with other numbers of rows in the last level; what was worked out is shared."""
         other = copy(self)
         other.levels = (*self.levels[:-1], replace(self.levels[-1], totals=totals))
+        other.__dict__.pop("kept_errors", None)  # they depend on the numbers of rows
         return other
 
     # ---------------------------------------------------------------- made once
@@ -122,6 +123,11 @@ class Distributions:
     def layouts(self) -> list[Layout]:
         """The public rows as each level's parts see them."""
         return [self.cells.layout(level.parts) for level in self.levels]
+
+    @cached_property
+    def kept_errors(self) -> dict[tuple[int, int], Any]:
+        """What `prade.estimating.levels.error_bars` keeps from one question to the next, by level and block."""
+        return {}
 
     @cached_property
     def _parents(self) -> dict[tuple[int, int], Floats]:

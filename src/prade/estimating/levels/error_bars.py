@@ -3,7 +3,7 @@
 Let u be the difference between the true shares of group g, in the private table itself, and its prior's
 (`prade.estimating.levels.smoothing`):
 
-    u ~ N(0, S),  S = a B + (w / n) C       over the measured cells W and the cells Q that are asked for
+    u ~ N(0, S),  S = a B + E + (w / n) C   over the measured cells W and the cells Q that are asked for
     y_W = u_W + noise,  variances V         what was measured
     x_W = S_WW (S_WW + V)^-1 y_W            smoothed, with variances D
     x_Q = C_QW (C_WW + n0 D)^-1 x_W         what the least change of the prior's rows (MAP) makes of it for Q
@@ -14,13 +14,16 @@ posterior mean where Q was measured, worse elsewhere. The error of this answer h
     R + G V G',      R = S_QQ - G S_WQ - S_QW G' + G S_WW G'
 
 R is what remains of the prior's error, the other term is the noise. B and C come from public rows, a and w were fitted
-to all groups' noisy answers; nothing is measured again.
+to all groups' noisy answers, and so was the excess E of single cells, which moves the rows of its cell alike: other
+cells follow by their regression on the measured ones, C_QW C_WW^-1. Nothing is measured again.
+
+A cell that no public row is in has an error too: half a public row may well be missing there (Jeffreys, 1946).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,15 +31,18 @@ from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
+from prade.estimating.levels.interactions import share_of_interactions
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS
-from prade.estimating.levels.variation import PublicVariation
+from prade.estimating.levels.variation import FurtherVariation, VariationOfCells
 
-AT_ONCE = 200  # cells of a question: the time grows with the cube of their number plus that of the measured cells
-NOISES = 8  # levels of noise for which variances are worked out; groups in between are interpolated
+AT_ONCE = 200  # cells of a question that are worked on together
+NOISES = 5  # levels of noise for which variances are worked out; groups in between are interpolated
 EXPECTED_SHARED = 0.3  # where nothing was fitted: about what was fitted between years of invented tables
-SMALLEST = 1e-12  # variance of a share, so that logarithms exist: it is 0 in a cell without public rows
+SMALLEST = 1e-12  # variance of a share, so that logarithms exist
+HIDDEN = 0.5  # public rows that a cell without any may be thought to have
+MOST_KEPT = 2**28  # bytes of matrices that are kept for the next question
 
 
 @dataclass(frozen=True)
@@ -59,14 +65,14 @@ def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Erro
     A row in no cell of a part has that number.
     """
     pieces = []
-    every = blocks_of(estimates.levels[level].parts)
+    blocks = [_block(estimates, level, number) for number in range(len(blocks_of(estimates.levels[level].parts)))]
     for batch in batches(asked):
-        blocks = [_in_block(estimates, level, at, block, batch) for block, at in enumerate(every)]
+        each = [block.errors(batch) for block in blocks]
         # the cells that answer a question are mostly in one block: the one that leaves the least variance
-        best = np.argmin([block.variance for block in blocks], axis=0)[None]
+        best = np.argmin([found.variance for found in each], axis=0)[None]
         pieces.append(
             [
-                np.take_along_axis(np.stack([getattr(block, name) for block in blocks]), best, axis=0)[0]
+                np.take_along_axis(np.stack([getattr(found, name) for found in each]), best, axis=0)[0]
                 for name in ("variance", "left", "prior", "shared")
             ]
         )
@@ -87,30 +93,59 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
     yield batch
 
 
-def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
-    """The errors if only the cells of one block had been measured."""
-    kept, recurs = estimates.levels[level], estimates.priors[level].recurs
-    rows = np.maximum(kept.totals, FEWEST_ROWS)
-    noise = estimates.answers[level].noise(rows)[:, at]
-    variation = estimates.cells.variation(estimates.layouts[level], at, batch)
-    size = sum(number for _, number in batch)
-    settings = estimates.settings
-    # the paper's estimators meet raw answers, as if the prior were worth nothing
-    n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
-    one_row = np.diag(variation.within)[-size:]
-    exact = np.concatenate([_variance_of_rows(estimates, *cells) for cells in batch])
-    one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
-    each = np.zeros((4, len(recurs), size))
-    for kind in set(recurs.tolist()):
-        mine = np.flatnonzero(recurs == kind)
-        expected = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED
-        a, w, shared = expected if kept.fitted is None else kept.fitted[mine[0], block].tolist()
-        between = a * variation.between
-        if kept.excess is not None and (excess := kept.excess[mine[0], at]).any():
-            between += _spread_to(variation.within, excess)
-        each[:3, mine] = _of_groups(replace(variation, between=between), one_row, w, rows[mine], noise[mine], n0)
-        each[3, mine] = shared
-    return Errors(*each)
+def _block(estimates: Distributions, level: int, number: int) -> _Block:
+    """What every question needs of a block: kept, unless the matrices of all blocks are large."""
+    kept: dict[tuple[int, int], _Block] = estimates.kept_errors
+    if (level, number) not in kept:
+        made = _Block(estimates, level, number)
+        sizes = [at.stop - at.start for each in estimates.levels for at in blocks_of(each.parts)]
+        if sum(8 * NOISES * size**2 for size in sizes) > MOST_KEPT:
+            return made
+        kept[level, number] = made
+    return kept[level, number]
+
+
+class _Block:
+    """The errors of a level's groups if only the cells of one block had been measured."""
+
+    def __init__(self, estimates: Distributions, level: int, number: int) -> None:
+        kept, settings = estimates.levels[level], estimates.settings
+        at = blocks_of(kept.parts)[number]
+        self.estimates = estimates
+        self.recurs = estimates.priors[level].recurs
+        self.rows = np.maximum(kept.totals, FEWEST_ROWS)
+        noise = estimates.answers[level].noise(self.rows)[:, at]
+        self.variation: VariationOfCells = estimates.cells.variation(estimates.layouts[level], at)
+        # the paper's estimators meet raw answers, as if the prior were worth nothing
+        n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
+        self.kinds: dict[bool, _Kind] = {}
+        for kind in {bool(each) for each in self.recurs}:
+            mine = np.flatnonzero(self.recurs == kind)
+            a, w, shared, ratio = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED, 1.0
+            if kept.fitted is not None:
+                a, w, shared, ratio = kept.fitted[mine[0], number].tolist()
+            excess = np.zeros(at.stop - at.start) if kept.excess is None else kept.excess[mine[0], at]
+            self.kinds[kind] = _Kind(self.variation, (a, w, shared, ratio), excess, self.rows[mine], noise[mine], n0)
+
+    def errors(self, batch: Sequence[Cells]) -> Errors:
+        """The errors in some cells."""
+        cells, sizes = [cells for cells, _ in batch], [size for _, size in batch]
+        further = self.variation.further(cells, sizes)
+        one_row = np.concatenate([_variance_of_rows(self.estimates, *each) for each in batch])
+        # the sample that C is made of missed a few rows
+        one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
+        unseen = one_row == 0
+        one_row[unseen] = HIDDEN / self.variation.rows
+        spread = float(np.trace(self.variation.variation.between) / np.trace(self.variation.variation.within))
+        interactions = share_of_interactions(self.estimates, cells, sizes)
+        between = np.maximum(further.between_variance, (1 - interactions / 2) * further.explained)
+        between[unseen] = spread * one_row[unseen]
+        each = np.zeros((4, len(self.recurs), sum(sizes)))
+        for kind, model in self.kinds.items():
+            mine = self.recurs == kind
+            each[:3, mine] = model.errors(further, one_row, between, interactions)
+            each[3, mine] = model.shared
+        return Errors(*each)
 
 
 def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
@@ -121,75 +156,89 @@ def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Float
     return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
 
 
-def _spread_to(within: Floats, excess: Floats) -> Floats:
-    """The covariance that the measured cells' excess variances cause in these and in the cells asked for.
-
-    A cell's excess moves the rows in it alike: the cells asked for follow by their regression on the measured ones.
-    """
-    size = len(excess)
-    measured = within[:size, :size] + np.diag(1e-6 * np.diag(within)[:size] + SMALLEST)
-    moved = np.concatenate([np.eye(size), np.linalg.solve(measured, within[:size, size:]).T])
-    return np.asarray((moved * excess) @ moved.T)
-
-
-def _of_groups(
-    variation: PublicVariation, one_row: Floats, w: float, rows: Floats, noise: Floats, n0: float | None
-) -> Floats:
-    """Variance, R, S_QQ: [3, groups, cells], for groups with the same a and w. `one_row` is the diagonal of C_QQ.
-    `variation.between` is a B with the excess.
+class _Kind:
+    """The model of groups that have the same a, w and excess.
 
     `noise` are standard deviations of measured shares, assumed to differ from group to group by a factor only. Where
     answers were not smoothed, n0 is 0 for the paper's estimators, and None for MAP, which chooses its own: about the
     one at which C / n0 is as large as S.
     """
-    root = np.exp(np.mean(np.log(noise), axis=0))
-    factor = np.mean((noise / root) ** 2, axis=1)
-    grid = np.unique(factor) if len(set(factor.tolist())) <= NOISES else np.geomspace(min(factor), max(factor), NOISES)
-    with single_threaded_blas():
-        gains = _gains(variation, w / typical_rows(rows), root, grid, n0)
-        parts = np.stack([_split(variation, g, f * root**2) for f, g in zip(grid, gains, strict=True)])
-    between, within, noisy = (
-        np.stack([np.interp(np.log(factor), np.log(grid), values) for values in parts[:, k].T], axis=1)
-        for k in range(3)
-    )
-    size = len(one_row)
-    seldom = one_row - np.diag(variation.within)[-size:]  # what the sample missed
-    prior = np.maximum(np.diag(variation.between)[-size:] + w / rows[:, None] * one_row, SMALLEST)
-    left = np.clip(between + w / rows[:, None] * (within + seldom), 0.0, None)
-    return np.stack([np.maximum(left + noisy, SMALLEST), left, prior])
 
+    def __init__(
+        self,
+        variation: VariationOfCells,
+        fitted: tuple[float, float, float, float],
+        excess: Floats,
+        rows: Floats,
+        noise: Floats,
+        n0: float | None,
+    ) -> None:
+        self.a, self.w, self.shared, self.ratio = fitted
+        self.excess, self.rows = excess, rows
+        self.within, known_between = variation.variation.within, variation.variation.between
+        self.between = self.a * known_between + np.diag(excess)
+        self.root = np.exp(np.mean(np.log(noise), axis=0))
+        self.factor = np.mean((noise / self.root) ** 2, axis=1)
+        few = len(set(self.factor.tolist())) <= NOISES
+        ends = min(self.factor), max(self.factor)
+        self.grid = np.unique(self.factor) if few else np.geomspace(*ends, NOISES)
+        with single_threaded_blas():
+            self.gains = self._gains(self.w / typical_rows(rows), n0)
+            ridge = np.diag(1e-6 * np.diag(self.within) + SMALLEST)
+            self.regression = np.linalg.inv(self.within + ridge) if excess.any() else None
 
-def _gains(
-    variation: PublicVariation, per_row: float, root: Floats, factors: Floats, n0: float | None
-) -> Iterator[Floats]:
-    """G for the noise variances V = factor * root^2, one by one: [cells asked for, cells measured]."""
-    measured, asked = slice(None, len(root)), slice(len(root), None)
-    s, curvature = (
-        (variation.between + per_row * variation.within)[measured, measured],
-        variation.within[measured, measured],
-    )
-    values, vectors = np.linalg.eigh(s / np.outer(root, root))
-    values = np.maximum(values, 0.0)
-    for factor in factors:
-        if not n0:
-            worth = 0.0 if n0 == 0 else float(np.trace(curvature) / max(np.trace(s), 1e-300))
-            smoothed, d = np.eye(len(root)), factor * root**2
-        else:
-            worth, kept = n0, values / (values + factor)
-            smoothed, d = (
-                root[:, None] * ((vectors * kept) @ vectors.T) / root,
-                root**2 * (vectors**2 @ (kept * factor)),
+    def _gains(self, per_row: float, n0: float | None) -> list[Floats]:
+        """(C_WW + n0 D)^-1 S_WW (S_WW + V)^-1 for the noise variances V = factor * root^2, one by one."""
+        s, root = self.between + per_row * self.within, self.root
+        values, vectors = np.linalg.eigh(s / np.outer(root, root))
+        values, gains = np.maximum(values, 0.0), []
+        for factor in self.grid:
+            if not n0:
+                worth = 0.0 if n0 == 0 else float(np.trace(self.within) / max(np.trace(s), 1e-300))
+                smoothed, d = np.eye(len(root)), factor * root**2
+            else:
+                worth, kept = n0, values / (values + factor)
+                smoothed = root[:, None] * ((vectors * kept) @ vectors.T) / root
+                d = root**2 * (vectors**2 @ (kept * factor))
+            changed = self.within + np.diag(np.maximum(worth * d, SMALLEST))
+            gains.append(np.asarray(np.linalg.solve(changed, smoothed), np.float64))
+        return gains
+
+    def errors(self, further: FurtherVariation, one_row: Floats, between: Floats, interactions: Floats) -> Floats:
+        """Variance, R, S_QQ: [3, groups, cells]. `one_row` is the diagonal of C_QQ, `between` that of B_QQ.
+
+        What is an interaction in a cell has no part in how one-way shares moved: it keeps the expected w, if that is
+        smaller, and is not widened by their residuals.
+        """
+        mixed, own = self.a * further.between, self.a * between
+        with single_threaded_blas():
+            if self.regression is not None:
+                moved = further.within @ self.regression
+                mixed, own = mixed + moved * self.excess, own + moved**2 @ self.excess
+            parts = np.stack(
+                [
+                    self._split(further.within @ gain, factor * self.root**2, further, mixed, own, one_row)
+                    for factor, gain in zip(self.grid, self.gains, strict=True)
+                ]
             )
-        changed = curvature + np.diag(np.maximum(worth * d, SMALLEST))
-        yield np.linalg.solve(changed, variation.within[measured, asked]).T @ smoothed
+        between_left, within_left, noisy = (
+            np.stack([np.interp(np.log(self.factor), np.log(self.grid), values) for values in parts[:, k].T], axis=1)
+            for k in range(3)
+        )
+        w = self.w + interactions * (min(self.w, EXPECTED_WITHIN) - self.w)
+        per_row = w / self.rows[:, None]
+        prior = np.maximum(own + per_row * one_row, SMALLEST)
+        left = np.clip(between_left + per_row * within_left, 0.0, None)
+        ratio = 1 + (self.ratio - 1) * (1 - interactions)
+        return np.stack([np.maximum(ratio * (left + noisy), SMALLEST), ratio * left, prior])
 
-
-def _split(variation: PublicVariation, g: Floats, v: Floats) -> Floats:
-    """The diagonals of R with B and with C instead of S, and of G V G': [3, cells asked for]."""
-    measured, asked = slice(None, len(v)), slice(len(v), None)
-    diagonals = [g**2 @ v]
-    for matrix in (variation.within, variation.between):
-        both = np.sum(g * matrix[asked, measured], axis=1)
-        rest = np.diag(matrix)[asked] - 2 * both + np.sum((g @ matrix[measured, measured]) * g, axis=1)
-        diagonals.insert(0, rest)
-    return np.stack(diagonals)
+    def _split(
+        self, g: Floats, v: Floats, further: FurtherVariation, mixed: Floats, own: Floats, one_row: Floats
+    ) -> Floats:
+        """The diagonals of R with a B + E and with C instead of S, and of G V G': [3, cells asked for]."""
+        covariances = (self.between, mixed, own), (self.within, further.within, one_row)
+        rests = [
+            alone - 2 * np.sum(g * with_measured, axis=1) + np.sum((g @ measured) * g, axis=1)
+            for measured, with_measured, alone in covariances
+        ]
+        return np.stack([*rests, g**2 @ v])

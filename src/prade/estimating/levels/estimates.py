@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,10 +23,11 @@ from prade.data.public import AGAIN, Public
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.cell_counts import cell_counts
-from prade.estimating.levels.descent import Descent, GroupEstimate
+from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.residuals import birge_ratios, shares_of_level
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.queries.query import parse
@@ -56,23 +57,46 @@ class Estimates(Distributions):
     ) -> Estimates:
         """Estimate every group of every level; `progress(done, all)` is called after each."""
         descent = Descent(release, public, settings, threads=threads, seed=seed)
-        parents = descent.top
+        parents, levels = descent.top, list[LevelEstimates]()
         number = sum(len(grouping) for grouping in release.plan.groupings)
-        done, levels = 0, []
+        done, followed, masses = 0, list[list[Floats]](), list[Floats]()
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
             parts = raw_answers(release, level).parts
-            kept, made = [], []
+            every = descent.cells.layout(raw_answers(release, 0).parts)  # the first level has the parts of all
+            kept, made = list[_Kept](), list[Parent]()
+            followed.append([])
             for each in descent.level(level, parents, lambda each: each):
                 kept.append(_Kept.of(each, parts))
-                if not last:
+                if each.followed:
+                    followed[-1].append(np.concatenate([each.followed[part] for part in parts]))
+                if last:
+                    masses.append(every.masses_of(every.collapsed(each.estimate.weights)))
+                else:
                     made.append(each.parent)
                 done += 1
                 if progress is not None:
                     progress(done, number)
             levels.append(_level_of(parts, kept))
             parents = made
-        return cls(release, public, descent.settings, levels)
+        estimates = cls(release, public, descent.settings, levels)
+        if estimates.benchmarked:
+            estimates._widen(np.stack(masses), [np.stack(each) for each in followed])
+        return estimates
+
+    def _widen(self, masses: Floats, followed: Sequence[Floats]) -> None:
+        """Have the error bars follow the release's own residuals; the arguments are for `birge_ratios`, by level."""
+        found = []
+        for level, kept in enumerate(self.levels):
+            grouping = self.plan.groupings[level]
+            above = self.plan.groupings[-1].above(grouping)
+            shares = shares_of_level(masses, self.levels[0].parts, kept.parts, self.totals, above, len(grouping))
+            reachable, recurs = self.layouts[level].reachable, self.priors[level].recurs
+            ratios = birge_ratios(self.answers[level], kept.totals, followed[level], shares, reachable, recurs)
+            assert kept.fitted is not None
+            fitted = np.concatenate([kept.fitted[:, :, :3], ratios[:, :, None]], axis=2)
+            found.append(replace(kept, fitted=fitted))
+        self.levels = tuple(found)
 
     # ---------------------------------------------------------------- answers
 
@@ -230,7 +254,7 @@ def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
     if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
         raise Malformed("not one number for each cell")
     if any(len(each) != len(blocks_of(parts)) for each in fitted):
-        raise Malformed("not three numbers for each block")
+        raise Malformed("not four numbers for each block")
     return LevelEstimates(
         parts,
         np.array([each.total for each in kept]),

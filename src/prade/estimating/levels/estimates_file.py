@@ -26,8 +26,10 @@ class Header(msgspec.Struct):
 
 
 class Row(msgspec.Struct):
-    """One group's estimate; `spread` are the numbers a, w and `shared` of its smoothers, `excess` its cells' variances
-    beyond them.
+    """One group's estimate.
+
+    `spread` are the numbers a, w and `shared` of its smoothers and the ratio that its variances are multiplied by,
+    `excess` the variances of its cells beyond them.
     """
 
     group: str
@@ -48,8 +50,8 @@ class Row(msgspec.Struct):
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
             raise Malformed(f"{self.group}: not one weight for each public group")
-        if any(len(each) != 3 for each in self.spread or []):
-            raise Malformed(f"{self.group}: not three numbers for each block")
+        if any(len(each) != 4 for each in self.spread or []):
+            raise Malformed(f"{self.group}: not four numbers for each block")
 
 
 def rows_of(table: pa.Table, public_groups: int) -> list[Row]:

@@ -20,7 +20,8 @@ BEYOND_NOISE = 2.0  # standard deviations
 class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
-    `fitted` has a, w and `shared` of every block, [blocks, 3], and `excess` the excess variances of all cells;
+    `fitted` has a, w, `shared` and 1 (the ratio of `prade.estimating.levels.residuals`, before it is known) of every
+    block, [blocks, 4], and `excess` the excess variances of all cells;
     `smoothers` are left out where the fit only serves error bars.
     """
 
@@ -50,7 +51,7 @@ class LevelSmoothing:
         `independent` is for `Smoother.fit`, [groups, cells]. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
-        numbers: dict[bool, list[tuple[float, float, float]]] = {kind: [] for kind in kinds}
+        numbers: dict[bool, list[tuple[float, float, float, float]]] = {kind: [] for kind in kinds}
         excess: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
         smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
         for block, variation in variations:
@@ -60,7 +61,7 @@ class LevelSmoothing:
                 smoother = Smoother.fit(
                     variation, deviations, rows[mine], noise[mine, block], expected, independent[mine, block]
                 )
-                numbers[kind].append((smoother.a, smoother.w, smoother.shared))
+                numbers[kind].append((smoother.a, smoother.w, smoother.shared, 1.0))
                 excess[kind].append(smoother.excess)
                 if keep:
                     smoothers[kind].append((block, smoother))
@@ -69,7 +70,7 @@ class LevelSmoothing:
         return cls(shares, prior_shares, noise, recurs, fitted, every, smoothers)
 
     def fitted_for(self, group: int) -> tuple[Floats, Floats]:
-        """The numbers a, w and `shared` of a group's smoothers, [blocks, 3], and the excess variances of its cells."""
+        """`fitted` and `excess` of a group."""
         kind = bool(self.recurs[group])
         return self.fitted[kind], self.excess[kind]
 

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
+from prade.core.threads import single_threaded_blas
 from prade.data.public import Public
 from prade.estimating.layout import Layout
-from prade.estimating.levels.blocks import blocks_of
-from prade.estimating.levels.variation import PublicVariation
+from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of
+from prade.estimating.levels.variation import PublicVariation, VariationOfCells
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
+RIDGE, TINY = 1e-6, 1e-12  # the cells of a part add up to 1: their covariance has no inverse without
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
+
+
+@dataclass(frozen=True)
+class OneWayCells:
+    """How the one-way cells of all columns vary together, and the inverse of their covariance within groups."""
+
+    variation: VariationOfCells
+    inverse: Floats
 
 
 class PublicCells:
@@ -31,6 +43,7 @@ class PublicCells:
         self._layouts: dict[tuple[Part, ...], Layout] = {}
         self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
+        self._latest: tuple[tuple[Part, ...], slice, VariationOfCells] | None = None
 
     def layout(self, parts: tuple[Part, ...]) -> Layout:
         """The public rows as these parts see them."""
@@ -49,18 +62,40 @@ class PublicCells:
             self._group_masses[parts] = np.stack(columns, axis=1) / public.group_weights
         return self._group_masses[parts]
 
+    @cached_property
+    def one_way(self) -> OneWayCells:
+        """The one-way cells of all columns; of very many columns, the first ones."""
+        prior, public = self.public.prior, self.public
+        cells, sizes = [], list[int]()
+        for name in prior.schema.coded:
+            size = prior.schema[name].size
+            if sum(sizes) + size <= MOST_SMOOTHED:
+                cells.append(prior.codes[name].astype(np.int64))
+                sizes.append(size)
+        variation = VariationOfCells(cells, sizes, public.group, len(public.groups), self.seed, prior.weights)
+        within = variation.variation.within
+        with single_threaded_blas():
+            inverse = np.linalg.inv(within + np.diag(RIDGE * np.diag(within) + TINY))
+        return OneWayCells(variation, np.asarray(inverse, np.float64))
+
     def variations(self, layout: Layout, *, keep: bool) -> Iterable[tuple[slice, PublicVariation]]:
         """How the cells of each block vary; all are kept for the next descent, or each is let go of after its turn."""
         parts = layout.workload.parts
-        each = ((block, self.variation(layout, block)) for block in blocks_of(parts))
+        each = ((block, self.variation(layout, block).variation) for block in blocks_of(parts))
         if not keep:
             return each
         if parts not in self._variations:
             self._variations[parts] = list(each)
         return self._variations[parts]
 
-    def variation(self, layout: Layout, block: slice, further: Sequence[Cells] = ()) -> PublicVariation:
-        """How the cells of one block vary together, and the cells of `further` parts with them."""
+    def variation(self, layout: Layout, block: slice) -> VariationOfCells:
+        """How the cells of one block vary together; the latest is kept, because levels often have the same parts."""
+        parts = layout.workload.parts
+        if self._latest is None or self._latest[:2] != (parts, block):
+            self._latest = parts, block, self._variation(layout, block)
+        return self._latest[2]
+
+    def _variation(self, layout: Layout, block: slice) -> VariationOfCells:
         cells, sizes = [], []
         prior, public = self.public.prior, self.public
         for k, part in enumerate(layout.workload):
@@ -69,5 +104,4 @@ class PublicCells:
                 cell = part.cells(prior.schema, prior.codes).astype(np.int64) - (start - layout.part(k).start)
                 sizes.append(stop - start)
                 cells.append(np.where((cell >= 0) & (cell < sizes[-1]), cell, sizes[-1]))
-        every = [*cells, *(cell for cell, _ in further)], [*sizes, *(size for _, size in further)]
-        return PublicVariation.of(*every, public.group, len(public.groups), self.seed, prior.weights)
+        return VariationOfCells(cells, sizes, public.group, len(public.groups), self.seed, prior.weights)

@@ -33,52 +33,124 @@ class PublicVariation:
         seed: int,
         weights: Floats | None = None,
     ) -> PublicVariation:
-        """From each row's cell in every part (the number of cells if it is in none), its group and its weight (None for
-        equal weights).
+        """From each row's cell in every part, as `VariationOfCells`."""
+        return VariationOfCells(cells, sizes, group, n_groups, seed, weights).variation
 
-        `within` is estimated from a sample of rows, `between` from all: it is the covariance of the groups' shares,
-        less what sampling alone would cause, cut to its positive part. Groups of one row are left out. Weighted rows
-        count as (sum w)^2 / sum w^2 rows, which vary as much (Kish, 1965).
-        """
+
+@dataclass(frozen=True)
+class FurtherVariation:
+    """Covariances of further cells with known ones [further, known], and their own variances, as `PublicVariation`.
+
+    `explained` is what the known cells explain of the variances between groups; it can be more than these, because the
+    known cells' covariance was cut to its positive part.
+    """
+
+    between: Floats
+    within: Floats
+    between_variance: Floats
+    explained: Floats
+    within_variance: Floats
+
+
+class VariationOfCells:
+    """How cells vary in public data, and further cells with them.
+
+    It is made from each row's cell in every part (the number of cells if it is in none), its group and its weight (None
+    for equal weights). `within` is estimated from a sample of rows, `between` from all: it is the covariance of the
+    groups' shares, less what sampling alone would cause, cut to its positive part. Groups of one row are left out.
+    Weighted rows count as (sum w)^2 / sum w^2 rows, which vary as much (Kish, 1965).
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[NDArray[Any]],
+        sizes: Sequence[int],
+        group: Ints,
+        n_groups: int,
+        seed: int,
+        weights: Floats | None = None,
+    ) -> None:
         weights = np.ones(len(group)) if weights is None else weights
-        mass = mass_per_cell(group, weights, n_groups)
-        rows = mass**2 / np.maximum(mass_per_cell(group, weights**2, n_groups), 1e-300)
         used = np.bincount(group[weights > 0], minlength=n_groups) > 1
         if not used.any() and n_groups > 1:
-            return cls.of(cells, sizes, np.zeros_like(group), 1, seed, weights)
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        share_of = np.divide(1.0, mass, out=np.zeros(n_groups), where=used)[group] * weights
-        shares = _sums(group, n_groups, cells, sizes, share_of)
+            group, n_groups = np.zeros_like(group), 1
+            used = np.bincount(group[weights > 0], minlength=n_groups) > 1
+        mass = mass_per_cell(group, weights, n_groups)
+        rows = mass**2 / np.maximum(mass_per_cell(group, weights**2, n_groups), 1e-300)
+        self.group, self.used, self.sizes = group, used, tuple(sizes)
+        self._share_of = np.divide(1.0, mass, out=np.zeros(n_groups), where=used)[group] * weights
+        self.shares = self._group_shares(cells, sizes)
         chosen = np.random.default_rng(seed).permutation(np.flatnonzero(used[group]))
-        chosen = chosen[: max(ROWS_PER_CELL * int(start[-1]), FEWEST_ROWS)]
-        number, size = float(rows[used].sum()), int(used.sum())
+        self._chosen = chosen[: max(ROWS_PER_CELL * int(sum(sizes)), FEWEST_ROWS)]
+        self._cells = [cell[self._chosen] for cell in cells]
+        self._weight = (rows[group] * self._share_of)[self._chosen]
+        self.rows, size = float(rows[used].sum()), int(used.sum())
+        # a group's shares are fitted to its rows: each group takes one degree of freedom
+        self._freedom = self.rows / max(self.rows - size, 1.0)
+        self._groups = rows[used] / self.rows  # weights of the groups
+        self._sampling = (size - 1) / self.rows if size >= FEWEST_GROUPS else None
         with single_threaded_blas():
-            # a group's shares are fitted to its rows: each group takes one degree of freedom
-            freedom = number / max(number - size, 1.0)
-            within = freedom * _within(
-                [cell[chosen] for cell in cells], sizes, shares, group[chosen], (rows[group] * share_of)[chosen]
-            )
-            if size < FEWEST_GROUPS:
-                return cls(np.zeros_like(within), within)
-            weight = rows[used] / number
-            away = shares[used] - weight @ shares[used]
-            raw = (away.T * weight) @ away - within * ((size - 1) / number)
-            values, vectors = np.linalg.eigh(raw / (1 - weight @ weight))
-            return cls((vectors * np.maximum(values, 0.0)) @ vectors.T, within)
+            within = self._within(self._cells, sizes, self.shares)
+            raw = self._between(self.shares, within)
+            values, vectors = np.linalg.eigh(raw)
+            positive = values > 1e-10 * max(float(values[-1]), 0.0)
+            self._values, self._directions = values[positive], vectors[:, positive]
+            between = (self._directions * self._values) @ self._directions.T
+        self.variation = PublicVariation(between, within)
 
+    def further(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> FurtherVariation:
+        """How further cells vary with these.
 
-def _within(
-    cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats, group: Ints, weights: Floats
-) -> Floats:
-    """Weighted mean over rows of (e - s)(e - s)': e is the 0/1 vector of a row's cells, s its group's shares.
+        What is cut from `between` here is cut from theirs: their covariances are projected to the positive part.
+        """
+        shares, sampled = self._group_shares(cells, sizes), [cell[self._chosen] for cell in cells]
+        with single_threaded_blas():
+            within = self._within(sampled, sizes, shares)
+            raw = self._between(shares, within)
+            along = raw @ self._directions
+            between, explained = along @ self._directions.T, np.sum(along**2 / self._values, axis=1)
+        own = self._own_variance(sampled, sizes, shares)
+        variance = np.zeros(len(own))
+        if self._sampling is not None:
+            away = shares[self.used] - self._groups @ shares[self.used]
+            variance = (self._groups @ away**2 - own * self._sampling) / (1 - self._groups @ self._groups)
+        return FurtherVariation(between, within, np.maximum(variance, 0.0), explained, own)
 
-    Multiplied out, it needs only counts of pairs of cells, and of cells by group: quicker than vectors of 0 and 1.
-    """
-    pairs = np.concatenate([_sums(cell, size, cells, sizes, weights) for cell, size in zip(cells, sizes, strict=True)])
-    in_group = _sums(group, len(shares), cells, sizes, weights)
-    mixed = shares.T @ in_group
-    of_shares = (shares.T * mass_per_cell(group, weights, len(shares))) @ shares
-    return np.asarray((pairs - mixed - mixed.T + of_shares) / max(float(weights.sum()), 1e-300))
+    def _group_shares(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Floats:
+        return _sums(self.group, len(self.used), cells, sizes, self._share_of)
+
+    def _between(self, shares: Floats, within: Floats) -> Floats:
+        """Covariances of groups' shares with those of the known cells, less what sampling causes."""
+        if self._sampling is None:
+            return np.zeros_like(within)
+        mine, known = (each[self.used] - self._groups @ each[self.used] for each in (shares, self.shares))
+        return np.asarray(
+            ((mine.T * self._groups) @ known - within * self._sampling) / (1 - self._groups @ self._groups)
+        )
+
+    def _within(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats) -> Floats:
+        """Weighted mean over rows of (e - s)(f - t)', e and f the 0/1 vectors of a row's cells, s and t its group's
+        shares: of the given cells and of the known ones.
+
+        Multiplied out, it needs only counts of pairs of cells, and of cells by group: quicker than vectors of 0 and 1.
+        """
+        weight, group = self._weight, self.group[self._chosen]
+        pairs = np.concatenate(
+            [_sums(c, size, self._cells, self.sizes, weight) for c, size in zip(cells, sizes, strict=True)]
+        )
+        mine = _sums(group, len(self.used), cells, sizes, weight)
+        theirs = _sums(group, len(self.used), self._cells, self.sizes, weight)
+        mixed = mine.T @ self.shares + shares.T @ theirs
+        of_shares = (shares.T * mass_per_cell(group, weight, len(self.used))) @ self.shares
+        return np.asarray(self._freedom * (pairs - mixed + of_shares) / max(float(weight.sum()), 1e-300))
+
+    def _own_variance(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats) -> Floats:
+        """The diagonal of `within` for further cells: the mean of s (1 - s), over rows."""
+        weight, group = self._weight, self.group[self._chosen]
+        mine = _sums(group, len(self.used), cells, sizes, weight)
+        rows = mass_per_cell(group, weight, len(self.used))[:, None]
+        found = np.sum(mine - 2 * shares * mine + shares**2 * rows, axis=0)
+        return np.asarray(self._freedom * found / max(float(weight.sum()), 1e-300))
 
 
 def _sums(
