@@ -62,9 +62,9 @@ class Parent:
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
-    `fitted` and `excess` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of a
-    change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none. `emptied` says
-    which collapsed rows one of the paper's estimators left without mass; None for none.
+    `fitted` and `excess` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
+    a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
+    `emptied` says which collapsed rows one of the paper's estimators left without mass; None for none.
     """
 
     group: int
