@@ -143,6 +143,14 @@ class Public:
         return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
 
 
+def kept(public: Public, rows: Ints) -> Public:
+    """Some of the rows, and the groups that these are in, numbered anew."""
+    taken = public.take(rows)
+    known, group = np.unique(taken.group, return_inverse=True)
+    values = tuple(public.groups.values[number] for number in known)
+    return Public(taken.prior, Grouping(public.groups.by, values, np.arange(len(known))), group.astype(np.int64))
+
+
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:
     """The columns that define public groups: those of the list of groups, and the schema's own group columns."""
     return tuple(dict.fromkeys([*groups.names, *schema.groups]))

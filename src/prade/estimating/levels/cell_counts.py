@@ -15,6 +15,7 @@ from prade.data.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.published import variance_of_sums
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
 
 if TYPE_CHECKING:
@@ -80,15 +81,17 @@ def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells,
         )
     shares = np.array(list(estimates.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
     above = last.above(level)
-    rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
-    counts, variance = np.zeros((2, len(level), size))
-    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    rows, counts = np.zeros(len(level)), np.zeros((len(level), size))
     np.add.at(rows, above, estimates.totals)
-    np.add.at(rows_variance, above, of_total)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
-    np.add.at(variance, above, of_total[:, None] * shares**2)
+    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    everybody = np.ones((len(shares), 1))
+    of_rows, of_counts = (
+        variance_of_sums(of_total, times, estimates.totals, above, len(level), estimates.plan)
+        for times in (everybody, shares)
+    )
     known = sum_variances(estimates, [asked], above, len(level))
-    return CellCounts(level, rows, rows_variance, counts, known, variance)
+    return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts)
 
 
 def follows(plan: Plan, name: str) -> bool:

@@ -27,6 +27,7 @@ from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.public_cells import Cells
+from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.queries.query import parse
@@ -55,6 +56,7 @@ class Estimates(Distributions):
         progress: Callable[[int, int], None] | None = None,
     ) -> Estimates:
         """Estimate every group of every level; `progress(done, all)` is called after each."""
+        public = obeying(public, release.plan.invariants)
         descent = Descent(release, public, settings, threads=threads, seed=seed)
         parents = [public.prior.weights]
         number = sum(len(grouping) for grouping in release.plan.groupings)
@@ -145,7 +147,7 @@ class Estimates(Distributions):
         """Read what `save` wrote; the release and the public table must be those that it was made from."""
         from prade.data.tables import read_table
 
-        table, levels = read_table(path), []
+        table, levels, public = read_table(path), [], obeying(public, release.plan.invariants)
         with damage_reported(path, "saved estimates", AGAIN):
             header = read_header(table, Header, path, FORMAT)
             if header.format < FORMAT:
