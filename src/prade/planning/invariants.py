@@ -15,6 +15,7 @@ from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, PradeError, SchemaError
 from prade.core.words import many
 from prade.data.invariants import Invariant, PublishedTotals, Rule, checked_invariants
+from prade.data.prior import LARGEST_FULL_DOMAIN, Prior
 from prade.data.public import kept
 from prade.queries.query import Query, parse
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from prade.data.groups import Grouping, Groups
     from prade.data.public import Public
     from prade.data.schema import Schema
+    from prade.queries.parts import Part
 
 # An arrow that is not within a quoted text or a name in backticks.
 _ARROW = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`)|->""", re.DOTALL)
@@ -40,12 +42,17 @@ class ParsedRule:
         """Read a rule against a schema."""
         try:
             *when, then = (parse(text, schema) for text in _sides(rule.rule))
-            for name in (name for query in (*when, then) for name in query.columns):
-                if name not in schema.coded:
-                    raise SchemaError(f"{name!r} is a group column; a rule is about columns that are estimated")
+            made = cls(rule, when[0] if when else None, then)
+            if groups := [name for name in made.columns if name not in schema.coded]:
+                raise SchemaError(f"{groups[0]!r} is a group column; a rule is about columns that are estimated")
         except PradeError as error:
             raise error.within(str(rule)) from None
-        return cls(rule, when[0] if when else None, then)
+        return made
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule is about."""
+        return (*(() if self.when is None else self.when.columns), *self.then.columns)
 
     def obeyed(self, codes: Mapping[str, NDArray[Any]]) -> Flags:
         """Which rows obey the rule."""
@@ -82,6 +89,22 @@ def obeying(public: Public, invariants: Iterable[Invariant]) -> Public:
         texts = "; ".join(rule.rule.rule for rule in rules)
         raise DataError(f"no public row obeys {texts}: correct the rules, or give a public table that obeys them")
     return kept(public, np.flatnonzero(obeyed))
+
+
+def possible_cells(part: Part, invariants: Iterable[Invariant], schema: Schema) -> Flags:
+    """Which cells of a part a row that obeys the rules can be in, as far as each rule by itself decides it.
+
+    A rule is not considered if it and the part together have too many combinations of values.
+    """
+    possible = np.ones(part.n_cells, np.bool_)
+    for rule in rules_of(invariants, schema):
+        columns = tuple(dict.fromkeys([*part.columns, *rule.columns]))
+        if set(part.columns).isdisjoint(rule.columns) or schema.domain_size(columns) > LARGEST_FULL_DOMAIN:
+            continue
+        combinations = Prior.uniform(schema, columns).codes
+        cells = part.cells(schema, combinations)[rule.obeyed(combinations)]
+        possible &= np.bincount(cells, minlength=part.n_cells)[: part.n_cells] > 0
+    return possible
 
 
 @dataclass(frozen=True)

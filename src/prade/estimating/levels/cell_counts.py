@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Flags, Floats, mass_per_cell
 from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.groups import Grouping
@@ -64,6 +64,10 @@ class CellCounts:
         """Upper ends of the counts' 95 % intervals."""
         most = self.rows + NINETY_FIVE * np.sqrt(self.rows_variance)
         return np.minimum(self.counts + NINETY_FIVE * self.count_sd, most[:, None])
+
+    def limited_to(self, possible: Flags) -> CellCounts:
+        """The same counts, where only some cells are possible: the others are empty for certain."""
+        return replace(self, variance=np.where(possible, self.variance, 0.0))
 
     @property
     def _whole(self) -> Floats:

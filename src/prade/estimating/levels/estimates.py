@@ -26,10 +26,9 @@ from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
-from prade.estimating.levels.public_cells import Cells
-from prade.planning.invariants import obeying
+from prade.planning.invariants import obeying, possible_cells
 from prade.planning.settings import Settings
-from prade.queries.parts import Part
+from prade.queries.parts import Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 
@@ -90,8 +89,7 @@ class Estimates(Distributions):
         groups it depends on how strongly their errors are correlated, and if more than in the model, the interval
         is too narrow.
         """
-        inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
-        return self._by(by, (np.where(inside, 0, 1), 1), threads, {})
+        return self._by(by, Predicate(parse(query, self.plan.schema)), threads, {})
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
@@ -99,14 +97,15 @@ class Estimates(Distributions):
         Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
-        cells = part.cells(self.plan.schema, self.public.prior.codes)
-        return self._by(by, (cells, part.n_cells), threads, {"cell": part.labels(self.plan.schema)})
+        return self._by(by, part, threads, {"cell": part.labels(self.plan.schema)})
 
-    def _by(self, by: str | Sequence[str], asked: Cells, threads: int, labels: dict[str, list[str]]) -> pa.Table:
-        """The counts of some cells as a table, with a column for each kind of label."""
+    def _by(self, by: str | Sequence[str], part: Part, threads: int, labels: dict[str, list[str]]) -> pa.Table:
+        """The counts of a part's cells as a table, with a column for each kind of label."""
         import pyarrow as pa
 
-        found, size = cell_counts(self, by, asked, threads=threads), asked[1]
+        schema, size = self.plan.schema, part.n_cells
+        found = cell_counts(self, by, (part.cells(schema, self.public.prior.codes), size), threads=threads)
+        found = found.limited_to(possible_cells(part, self.plan.invariants, schema))
         columns: dict[str, Any] = {
             name: np.repeat(np.array([values[k] for values in found.grouping.values]), size).tolist()
             for k, name in enumerate(found.grouping.by)
