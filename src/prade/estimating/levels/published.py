@@ -39,22 +39,24 @@ def variance_of_sums(variance: Floats, times: Floats, totals: Floats, above: Int
     its children: e_g - (n_g / N) (sum of e over the parent's children). The sum of all n_g has no error then.
     """
     level, size = len(plan.levels) - 1, times.shape[1]
-    independent = np.zeros((n_sums, size))
+    total = np.zeros((n_sums, size))
     if level in plan.published:
-        return independent
-    np.add.at(independent, above, times**2 * variance[:, None])
+        return total
     if not plan.published:
-        return independent
+        np.add.at(total, above, times**2 * variance[:, None])
+        return total
     parents = plan.groupings[max(plan.published)]
     parent_of = plan.groupings[level].above(parents)
+    published = plan.published[max(plan.published)][parent_of]
+    variance = np.where(published > 0, variance, 0.0)  # an empty parent has empty children
+    np.add.at(total, above, times**2 * variance[:, None])
     pairs, pair = np.unique(above * len(parents) + parent_of, return_inverse=True)  # of a sum and a parent
-    whole = mass_per_cell(parent_of, totals, len(parents))[parent_of]
     mean, covariance = np.zeros((2, len(pairs), size))
-    np.add.at(mean, pair, times * (totals / np.maximum(whole, 1.0))[:, None])
+    np.add.at(mean, pair, times * (totals / np.maximum(published, 1.0))[:, None])
     np.add.at(covariance, pair, times * variance[:, None])
     shared = mass_per_cell(parent_of, variance, len(parents))[pairs % len(parents)]
-    np.add.at(independent, pairs // len(parents), mean**2 * shared[:, None] - 2 * mean * covariance)
-    return np.maximum(independent, 0.0)
+    np.add.at(total, pairs // len(parents), mean**2 * shared[:, None] - 2 * mean * covariance)
+    return np.maximum(total, 0.0)
 
 
 def _known(level: int, plan: Plan) -> Floats | None:
