@@ -135,6 +135,7 @@ def check(
     """
     from prade.data.encoding import outside
     from prade.data.groups import Groups
+    from prade.data.invariants import PublishedTotals
     from prade.data.public import Public, group_columns
     from prade.data.schema import Schema
     from prade.data.tables import read_table
@@ -147,6 +148,8 @@ def check(
     listed = Groups.of(groups_file)
     rows = Public.of(declared, source, group_columns(listed, declared), weight=weight)
     broken = breaches(rows, declared.invariants)
+    if groups_file is None and any(isinstance(each, PublishedTotals) and each.level for each in declared.invariants):
+        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
     published_totals(declared.invariants, listed)  # refuses totals that do not fit the groups or each other
     unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
     unfit = outside(declared, source)
