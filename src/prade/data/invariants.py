@@ -86,7 +86,9 @@ class PublishedTotals:
         return cls(by, groups, tuple(rows), source)
 
     def __str__(self) -> str:
-        return f"the numbers of rows of {'+'.join(self.level) or 'the whole table'}"
+        return (
+            f"the numbers of rows of {'+'.join(self.level)}" if self.level else "the number of rows of the whole table"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; the numbers are in it, whatever file they came from."""

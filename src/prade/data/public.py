@@ -7,7 +7,7 @@ them as priors for the private groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -148,7 +148,8 @@ def kept(public: Public, rows: Ints) -> Public:
     taken = public.take(rows)
     known, group = np.unique(taken.group, return_inverse=True)
     values = tuple(public.groups.values[number] for number in known)
-    return Public(taken.prior, Grouping(public.groups.by, values, np.arange(len(known))), group.astype(np.int64))
+    groups = Grouping(public.groups.by, values, np.arange(len(known)))
+    return replace(taken, groups=groups, group=group.astype(np.int64))
 
 
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:

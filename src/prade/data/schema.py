@@ -192,7 +192,7 @@ class Schema:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
         from prade.data import schema_file
 
-        return schema_file.toml_of_schema(self.columns, self.invariants)
+        return schema_file.toml_of_content(self.columns, self.invariants)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""

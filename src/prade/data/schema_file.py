@@ -192,7 +192,7 @@ def _contest_column(name: str, entry: Any) -> Column:
 # ---------------------------------------------------------------------- writing
 
 
-def toml_of_schema(columns: Iterable[Column], invariants: Iterable[Invariant] = ()) -> str:
+def toml_of_content(columns: Iterable[Column], invariants: Iterable[Invariant] = ()) -> str:
     """The TOML text of a schema, one line per key."""
     import tomli_w
 

@@ -92,7 +92,7 @@ def obeying(public: Public, invariants: Iterable[Invariant]) -> Public:
 
 
 def possible_cells(part: Part, invariants: Iterable[Invariant], schema: Schema) -> Flags:
-    """Which cells of a part a row that obeys the rules can be in, as far as each rule by itself decides it.
+    """Which cells of a part can have rows that obey the rules, as far as each rule by itself decides it.
 
     A rule is not considered if it and the part together have too many combinations of values.
     """
@@ -151,7 +151,7 @@ def published_totals(
             names = ", ".join("+".join(level.by) or "all" for level in levels)
             raise SchemaError(f"{each}: these are not the groups of any level; the levels are {names}")
         if number in found:
-            raise SchemaError(f"{each} are stated twice; state them once")
+            raise SchemaError(f"{each}: stated twice; state it once")
         found[number] = _of_groups(each, groups, own)
     for coarse, fine in combinations(sorted(found, key=lambda k: len(levels[k])), 2):
         _check_sums(levels[coarse], found[coarse], levels[fine], found[fine])

@@ -20,7 +20,7 @@ from prade.data.groups import Groups
 from prade.data.invariants import Invariant, invariants_of
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
-from prade.data.schema_file import content_of_table, one_line_arrays, toml_of_schema
+from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
@@ -93,7 +93,7 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         "level": levels,
         **stated,
         "groups": plan.groups.to_dict(),
-        "schema": tomllib.loads(toml_of_schema(plan.schema)),
+        "schema": tomllib.loads(plan.schema.to_toml()),
     }
 
 

@@ -163,7 +163,7 @@ def test_names_are_compared_as_those_of_private_rows_are():
             "PUMA",
             "these are not the groups of any level; the levels are STATE, STATE+PUMA",
         ),
-        ({"rows": [3]}, [], "the numbers of rows of the whole table: these are not the groups of any level"),
+        ({"rows": [3]}, [], "the number of rows of the whole table: these are not the groups of any level"),
     ],
 )
 def test_totals_that_do_not_fit_the_groups_are_refused(totals, level, words):
@@ -181,7 +181,7 @@ def test_totals_must_add_up():
     )
     with pytest.raises(SchemaError, match=words):
         task_with(PUMAS, wrong)
-    with pytest.raises(SchemaError, match="the numbers of rows of STATE are stated twice"):
+    with pytest.raises(SchemaError, match="the numbers of rows of STATE: stated twice"):
         task_with(STATES, wrong)
     listed = task_with().groups
     with pytest.raises(SchemaError, match=words):
