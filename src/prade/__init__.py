@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.data.column import Column as Column
     from prade.data.groups import Groups as Groups
+    from prade.data.invariants import PublishedTotals as PublishedTotals
+    from prade.data.invariants import Rule as Rule
     from prade.data.schema import Schema as Schema
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.pipeline import estimate as estimate
@@ -56,7 +58,9 @@ _HOMES = {
     "Level": "prade.planning.questions",
     "Part": "prade.queries.parts",
     "Plan": "prade.planning.plan",
+    "PublishedTotals": "prade.data.invariants",
     "Release": "prade.release.release",
+    "Rule": "prade.data.invariants",
     "Schema": "prade.data.schema",
     "Score": "prade.scoring.score",
     "Settings": "prade.planning.settings",

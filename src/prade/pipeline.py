@@ -25,6 +25,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure as run_measure
+from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Task
@@ -71,7 +72,8 @@ def plan(
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
     table = PublicTable.of(public, weight)
-    rows = table.rows(task.schema, task.groups)  # a table that does not fit fails here, before long rehearsals
+    # a table that does not fit fails here, before long rehearsals
+    rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
     return made.with_public(table.hashed_files)
 

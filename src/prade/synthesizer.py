@@ -197,7 +197,8 @@ class Synthesizer:
     def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
         """Draft a schema from the public table and keep it beside the folder; a kept plan has its own."""
         if (kept := saved_plan(self.folder)) is not None:
-            return Plan.load(kept).schema
+            plan = Plan.load(kept)
+            return plan.schema.with_invariants(plan.invariants)
         path = Path(f"{Path(self.folder).absolute()}.schema.toml")
         names = table.typed.column_names
         identifiers = [name for name in names if name == unit.person_id]
@@ -360,7 +361,7 @@ class Synthesizer:
         loaded = cls(
             plan.budget,
             public=public,
-            schema=plan.schema,
+            schema=plan.schema.with_invariants(plan.invariants),
             folder=folder,
             groups=plan.groups if plan.groups.names else None,
             levels=[level.by for level in plan.levels if level.by],

@@ -15,12 +15,24 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from prade import Budget, BudgetError, Column, DataError, Ledger, PradeError, Schema, Synthesizer, Unit
+from prade import (
+    Budget,
+    BudgetError,
+    Column,
+    DataError,
+    Ledger,
+    PradeError,
+    PublishedTotals,
+    Rule,
+    Schema,
+    Synthesizer,
+    Unit,
+)
 from prade.cli import main as cli
+from prade.core.arrays import shared_out
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import sample
 from prade.release.release import PLAN
-from prade.sampling.sizes import shared_out
 from prade.synthesizer import NotFittedError
 from worlds.survey import PLACE, STATE, THREE_PLACES, YEARS
 
@@ -516,6 +528,19 @@ def test_load_where_the_public_file_is_gone(tmp_path):
         loaded.sample(5)
     moved = Synthesizer.load(found.folder, public=tmp_path / "moved.parquet")
     assert moved.sample(5).num_rows == 5
+
+
+def test_invariants_of_the_schema_are_met_and_loaded(tmp_path):
+    states = PublishedTotals.of({"STATE": [2, 1], "rows": [300, 400]}, "STATE")
+    schema = SCHEMA.with_invariants([Rule("SEX == 'f' -> HOURS != 40"), states])
+    found = synthesizer(tmp_path, schema=schema).fit(PRIVATE)
+    rows = found.sample(seed=1)
+    assert not ((rows["SEX"] == "f") & (rows["HOURS"] == 40)).any()
+    assert not ((rows["SEX"] == "f") & rows["HOURS"].isna()).any()  # a missing value does not satisfy a comparison
+    assert rows.groupby("STATE").size().to_dict() == {1: 400, 2: 300}
+    loaded = Synthesizer.load(found.folder, public=PUBLIC, ledger=found.ledger)
+    assert loaded.sample(seed=1).equals(rows)
+    refit(loaded)
 
 
 def test_load_of_no_release(tmp_path):

@@ -135,9 +135,11 @@ def check(
     """
     from prade.data.encoding import outside
     from prade.data.groups import Groups
+    from prade.data.invariants import PublishedTotals
     from prade.data.public import Public, group_columns
     from prade.data.schema import Schema
     from prade.data.tables import read_table
+    from prade.planning.invariants import breaches, published_totals
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget
     from prade.privacy.unit import Unit
@@ -145,6 +147,10 @@ def check(
     declared, source = Schema.load(schema_file), public_files(public).source()
     listed = Groups.of(groups_file)
     rows = Public.of(declared, source, group_columns(listed, declared), weight=weight)
+    broken = breaches(rows, declared.invariants)
+    if groups_file is None and any(isinstance(each, PublishedTotals) and each.level for each in declared.invariants):
+        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
+    published_totals(declared.invariants, listed)  # refuses totals that do not fit the groups or each other
     unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
     unfit = outside(declared, source)
     parts, shape = len(declared.coded), declared.shape(declared.coded)
@@ -158,6 +164,7 @@ def check(
         "groups": len(listed),
         "public_groups": len(rows.groups),
         "recurring": recurring_names(listed, [[name] for name in listed.names]),
+        "rules": [asdict(each) for each in broken],
         "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
     }
     words = [
@@ -167,6 +174,7 @@ def check(
         *([f"not in the schema, and ignored: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
         "all values fit the schema" if not unfit else "each column's policy decides what happens to these rows",
+        *map(str, broken),
         f"to measure all {parts} one-way tables of every group with {budget}, each count gets Laplace noise of scale "
         f"{scale:,.4g}",
     ]
@@ -327,7 +335,7 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
     made.save(output)
     if tune:
         remark(advice_of(made))
-    words = f"{made.describe()}\n{made.unit.promise()}\nThe plan is in {output}."
+    words = f"{made.describe()}\n{made.promise()}\nThe plan is in {output}."
     result({"file": output, "advice": advice_of(made), **facts_of(made)}, words, as_json)
 
 
@@ -337,7 +345,7 @@ def facts_of(plan: Plan) -> dict[str, Any]:
         "plan": plan.hash,
         "dataset": plan.dataset,
         "cost": plan.budget.to_dict(),
-        "promise": plan.unit.promise(),
+        "promise": plan.promise(),
         "groups": len(plan.groupings[-1]),
         "levels": [level.name for level in plan.levels],
         "expected": None if plan.expected is None else asdict(plan.expected),

@@ -97,10 +97,10 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "remaining": left.to_dict(),
         "ledger": str(ledger.path),
         "head": statement.head and statement.head.to_dict(),
-        "promise": plan.unit.promise(),
+        "promise": plan.promise(),
     }
     price = f"spent {plan.budget}" if spent else "nothing was spent, because this plan was already measured"
-    return facts, f"{output}: {price}\n{left} left for {plan.dataset!r} in {ledger.path}\n{plan.unit.promise()}"
+    return facts, f"{output}: {price}\n{left} left for {plan.dataset!r} in {ledger.path}\n{plan.promise()}"
 
 
 def _looks_empty(release: Release) -> bool:

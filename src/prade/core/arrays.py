@@ -77,3 +77,18 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
         first, number = first[order], rank[number]
         if all(np.array_equal(column, column[first][number]) for column in columns):
             return first, number
+
+
+def shared_out(rows: int, totals: Floats) -> Floats:
+    """Whole numbers that add up to `rows`, in proportion to totals, or equal if all totals are 0.
+
+    Each gets the whole part of its share rows n_g / sum(n), those with the largest fractions one more.
+
+    >>> shared_out(10, np.array([1.0, 1.0, 0.0, 4.0]))
+    array([2., 2., 0., 6.])
+    """
+    totals = totals if totals.any() else np.ones(len(totals))
+    shares = rows * (totals / totals.sum())
+    least = np.floor(shares)
+    least[np.argsort(least - shares, kind="stable")[: rows - int(least.sum())]] += 1
+    return np.asarray(least, np.float64)

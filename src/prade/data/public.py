@@ -7,7 +7,7 @@ them as priors for the private groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -141,6 +141,15 @@ class Public:
         """Some of the rows; the groups keep their numbers."""
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
         return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
+
+
+def kept(public: Public, rows: Ints) -> Public:
+    """Some of the rows, and the groups that these are in, numbered anew."""
+    taken = public.take(rows)
+    known, group = np.unique(taken.group, return_inverse=True)
+    values = tuple(public.groups.values[number] for number in known)
+    groups = Grouping(public.groups.by, values, np.arange(len(known)))
+    return replace(taken, groups=groups, group=group.astype(np.int64))
 
 
 def group_columns(groups: Groups, schema: Schema) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import math
@@ -12,12 +13,16 @@ from typing import Any
 from prade.core.errors import SchemaError
 from prade.core.words import closest, names_of
 from prade.data.column import Column
+from prade.data.invariants import Invariant, checked_invariants
 
 __all__ = ["Column", "Schema"]
 
 
 class Schema:
     """An ordered set of columns; the domain is the product of their codes.
+
+    `invariants` are facts about the rows that a task with this schema takes over. Schemas with the same columns are
+    equal, because they code rows alike.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -26,9 +31,11 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
+    invariants: tuple[Invariant, ...]
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], *, invariants: Sequence[Invariant] = ()) -> None:
         self.columns = tuple(columns)
+        self.invariants = checked_invariants(invariants)
         if not self.columns:
             raise SchemaError("a schema needs at least one column; write a [[column]] table for each column")
         self._by_name: dict[str, Column] = {}
@@ -89,6 +96,12 @@ class Schema:
         """A schema with these columns only, in this order."""
         return Schema([self[name] for name in names_of(names)])
 
+    def with_invariants(self, invariants: Sequence[Invariant]) -> Schema:
+        """This schema with other invariants."""
+        other = copy.copy(self)
+        other.invariants = checked_invariants(invariants)
+        return other
+
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
 
@@ -114,7 +127,7 @@ class Schema:
                     f"{closest(column.name, groups.column_names)}"
                 )
             filled.append(column)
-        return Schema(filled)
+        return Schema(filled, invariants=self.invariants)
 
     # ------------------------------------------------------------------ files
 
@@ -123,7 +136,7 @@ class Schema:
         """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
         from prade.data import schema_file
 
-        return cls(schema_file.columns_of_file(path))
+        return cls(**schema_file.content_of_file(path))
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -131,7 +144,7 @@ class Schema:
         from prade.core.documents import toml_table
         from prade.data import schema_file
 
-        return cls(schema_file.columns_of_table(toml_table(text, SchemaError)))
+        return cls(**schema_file.content_of_table(toml_table(text, SchemaError)))
 
     @classmethod
     def from_contest(cls, path: str | PathLike[str]) -> Schema:
@@ -179,7 +192,7 @@ class Schema:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
         from prade.data import schema_file
 
-        return schema_file.toml_of_columns(self.columns)
+        return schema_file.toml_of_content(self.columns, self.invariants)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""
@@ -189,8 +202,8 @@ class Schema:
             temporary.write_text(self.to_toml(), encoding="utf-8")
 
     def fingerprint(self) -> str:
-        """SHA-256 (hexadecimal) of the schema's TOML text; equal schemas have equal fingerprints."""
-        return hashlib.sha256(self.to_toml().encode()).hexdigest()
+        """SHA-256 (hexadecimal) of the columns' TOML text; equal schemas have equal fingerprints."""
+        return hashlib.sha256(self.with_invariants(()).to_toml().encode()).hexdigest()
 
     # ------------------------------------------------------------------ comparison and display
 

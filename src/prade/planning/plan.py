@@ -27,9 +27,11 @@ from prade.core.errors import PradeError, WorkloadError
 from prade.core.files import replace_file
 from prade.core.words import many
 from prade.data.groups import Grouping, Groups
+from prade.data.invariants import Invariant
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
+from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (
     Content,
     content_of_toml,
@@ -95,6 +97,7 @@ class Plan:
         settings: Settings | None = None,
         expected: Expected | None = None,
         public: PublicFiles | None = None,
+        invariants: Sequence[Invariant] = (),
     ) -> None:
         self.dataset = dataset_name(dataset)
         self.schema = schema
@@ -131,6 +134,8 @@ class Plan:
             nested |= dict.fromkeys(level.by)
             self.groups.level(tuple(nested))  # refuses a column that the list of groups lacks
             self.levels += (self._settled(replace(level, by=tuple(nested))),)
+        self.schema = schema.with_invariants(())
+        self.invariants, self.published = stated(schema, invariants, self.groups, self.groupings)
         self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
@@ -160,7 +165,7 @@ class Plan:
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`."""
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        plan = cls(*what, settings=settings, expected=expected, public=public)
+        plan = cls(*what, settings=settings, expected=expected, public=public, invariants=task.invariants)
         if plan.task != task:
             raise PradeError(
                 f"the plan has the levels {', '.join(level.name for level in plan.levels)}, but the task has "
@@ -172,7 +177,7 @@ class Plan:
     def task(self) -> Task:
         """The task that the plan is for."""
         levels = [level.by for level in self.levels]
-        return Task(self.dataset, self.schema, self.budget, self.unit, levels, self.groups)
+        return Task(self.dataset, self.schema, self.budget, self.unit, levels, self.groups, self.invariants)
 
     # ---------------------------------------------------------------- contents
 
@@ -190,7 +195,7 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        return Content(*measured, self.settings, self.expected, self.public)
+        return Content(*measured, self.settings, self.expected, self.public, self.invariants)
 
     @cached_property
     def hash(self) -> str:
@@ -220,9 +225,14 @@ class Plan:
             lines.append(f"{level.name} ({many(len(grouping), 'group')})")
             questions = [f"  {self.line(question)}" for question in self.questions if question.level == number]
             lines += questions or ["  no questions: counts are added up from the levels below"]
+        lines += lines_of(self.invariants)
         if self.expected is not None:
             lines.append(str(self.expected))
         return "\n".join(lines)
+
+    def promise(self) -> str:
+        """In plain words: who is protected, on what assumption, and which facts are not protected."""
+        return " ".join(filter(None, [self.unit.promise(), not_protected(self.invariants)]))
 
     def line(self, question: Question) -> str:
         """One question as a line of text: its tables, the number of counts, the cost and the noise."""

@@ -17,9 +17,10 @@ from prade.core.documents import toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.core.words import closest
 from prade.data.groups import Groups
+from prade.data.invariants import Invariant, invariants_of
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
-from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_columns
+from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
@@ -31,8 +32,11 @@ from prade.queries.query import parse
 from prade.queries.workload import Workload
 
 VERSION = 1
-KEYS = ("version", "dataset", "budget", "unit", "level", "settings", "expected", "public", "groups", "schema")
-OPTIONAL = ("settings", "expected", "public", "groups")
+KEYS = (
+    *("version", "dataset", "budget", "unit", "level", "settings", "expected", "public"),
+    *("invariant", "groups", "schema"),
+)
+OPTIONAL = ("settings", "expected", "public", "invariant", "groups")
 
 Record = TypeVar("Record")
 
@@ -53,6 +57,7 @@ class Content:
     settings: Settings | None
     expected: Expected | None
     public: PublicFiles | None
+    invariants: Sequence[Invariant] = ()
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
@@ -79,14 +84,16 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         }
         for level in plan.levels
     ]
+    stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
     return {
         "version": VERSION,
         "dataset": plan.dataset,
         "budget": plan.budget.to_dict(),
         "unit": plan.unit.to_dict(),
         "level": levels,
+        **stated,
         "groups": plan.groups.to_dict(),
-        "schema": tomllib.loads(toml_of_columns(plan.schema)),
+        "schema": tomllib.loads(plan.schema.to_toml()),
     }
 
 
@@ -122,7 +129,7 @@ def content_of_toml(text: str) -> Content:
     if document["version"] != VERSION or isinstance(document["version"], bool):
         raise DataError(f"version is {document['version']!r}; this prade reads plans with `version = {VERSION}`")
     with within("schema"):
-        schema = Schema(columns_of_table(_table(document["schema"], "schema")))
+        schema = Schema(**content_of_table(_table(document["schema"], "schema")))
     levels = [_level(schema, number, level) for number, level in enumerate(_tables(document["level"], "level"), 1)]
     with within("budget"):
         budget = Budget.from_dict(_table(document["budget"], "budget"))
@@ -131,7 +138,8 @@ def content_of_toml(text: str) -> Content:
     groups = _groups(_table(document.get("groups", {}), "groups"))
     settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
     public = _public(_table(document["public"], "public")) if "public" in document else None
-    return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public)
+    invariants = invariants_of(document.get("invariant", []))
+    return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public, invariants)
 
 
 _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words

@@ -10,13 +10,18 @@ from typing import Any
 from prade.core.errors import DataError, PradeError
 from prade.core.words import names_of
 from prade.data.groups import Groups
+from prade.data.invariants import Invariant
 from prade.data.schema import Schema
+from prade.planning.invariants import stated
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.unit import Unit
 
 LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still far below the largest float
-WORDS = {"budget": "epsilon or delta"}  # what users call a field, where that differs from its name
+WORDS = {
+    "budget": "epsilon or delta",
+    "invariants": "list of invariants",
+}  # what users call a field, where that differs from its name
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Task:
     file. budget: what may be spent, a `Budget` or an epsilon. unit: how many rows one person can change. levels: the
     columns of each level of groups, from coarse to fine; each level adds its columns to those of the level before, so
     that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups,
-    with one row per group; without levels and groups all rows are one group.
+    with one row per group; without levels and groups all rows are one group. invariants: facts that the estimates and
+    the synthetic rows meet exactly, each a `Rule` or `PublishedTotals`, besides those of the schema.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -42,6 +48,7 @@ class Task:
     unit: Unit
     levels: tuple[tuple[str, ...], ...]
     groups: Groups
+    invariants: tuple[Invariant, ...]
 
     def __init__(
         self,
@@ -51,6 +58,7 @@ class Task:
         unit: Unit | None = None,
         levels: Sequence[str | Sequence[str]] = (),
         groups: Any = None,
+        invariants: Sequence[Invariant] = (),
     ) -> None:
         schema = Schema.load(schema) if isinstance(schema, (str, PathLike)) else schema
         budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
@@ -65,7 +73,9 @@ class Task:
         named = [names_of(level) for level in ([levels] if isinstance(levels, str) else levels)]
         if (any(named) and not listed.names) or (listed.names and not named):
             raise PradeError("groups and levels go together: give both, or neither, and all rows are one group")
-        values = dataset_name(dataset), schema, budget, unit, _nested(named or [()], listed), listed
+        nested = _nested(named or [()], listed)
+        facts, _ = stated(schema, invariants, listed, [listed.level(by) for by in nested])
+        values = dataset_name(dataset), schema.with_invariants(()), budget, unit, nested, listed, facts
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 

@@ -30,6 +30,7 @@ from prade.core.errors import DataError
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
 from prade.data.parquet_with_header import damage_reported, whole_numbers
+from prade.planning.invariants import not_protected
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.privacy.ledger.chain import Head
@@ -246,8 +247,9 @@ def head_after(folder: Path) -> Head | None:
 
 
 def note_of(plan: Plan) -> str:
-    """A note for the ledger's account: what is asked, and the noise scale."""
-    return "; ".join(f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions)
+    """A note for the ledger's account: what is asked, the noise scale, and what is published without protection."""
+    asked = [f"{plan.levels[question.level].name}: {plan.line(question)}" for question in plan.questions]
+    return "; ".join([*asked, *filter(None, [not_protected(plan.invariants)])])
 
 
 def read_account(folder: Path) -> list[str]:

@@ -36,7 +36,7 @@ def promise_of(release: Release) -> dict[str, Any]:
         "plan": plan.hash,
         "budget": str(plan.budget),
         "meaning": meaning(plan.budget, plan.unit.neighbours),
-        "promise": plan.unit.promise(),
+        "promise": plan.promise(),
         "account": read_account(release.path),
         "groups": len(plan.groups),
         "expected": None if plan.expected is None else str(plan.expected),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import shared_out
 from prade.core.errors import DataError, PradeError
 from prade.core.numbers import whole
 from prade.core.words import closest
@@ -32,20 +32,6 @@ def resized(estimates: Estimates, rows: int | None = None, groups: Mapping[str, 
             )
         totals = shared_out(int(rows), totals)
     return estimates.with_totals(totals)
-
-
-def shared_out(rows: int, totals: Floats) -> Floats:
-    """Whole numbers that add up to `rows`, in proportion to totals.
-
-    Each gets the whole part of its share rows n_g / sum(n), those with the largest fractions one more.
-
-    >>> shared_out(10, np.array([1.0, 1.0, 0.0, 4.0]))
-    array([2., 2., 0., 6.])
-    """
-    shares = rows * (totals / totals.sum())
-    least = np.floor(shares)
-    least[np.argsort(least - shares, kind="stable")[: rows - int(least.sum())]] += 1
-    return np.asarray(least, np.float64)
 
 
 def _chosen(estimates: Estimates, wanted: Mapping[str, Any]) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.data.groups import Groups
-from prade.data.public import Public
+from prade.data.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
@@ -36,7 +36,7 @@ from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, kept, stand_ins_of
+from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, stand_ins_of
 
 MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
 MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
@@ -130,7 +130,7 @@ class Rehearsal:
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates."""
-        if self.bias is None:
+        if self.bias is None or len(plan.levels) - 1 in plan.published:
             return 0.0
         chosen, recur = self.stand_ins[stand_in], self.kind == "recurring groups"
         generator = np.random.default_rng([seed, 1])

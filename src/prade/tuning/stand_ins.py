@@ -26,7 +26,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import DataError
 from prade.data.groups import Grouping, Groups
-from prade.data.public import Public
+from prade.data.public import Public, kept
 from prade.data.recurring_groups import RecurringGroups, has_values, is_time
 from prade.estimating.levels.public_cells import PublicCells
 from prade.scoring.distances import Codes
@@ -241,11 +241,3 @@ class _Splits:
         if whole is None:
             return StandIn(public, codes, group, groups, parts * sizes, parts**-0.5, parts**-0.5)
         return StandIn(public, codes, group, groups, whole.astype(float), noise=float(sizes.sum() / whole.sum()))
-
-
-def kept(public: Public, rows: Ints) -> Public:
-    """Some of the rows, and the groups that these are in, numbered anew."""
-    taken = public.take(rows)
-    known, group = np.unique(taken.group, return_inverse=True)
-    values = tuple(public.groups.values[number] for number in known)
-    return Public(taken.prior, Grouping(public.groups.by, values, np.arange(len(known))), group.astype(np.int64))

@@ -28,6 +28,7 @@ from prade.core.errors import PradeError
 from prade.core.progress import Progress
 from prade.data.public import Public, group_columns
 from prade.planning.expected import Expected
+from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Task
@@ -128,7 +129,7 @@ def tune(
     clock = _Clock(time.monotonic(), seconds, progress)
     if not isinstance(public, Public):
         public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
-    rows: Public = public
+    rows: Public = obeying(public, task.invariants)
     rehearsal = Rehearsal.of(rows, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
 
     def plan_of(choice: Choice) -> Plan:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Flags, Floats, mass_per_cell
 from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.published import variance_of_sums
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class CellCounts:
         most = self.rows + NINETY_FIVE * np.sqrt(self.rows_variance)
         return np.minimum(self.counts + NINETY_FIVE * self.count_sd, most[:, None])
 
+    def limited_to(self, possible: Flags) -> CellCounts:
+        """The same counts, where only some cells are possible: the others are empty for certain."""
+        return replace(self, variance=np.where(possible, self.variance, 0.0))
+
     @property
     def _whole(self) -> Floats:
         return np.maximum(self.rows, FEWEST_ROWS)[:, None]
@@ -81,15 +86,17 @@ def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells,
         )
     shares = np.array(list(estimates.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
     above = last.above(level)
-    rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
-    counts, variance = np.zeros((2, len(level), size))
-    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    rows, counts = np.zeros(len(level)), np.zeros((len(level), size))
     np.add.at(rows, above, estimates.totals)
-    np.add.at(rows_variance, above, of_total)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
-    np.add.at(variance, above, of_total[:, None] * shares**2)
+    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    everybody = np.ones((len(shares), 1))
+    of_rows, of_counts = (
+        variance_of_sums(of_total, times, estimates.totals, above, len(level), estimates.plan)
+        for times in (everybody, shares)
+    )
     known = sum_variances(estimates, [asked], above, len(level))
-    return CellCounts(level, rows, rows_variance, counts, known, variance)
+    return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts)
 
 
 def follows(plan: Plan, name: str) -> bool:

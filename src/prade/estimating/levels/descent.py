@@ -31,6 +31,7 @@ from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.published import with_published
 from prade.estimating.levels.resemblance import resemblance
 from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals
 from prade.estimating.posterior_mode import MAP
@@ -149,7 +150,7 @@ class _LevelGroups:
         self.answers = raw_answers(descent.release, level)
         self.layout = self.cells.layout(self.answers.parts)
         self.priors = GroupPriors(descent.public, descent.plan, level, self.settings)
-        self.totals = estimated_totals(self.answers, self.priors.sizes())
+        self.totals = with_published(estimated_totals(self.answers, self.priors.sizes()), level, descent.plan)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
         self.shares = self.answers.shares(self.rows)
         self.noise = self.answers.noise(self.rows)

@@ -26,10 +26,10 @@ from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
-from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
+from prade.planning.invariants import obeying, possible_cells
 from prade.planning.settings import Settings
-from prade.queries.parts import Part
+from prade.queries.parts import Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 
@@ -56,6 +56,7 @@ class Estimates(Distributions):
         progress: Callable[[int, int], None] | None = None,
     ) -> Estimates:
         """Estimate every group of every level; `progress(done, all)` is called after each."""
+        public = obeying(public, release.plan.invariants)
         descent = Descent(release, public, settings, threads=threads, seed=seed)
         parents, levels = descent.top, list[LevelEstimates]()
         number = sum(len(grouping) for grouping in release.plan.groupings)
@@ -112,8 +113,7 @@ class Estimates(Distributions):
         groups it depends on how strongly their errors are correlated, and if more than in the model, the interval
         is too narrow.
         """
-        inside = parse(query, self.plan.schema).mask(self.public.prior.codes)
-        return self._by(by, (np.where(inside, 0, 1), 1), threads, {})
+        return self._by(by, Predicate(parse(query, self.plan.schema)), threads, {})
 
     def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
@@ -121,14 +121,15 @@ class Estimates(Distributions):
         Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
-        cells = part.cells(self.plan.schema, self.public.prior.codes)
-        return self._by(by, (cells, part.n_cells), threads, {"cell": part.labels(self.plan.schema)})
+        return self._by(by, part, threads, {"cell": part.labels(self.plan.schema)})
 
-    def _by(self, by: str | Sequence[str], asked: Cells, threads: int, labels: dict[str, list[str]]) -> pa.Table:
-        """The counts of some cells as a table, with a column for each kind of label."""
+    def _by(self, by: str | Sequence[str], part: Part, threads: int, labels: dict[str, list[str]]) -> pa.Table:
+        """The counts of a part's cells as a table, with a column for each kind of label."""
         import pyarrow as pa
 
-        found, size = cell_counts(self, by, asked, threads=threads), asked[1]
+        schema, size = self.plan.schema, part.n_cells
+        found = cell_counts(self, by, (part.cells(schema, self.public.prior.codes), size), threads=threads)
+        found = found.limited_to(possible_cells(part, self.plan.invariants, schema))
         columns: dict[str, Any] = {
             name: np.repeat(np.array([values[k] for values in found.grouping.values]), size).tolist()
             for k, name in enumerate(found.grouping.by)
@@ -182,7 +183,7 @@ class Estimates(Distributions):
         """Read what `save` wrote; the release and the public table must be those that it was made from."""
         from prade.data.tables import read_table
 
-        table, levels = read_table(path), []
+        table, levels, public = read_table(path), [], obeying(public, release.plan.invariants)
         with damage_reported(path, "saved estimates", AGAIN):
             header = read_header(table, Header, path, FORMAT)
             if header.format < FORMAT:

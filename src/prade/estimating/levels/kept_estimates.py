@@ -42,6 +42,6 @@ def estimates_of(
     estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
     if release.path.is_dir():
         with recorded(release, KEPT_ESTIMATES):
-            public.save(release.path / SUPPORT)
+            estimates.public.save(release.path / SUPPORT)
             estimates.save(file)
     return estimates

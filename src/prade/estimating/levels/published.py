@@ -1,0 +1,68 @@
+"""Published numbers of rows: estimates meet them exactly, at their level and added up from and to the other levels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prade.core.arrays import Floats, Ints, mass_per_cell, shared_out
+
+if TYPE_CHECKING:
+    from prade.planning.plan import Plan
+
+
+def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
+    """The numbers of rows of a level's groups, with what is published about them.
+
+    Published there or further down: these numbers, added up. Published further up only: whole numbers in proportion to
+    `totals` that add up to the published number of each parent.
+    """
+    if (known := _known(level, plan)) is not None:
+        return known
+    above = [number for number in plan.published if number < level]
+    if not above:
+        return totals
+    parent_of = plan.groupings[level].above(plan.groupings[max(above)])
+    shared = np.zeros(len(totals))
+    for parent, rows in enumerate(plan.published[max(above)]):
+        mine = np.flatnonzero(parent_of == parent)
+        shared[mine] = shared_out(int(rows), totals[mine])
+    return shared
+
+
+def variance_of_sums(variance: Floats, times: Floats, totals: Floats, above: Ints, n_sums: int, plan: Plan) -> Floats:
+    """Variances of sums over the last level's groups of n_g times some numbers: [sums, cells].
+
+    `variance` are those of the errors of n_g, which are independent, before `with_published` made them `totals`;
+    `above` says which sum each group is in. Where a parent's number N is published, an error in n_g is shared out among
+    its children: e_g - (n_g / N) (sum of e over the parent's children). The sum of all n_g has no error then.
+    """
+    level, size = len(plan.levels) - 1, times.shape[1]
+    total = np.zeros((n_sums, size))
+    if level in plan.published:
+        return total
+    if not plan.published:
+        np.add.at(total, above, times**2 * variance[:, None])
+        return total
+    parents = plan.groupings[max(plan.published)]
+    parent_of = plan.groupings[level].above(parents)
+    published = plan.published[max(plan.published)][parent_of]
+    variance = np.where(published > 0, variance, 0.0)  # an empty parent has empty children
+    np.add.at(total, above, times**2 * variance[:, None])
+    pairs, pair = np.unique(above * len(parents) + parent_of, return_inverse=True)  # of a sum and a parent
+    mean, covariance = np.zeros((2, len(pairs), size))
+    np.add.at(mean, pair, times * (totals / np.maximum(published, 1.0))[:, None])
+    np.add.at(covariance, pair, times * variance[:, None])
+    shared = mass_per_cell(parent_of, variance, len(parents))[pairs % len(parents)]
+    np.add.at(total, pairs // len(parents), mean**2 * shared[:, None] - 2 * mean * covariance)
+    return np.maximum(total, 0.0)
+
+
+def _known(level: int, plan: Plan) -> Floats | None:
+    """The numbers of rows of a level's groups that follow from those published at the level or below; None if none."""
+    below = [number for number in plan.published if number >= level]
+    if not below:
+        return None
+    above = plan.groupings[min(below)].above(plan.groupings[level])
+    return mass_per_cell(above, plan.published[min(below)], len(plan.groupings[level]))

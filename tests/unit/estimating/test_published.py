@@ -1,0 +1,82 @@
+"""Published numbers of rows: what follows from them at every level, and how sure sums of the others are."""
+
+import numpy as np
+import pytest
+
+from prade import Column, Level, PublishedTotals, Schema, Workload
+from prade.core.arrays import shared_out
+from prade.estimating.levels.published import variance_of_sums, with_published
+from prade.planning.plan import Plan
+from worlds.plans import plan_of
+
+SCHEMA = Schema([Column("AGE", "numeric", edges=[18, 65])])
+GROUPS = {"S": ["a", "a", "b", "b", "b"], "P": [1, 2, 3, 4, 5]}
+STATES = PublishedTotals.of({"S": ["b", "a"], "rows": [90, 11]}, "S")
+PLACES = PublishedTotals.of({"P": [5, 4, 3, 2, 1], "rows": [50, 40, 0, 8, 3]}, "P")
+VARIANCE = np.array([4.0, 9.0, 1.0, 16.0, 25.0])
+
+
+def plan_with(*invariants) -> Plan:
+    schema = SCHEMA.with_invariants(invariants)
+    ages = Workload.marginals(SCHEMA, ["AGE"])
+    return plan_of(schema, Level(()), Level("S"), Level("P", ages), groups=GROUPS)
+
+
+def test_nothing_published_changes_nothing():
+    totals = np.array([1.5, 2.0, 3.0, 4.0, 5.0])
+    assert with_published(totals, 2, plan_with()) is totals
+
+
+def test_totals_of_a_level_are_the_published_ones_and_those_above_add_up():
+    plan = plan_with(PLACES)
+    estimated = np.full(5, 7.0)
+    assert with_published(estimated, 2, plan).tolist() == [3, 8, 0, 40, 50]
+    assert with_published(estimated[:2], 1, plan).tolist() == [11, 90]
+    assert with_published(estimated[:1], 0, plan).tolist() == [101]
+
+
+def test_groups_below_get_whole_numbers_in_proportion_that_add_up():
+    plan = plan_with(STATES)
+    below = with_published(np.array([10.0, 30.0, 0.0, 1.0, 2.0]), 2, plan)
+    assert below.tolist() == [3, 8, 0, 30, 60]
+    assert with_published(np.array([7.0, 7.0]), 1, plan).tolist() == [11, 90]
+    assert with_published(np.array([7.0]), 0, plan).tolist() == [101]
+    # where all children are estimated to be empty, the rows are divided evenly
+    assert with_published(np.zeros(5), 2, plan).tolist() == [6, 5, 30, 30, 30]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 10**9 + 7, 2**40])
+def test_shares_add_up_exactly(rows):
+    totals = np.random.default_rng(rows).gamma(0.3, size=500)
+    shared = shared_out(rows, totals)
+    assert shared.sum() == rows
+    assert (np.abs(shared - rows * totals / totals.sum()) < 1 + 1e-9 * rows).all()
+
+
+@pytest.mark.parametrize("published", [(), (STATES,), (PLACES,)])
+@pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
+def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
+    plan = plan_with(*published)
+    totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
+    times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
+    found = variance_of_sums(VARIANCE, times, totals, np.array(above), max(above) + 1, plan)
+    # the same with matrices: e -> A e is what sharing out does to errors, to first order
+    parent = np.array([0, 0, 1, 1, 1])
+    same = parent[:, None] == parent[None, :]
+    shift = np.eye(5)
+    if published == (STATES,):
+        shift = shift - same * (totals / np.where(parent == 0, 11, 90))[:, None]
+    if published == (PLACES,):
+        shift = np.zeros((5, 5))
+    covariance = shift @ np.diag(VARIANCE) @ shift.T
+    for number in range(max(above) + 1):
+        inside = (np.array(above) == number)[:, None] * times
+        expected = [inside[:, k] @ covariance @ inside[:, k] for k in range(2)]
+        assert found[number] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_number_of_all_rows_of_a_published_parent_has_no_error():
+    plan = plan_with(STATES)
+    totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
+    found = variance_of_sums(VARIANCE, np.ones((5, 1)), totals, np.array([0, 0, 1, 1, 1]), 2, plan)
+    assert found.ravel() == pytest.approx([0, 0], abs=1e-9)

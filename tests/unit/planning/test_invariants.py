@@ -1,0 +1,263 @@
+"""Rules read against a schema, totals compared with a list of groups, and plans that carry both."""
+
+import pytest
+
+from prade import Budget, Column, Level, Plan, PublishedTotals, Rule, Schema, Task, Unit, Workload
+from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
+from prade.data.public import Public
+from prade.planning.invariants import ParsedRule, breaches, not_protected, obeying, possible_cells, published_totals
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Predicate
+from prade.queries.query import parse
+from prade.release.release import note_of
+
+SCHEMA = Schema(
+    [
+        Column("STATE", "group", values=[17, 39]),
+        Column("AGE", "numeric", edges=[15, 65], missing=True),
+        Column("MAR", "categorical", values=[1, 2, 5], missing=True),
+        Column("JOB", "categorical", values=["a -> b", "it's", "none"]),
+    ]
+)
+YOUNG = Rule("AGE < 15 -> MAR == 5")
+GROUPS = {"STATE": [17, 17, 39], "PUMA": [1, 2, 1]}
+STATES = PublishedTotals.of({"STATE": [39, 17], "rows": [800, 1200]}, "STATE")
+PUMAS = PublishedTotals.of({"STATE": [17, 17, 39], "PUMA": [2, 1, 1], "rows": [200, 1000, 800]}, ["STATE", "PUMA"])
+ROWS = {
+    "STATE": [17, 17, 39, 39, 39],
+    "AGE": [3, 3, 70, None, 3],
+    "MAR": [5, 1, 1, 1, None],
+    "JOB": ["none"] * 5,
+    "W": [1.0, 2.0, 3.0, 4.0, 10.0],
+}
+
+
+def public_rows():
+    return Public.of(SCHEMA, ROWS, ["STATE"], weight="W")
+
+
+def task_with(*invariants, schema=SCHEMA, levels=("STATE", "PUMA"), groups=GROUPS):
+    return Task("survey", schema, 1, levels=list(levels), groups=groups, invariants=invariants)
+
+
+def plan_with(*invariants, schema=SCHEMA):
+    ages = Workload.marginals(SCHEMA, ["AGE"])
+    levels = [Level("STATE"), Level("PUMA", ages)]
+    return Plan("survey", schema, Budget.pure(1), Unit(1), levels, GROUPS, invariants=invariants)
+
+
+# ---------------------------------------------------------------------- rules
+
+
+def test_an_implication_is_broken_by_rows_that_satisfy_the_first_part_only():
+    obeyed = ParsedRule.of(YOUNG, SCHEMA).obeyed(public_rows().prior.codes)
+    # a missing age is not below 15, a missing status is not 5
+    assert obeyed.tolist() == [True, False, True, True, False]
+
+
+def test_a_rule_without_an_arrow_holds_for_every_row():
+    obeyed = ParsedRule.of(Rule("not (AGE < 15 and MAR == 1)"), SCHEMA).obeyed(public_rows().prior.codes)
+    assert obeyed.tolist() == [True, False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    "text", ["JOB == 'a -> b' -> MAR == 5", 'MAR == 5 -> JOB != "a -> b"', "JOB == 'it\\'s' -> MAR == 5"]
+)
+def test_an_arrow_in_a_text_is_not_the_rules_arrow(text):
+    rule = ParsedRule.of(Rule(text), SCHEMA)
+    assert rule.when is not None
+    assert set(rule.columns) == {"JOB", "MAR"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("AGE < 14 -> MAR == 5", WorkloadError, "the rule AGE < 14 -> MAR == 5: AGE < 14 is not at the edge of a bin"),
+        ("AGE < 14 -> MAR == 5", WorkloadError, "15"),
+        ("AGE < 15 -> MAR == 5 -> JOB == 'none'", SchemaError, "at most one arrow"),
+        ("AGE < 15 -> ", WorkloadError, "expected the text of a query"),
+        ("AGEP < 15 -> MAR == 5", WorkloadError, "did you mean 'AGE'"),
+        ("STATE == 17 -> MAR == 5", SchemaError, "'STATE' is a group column"),
+        ("MAR == 7", WorkloadError, "choose one of the values of MAR"),
+    ],
+)
+def test_a_rule_that_the_schema_cannot_decide_is_refused(text, error, words):
+    with pytest.raises(error) as refused:
+        task_with(Rule(text))
+    assert words in str(refused.value)
+    with pytest.raises(error):
+        plan_with(Rule(text))
+
+
+def test_rows_that_break_a_rule_are_left_out_with_groups_that_have_no_other_rows():
+    only_adults = obeying(public_rows(), [Rule("AGE >= 65")])
+    assert len(only_adults) == 1
+    assert only_adults.groups.values == ((39,),)
+    assert only_adults.group.tolist() == [0]
+    public = public_rows()
+    assert obeying(public, [STATES]) is public
+    assert obeying(public, [Rule("AGE is missing or AGE < 65 or AGE >= 65")]) is public
+
+
+def test_rules_that_no_public_row_obeys_are_refused():
+    rules = [Rule("AGE < 15"), Rule("AGE < 15 -> MAR == 2")]
+    with pytest.raises(DataError, match=r"no public row obeys AGE < 15; AGE < 15 -> MAR == 2: correct the rules"):
+        obeying(public_rows(), rules)
+    with pytest.raises(DataError, match="no public row obeys"):
+        breaches(public_rows(), rules)
+
+
+def test_breaches_count_rows_and_weigh_them():
+    (young,) = breaches(public_rows(), [YOUNG, STATES])
+    assert (young.rows, young.share) == (2, pytest.approx(12 / 20))
+    assert str(young) == "2 public rows (60.00% of the weight) will be left out: against the rule AGE < 15 -> MAR == 5"
+    (obeyed,) = breaches(public_rows(), [Rule("MAR == 5 -> AGE < 15")])
+    assert str(obeyed) == "all public rows obey the rule MAR == 5 -> AGE < 15"
+
+
+def test_a_rule_decides_which_cells_are_possible():
+    table = possible_cells(Marginal.of(SCHEMA, ["MAR", "AGE"]), [YOUNG], SCHEMA).reshape(4, 4)
+    assert table[:, 0].tolist() == [False, False, True, False]  # below 15: only the status 5
+    assert table[:, 1:].all()
+    assert possible_cells(Marginal.of(SCHEMA, "JOB"), [YOUNG], SCHEMA).all()
+
+    def possible(text):
+        return bool(possible_cells(Predicate(parse(text, SCHEMA)), [YOUNG], SCHEMA)[0])
+
+    assert not possible("MAR == 1 and AGE < 15 and JOB == 'none'")
+    assert not possible("MAR is missing and AGE < 15")
+    assert possible("MAR == 1 and AGE < 65")
+    assert possible("JOB == 'none'")
+
+
+# ---------------------------------------------------------------------- totals
+
+
+def test_totals_come_in_the_order_of_the_levels_groups():
+    found = plan_with(STATES, PUMAS).published
+    assert {level: rows.tolist() for level, rows in found.items()} == {0: [1200.0, 800.0], 1: [1000.0, 200.0, 800.0]}
+
+
+def test_a_column_that_identifies_the_groups_is_enough():
+    groups = {"STATE": [17, 17, 39], "PUMA": ["17-1", "17-2", "39-1"]}
+    totals = PublishedTotals.of({"PUMA": ["39-1", "17-1", "17-2"], "rows": [1, 2, 3]}, "PUMA")
+    task = task_with(totals, groups=groups)
+    assert task.invariants == (totals,)
+    levels = [task.groups.level(by) for by in task.levels]
+    assert published_totals(task.invariants, task.groups, levels)[1].tolist() == [2.0, 3.0, 1.0]
+
+
+def test_names_are_compared_as_those_of_private_rows_are():
+    totals = PublishedTotals.of({"STATE": ["17", "039"], "rows": [1, 2]}, "STATE")
+    assert plan_with(totals).published[0].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("totals", "level", "words"),
+    [
+        ({"STATE": [17, 39, 55], "rows": [1, 2, 3]}, "STATE", "STATE 55 is not in the list of groups"),
+        ({"STATE": [17], "rows": [1]}, "STATE", "STATE 39 has no number; give every group of the level one number"),
+        ({"COUNTY": [1], "rows": [1]}, "COUNTY", "the list of groups has no column 'COUNTY'"),
+        (
+            {"PUMA": [1, 2], "rows": [1, 2]},
+            "PUMA",
+            "these are not the groups of any level; the levels are STATE, STATE+PUMA",
+        ),
+        ({"rows": [3]}, [], "the number of rows of the whole table: these are not the groups of any level"),
+    ],
+)
+def test_totals_that_do_not_fit_the_groups_are_refused(totals, level, words):
+    stated = PublishedTotals.of(totals, level)
+    for make in (task_with, plan_with):
+        with pytest.raises(PradeError) as refused:
+            make(stated)
+        assert words in str(refused.value)
+
+
+def test_totals_must_add_up():
+    wrong = PublishedTotals.of({"STATE": [17, 39], "rows": [1300, 800]}, "STATE")
+    words = (
+        r"STATE 17 has 1,300 rows, but the published numbers of its STATE\+PUMA add up to 1,200; correct one of them"
+    )
+    with pytest.raises(SchemaError, match=words):
+        task_with(PUMAS, wrong)
+    with pytest.raises(SchemaError, match="the numbers of rows of STATE: stated twice"):
+        task_with(STATES, wrong)
+    listed = task_with().groups
+    with pytest.raises(SchemaError, match=words):
+        published_totals([PUMAS, wrong], listed)  # as `check` does, which knows no levels
+    assert len(published_totals([PUMAS, STATES], listed)) == 2
+
+
+def test_crossing_totals_are_not_compared():
+    by_size = PublishedTotals.of({"PUMA": [1, 2], "rows": [5, 6]}, "PUMA")
+    assert len(published_totals([STATES, by_size], task_with().groups)) == 2
+
+
+# ---------------------------------------------------------------------- tasks and plans
+
+
+def test_a_task_takes_the_schemas_invariants_and_more_each_once():
+    task = task_with(STATES, YOUNG, schema=SCHEMA.with_invariants([YOUNG]))
+    assert task.invariants == (YOUNG, STATES)
+    assert task.schema.invariants == ()
+    assert task.differs_from(task_with(STATES)) == "list of invariants"
+    assert task.differs_from(task_with(YOUNG, STATES)) is None
+
+
+def test_a_plan_carries_the_invariants_and_its_hash_covers_them(tmp_path):
+    plan = plan_with(YOUNG, STATES, Rule("MAR == 1 -> AGE >= 15", "private"))
+    plan.save(tmp_path / "plan.toml")
+    loaded = Plan.load(tmp_path / "plan.toml")
+    assert loaded == plan
+    assert loaded.invariants == plan.invariants
+    assert loaded.to_toml() == plan.to_toml()
+    assert loaded.task.invariants == plan.invariants
+    assert Plan.of(loaded.task, loaded.levels) == plan
+    texts = plan.to_toml()
+    assert '[[invariant]]\nrule = "AGE < 15 -> MAR == 5"\n' in texts
+    assert "[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]\n" in texts
+    others = [
+        plan_with(),
+        plan_with(YOUNG, STATES),
+        plan_with(YOUNG, STATES, Rule("MAR == 1 -> AGE >= 15")),
+        plan_with(YOUNG, PublishedTotals.of({"STATE": [39, 17], "rows": [801, 1200]}, "STATE"), *plan.invariants[2:]),
+    ]
+    assert len({plan.hash, *(each.hash for each in others)}) == 5
+    assert plan_with(STATES, schema=SCHEMA.with_invariants([YOUNG])) == others[1]
+
+
+def test_a_plan_without_invariants_says_nothing_about_them():
+    plan = plan_with()
+    assert "invariant" not in plan.to_dict()
+    assert "invariant" not in plan.to_toml()
+    assert plan.published == {}
+    assert plan.promise() == plan.unit.promise()
+
+
+def test_a_plan_file_has_the_numbers_themselves():
+    text = (
+        plan_with(STATES)
+        .to_toml()
+        .replace("[invariant.totals]\nSTATE = [39, 17]\nrows = [800, 1200]", 'totals = "x.csv"')
+    )
+    with pytest.raises(SchemaError, match=r"invariant 1: totals is 'x.csv'; write a table of the numbers"):
+        Plan.from_toml(text)
+
+
+def test_what_comes_from_the_private_table_is_named_as_not_protected():
+    private = Rule("MAR == 1 -> AGE >= 15", "private")
+    counts = PublishedTotals.of({"STATE": [17, 39], "rows": [1, 2]}, "STATE", source="private")
+    plan = plan_with(YOUNG, private, counts)
+    said = (
+        "Not protected, because taken from the private table and published exactly: the rule MAR == 1 -> AGE >= 15; "
+        "the numbers of rows of STATE."
+    )
+    assert not_protected(plan.invariants) == said
+    assert plan.promise() == f"{plan.unit.promise()} {said}"
+    assert note_of(plan).endswith(said)
+    assert "met exactly: the rule AGE < 15 -> MAR == 5\n" in plan.describe()
+    assert "met exactly: the numbers of rows of STATE (from the private table: not protected)" in plan.describe()
+    public = plan_with(YOUNG, STATES)
+    assert not_protected(public.invariants) is None
+    assert "rotected" not in note_of(public)
