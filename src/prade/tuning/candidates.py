@@ -100,7 +100,10 @@ class Candidates:
         self.plan_of = plan_of
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
-        self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest]
+        self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
+        self.levels.append(
+            [StandInLevel.of(each, nest[-1], rehearsal.kept_back(k)) for k, each in enumerate(rehearsal.stand_ins)]
+        )
         ends = np.cumsum([0, *self.schema.shape(self.schema.coded)]).tolist()
         self.cells = [slice(*each) for each in pairwise(ends)]
         self.moments = shrunk_moments(self._deviations())
