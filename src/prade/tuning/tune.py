@@ -6,10 +6,10 @@ change is kept when the mean error falls by more than its standard error,
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
 Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
-What is asked for above the last level must pay a second time, with other noise: groups share that noise, and so its
-luck. Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with
-fresh noise, in groups that had no part in the search where there are enough: the best of many trials was partly lucky,
-and the expected error must not be. Nothing here can see private rows.
+What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
+Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with fresh
+noise, in groups that had no part in the search where there are enough: the best of many trials was partly lucky, and
+the expected error must not be. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def tune(
     finished = search.climb(candidates)
     expected = search.expected()
     if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(task.levels) - 1))
+        nothing = ((Fraction(0), ()),) * (len(task.levels) - 1)
+        search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False)
         expected = search.expected()
     plan = plan_of(search.best)
     advice = _advice(rehearsal, plan, expected, finished)
@@ -250,7 +251,7 @@ class _Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and choice.above != self.best.above:
+        if kept and (choice.above, choice.everybody) != (self.best.above, self.best.everybody):
             kept = self._better_again(choice)
         took = time.monotonic() - began
         self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))

@@ -272,10 +272,31 @@ def test_numbers_of_rows_alone_ask_no_part():
     assert last.total == Fraction(9, 10)
 
 
-def candidates_for(data, epsilon):
+def test_a_level_of_everybody_costs_nothing_and_is_no_part_of_the_task(data):
+    choice = Choice((("AGE",), ("SEX",)))
+    task = Task("people", data.schema, 1, levels=["PLACE"], groups=data.groups)
+    alone, below = (
+        Plan.of(task, replace(choice, everybody=each).levels(data.schema, task.levels)) for each in (False, True)
+    )
+    assert [level.by for level in below.levels] == [(), ("PLACE",)]
+    assert not below.levels[0].share
+    assert [question.scale for question in below.questions] == [question.scale for question in alone.questions]
+    assert alone.task == below.task == task == Task("people", data.schema, 1, levels=[(), "PLACE"], groups=data.groups)
+
+
+def test_a_level_of_everybody_is_tried_where_several_groups_stand_in_below_it(data):
+    start = Choice((("AGE",),))
+    ladders = candidates_for(data, 4, [("STATE", "PLACE")]).ladders(lambda: start)
+    found = [(words, choice) for ladder in ladders for words, choice in ladder if choice.everybody]
+    assert found == [("a level of everybody first", replace(start, everybody=True))]
+    start = replace(start, everybody=True)
+    ladders = candidates_for(data, 4, [("STATE", "PLACE")]).ladders(lambda: start)
+    assert ("no level of everybody", replace(start, everybody=False)) in [each for ladder in ladders for each in ladder]
+
+
+def candidates_for(data, epsilon, nest=(("STATE",), ("STATE", "PLACE"))):
     public = Public.of(data.schema, data.public, LEVELS)
     rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
-    nest = [("STATE",), ("STATE", "PLACE")]
 
     def asking(choice):
         return plan_of(data.schema, *choice.levels(data.schema, nest), groups=data.groups, budget=epsilon)
