@@ -46,6 +46,8 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 # Weights of public groups that resemble a group. The error is flat in it (0.226 at 0, 0.228 at 0.3, 0.231 at 0.7 in
 # the same rehearsals, where nothing resembled the stand-ins), so three values are enough.
 MIXTURES = (0.0, 0.3, 0.7)
+# Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
+OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
@@ -152,8 +154,8 @@ class Candidates:
         if grouped and all(len(stand_in.public.groups) > 1 for stand_in in self.rehearsal.stand_ins):
             yield self._settings(best, "mixture", MIXTURES)
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
-            yield self._settings(best, "own", (0.98, 0.9, 0.8, 0.5, 0.2))
-            yield self._settings(best, "own", (0.98, 0.999))
+            for weights in OWN:
+                yield self._settings(best, "own", weights)
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))

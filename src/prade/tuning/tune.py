@@ -47,6 +47,7 @@ CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one sta
 SAME_GROUPS = "There are few public groups, so those that chose the plan also made this promise: errors may be larger."
 ONE_TABLE = "Only one public table stood in for the private one: how far other tables differ is not part of ±."
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
+OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
 
 
@@ -143,8 +144,8 @@ def tune(
     finished = search.climb(candidates)
     expected = search.expected()
     if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-        nothing = ((Fraction(0), ()),) * (len(task.levels) - 1)
-        search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False)
+        nothing, settings = ((Fraction(0), ()),) * (len(task.levels) - 1), Settings(own=OWN_ALONE)
+        search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False, settings=settings)
         expected = search.expected()
     plan = plan_of(search.best)
     advice = _advice(rehearsal, plan, expected, finished)

@@ -23,7 +23,7 @@ from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
-from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, RAW_PAIRS, Candidates, Choice
+from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates, Choice
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.gain import (
     StandInLevel,
@@ -34,7 +34,7 @@ from prade.tuning.gain import (
     telling_parts,
 )
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import ONE_TABLE, SAME_GROUPS, _Clock, _Search, tune
+from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, _Clock, _Search, tune
 from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
@@ -76,6 +76,7 @@ def test_a_hopeless_budget_is_said_to_be_so(data):
     found = tuned_for(data, "1/10000", seconds=5)
     assert not found.expected.worthwhile
     assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
+    assert found.settings == Settings(own=OWN_ALONE)
     assert found.advice.startswith("Do not touch the private data at this budget: expected error")
 
 
@@ -419,6 +420,13 @@ def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
     groups = data.public.select(["PLACE"]).group_by("PLACE").aggregate([])
     found = tune(Task("x", data.schema, 5, levels=["PLACE"], groups=groups), data.public, seconds=600, threads=1)
     assert any(trial.what.startswith("own") for trial in found.trials)
+
+
+def test_weights_of_own_rows_are_tried_from_the_usual_one_down_and_up():
+    down, up = OWN
+    assert down[0] == up[0] == Settings().own
+    assert list(down) == sorted(down, reverse=True)
+    assert list(up) == sorted(up)
 
 
 def test_a_part_that_others_tell_is_not_asked():
