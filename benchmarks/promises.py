@@ -103,7 +103,7 @@ def tried(world: World, epsilon: str, seconds: float, runs: int) -> dict[str, An
         "gain precision": expected.spread,
         "gain": public - statistics.mean(actual),
         "public": public,
-        "worthwhile": expected.worthwhile,
+        "worthwhile": tuned.worthwhile,
         "seconds": time.monotonic() - began,
     }
 

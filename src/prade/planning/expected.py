@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from prade.core.errors import PradeError
 
-CLEARLY = 2  # times the stated precision: chance alone gets there once in 10 to 40 times, by the number of stand-ins
-
 
 @dataclass(frozen=True)
 class Expected:
@@ -34,11 +32,6 @@ class Expected:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
                 raise PradeError(f"{name} is {value!r}: give a number that is not negative")
-
-    @property
-    def worthwhile(self) -> bool:
-        """Whether private data are expected to improve on the public table by more than twice the precision of that."""
-        return self.prior - self.error > CLEARLY * self.spread
 
     @property
     def harmful(self) -> bool:

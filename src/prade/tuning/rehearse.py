@@ -117,29 +117,29 @@ class Rehearsal:
         """Whether the groups that say which error to expect are others than those that choose the plan."""
         return all(min(self.scored, len(each.groups) // 2) >= FEWEST_APART for each in self.stand_ins)
 
-    def groups_of(self, stand_in: int, *, promise: bool = False) -> range:
+    def groups_of(self, stand_in: int, *, fresh: bool = False) -> range:
         """The groups of a stand-in that choose a plan, or those that say its error: its list is in random order."""
         number = len(self.stand_ins[stand_in].groups)
         if not self.apart:
             return range(min(self.scored, number))
         half = min(self.scored, number // 2)
-        return range(half, 2 * half) if promise else range(half)
+        return range(half, 2 * half) if fresh else range(half)
 
     def kept_back(self, stand_in: int) -> range:
         """The groups of a stand-in that must have no part in choosing a plan."""
-        return self.groups_of(stand_in, promise=True) if self.apart else range(0)
+        return self.groups_of(stand_in, fresh=True) if self.apart else range(0)
 
     # ---------------------------------------------------------------- what comes out
 
-    def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, promise: bool = False) -> float:
+    def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, fresh: bool = False) -> float:
         """The mean over stand-ins and groups of the error of a plan's estimates."""
         stand_ins = range(len(self.stand_ins))
-        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k, promise=promise) for k in stand_ins])
+        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k, fresh=fresh) for k in stand_ins])
 
     def errors(
-        self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, promise: bool = False
+        self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
     ) -> Floats:
-        """The errors in the groups of one stand-in that choose a plan; with `promise`, in those that say its error.
+        """The errors in the groups of one stand-in that choose a plan; with `fresh`, in those that say its error.
 
         Trials with one seed share the noise, up to its scale.
         """
@@ -147,7 +147,7 @@ class Rehearsal:
         rehearsed = self._plan(plan, chosen)
         release = Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
         descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
-        scored = self.groups_of(stand_in, promise=promise)
+        scored = self.groups_of(stand_in, fresh=fresh)
 
         def distance(made: GroupEstimate) -> float:
             return mean_distance(self._truth(stand_in, made.group), made.estimate, self.pairs)
@@ -179,11 +179,11 @@ class Rehearsal:
             off += float(np.mean(np.abs(smooth_totals(answer, variances, expected) - truth) >= self.bias))
         return off / DRAWS
 
-    def public_errors(self, stand_in: int = 0, *, promise: bool = False) -> Floats:
+    def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
         """The errors of the public baseline in the same groups as those of `errors`."""
         chosen = self.stand_ins[stand_in]
         baseline = PublicBaseline(chosen.public, chosen.recurring)
-        groups = self.groups_of(stand_in, promise=promise)
+        groups = self.groups_of(stand_in, fresh=fresh)
         errors = [baseline.error(self._truth(stand_in, group), group, self.pairs) for group in groups]
         return np.array(errors) * chosen.shrink
 

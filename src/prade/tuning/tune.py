@@ -33,7 +33,7 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Choice
-from prade.tuning.expectation import expected_in_another
+from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.stand_ins import WORDS
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
 # Where the groups that choose a plan are also those that say its error, or where there is only one table of them.
-SAME_GROUPS = "There are few public groups, so those that chose the plan also made this promise: errors may be larger."
+SAME_GROUPS = "There are few public groups, so those that chose the plan also gave the error: it may be larger."
 ONE_TABLE = "Only one public table stood in for the private one: how far other tables differ is not part of ±."
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
@@ -72,6 +72,7 @@ class Tuned:
 
     plan: Plan
     trials: tuple[Trial, ...]
+    worthwhile: bool  # whether private data are expected to improve on the public table, beyond chance
     finished: bool  # False: the time was up before all candidates had their turn
 
     @property
@@ -142,14 +143,14 @@ def tune(
     candidates = Candidates(rehearsal, rows, task.levels, plan_of)
     search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
     finished = search.climb(candidates)
-    expected = search.expected()
-    if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+    expected, worthwhile = search.expected()
+    if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
         nothing, settings = ((Fraction(0), ()),) * (len(task.levels) - 1), Settings(own=OWN_ALONE)
         search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False, settings=settings)
-        expected = search.expected()
+        expected, _ = search.expected()
     plan = plan_of(search.best)
-    advice = _advice(rehearsal, plan, expected, finished)
-    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), finished)
+    advice = _advice(rehearsal, plan, expected, worthwhile, finished)
+    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), worthwhile, finished)
 
 
 @dataclass(frozen=True)
@@ -209,23 +210,27 @@ class _Search:
                         break  # what is worse already does not become better further up
         return True
 
-    def expected(self) -> Expected:
-        """The error of the best choice with fresh noise and groups, beside that of the public baseline."""
-        errors = [self._promised(stand_in) for stand_in in self.stand_ins]
-        public = [self.rehearsal.public_errors(stand_in, promise=True)[None] for stand_in in self.stand_ins]
+    def expected(self) -> tuple[Expected, bool]:
+        """The error of the best choice with fresh noise and groups, beside that of the public baseline.
+
+        And whether it is smaller than that, beyond chance.
+        """
+        errors = [self._fresh_errors(stand_in) for stand_in in self.stand_ins]
+        public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
         groups = len(self.plan_of(self.best).groupings[-1])
         error, error_spread = expected_in_another(errors, groups)
         gains = [before - after for before, after in zip(public, errors, strict=True)]
         _, spread = expected_in_another(gains, groups)
         prior = float(np.mean([each.mean() for each in public]))
-        return Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        expected = Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        return expected, clearly_gain(gains)
 
-    def _promised(self, stand_in: int) -> Floats:
+    def _fresh_errors(self, stand_in: int) -> Floats:
         """Errors that the search has not seen: [draws of noise, groups]."""
         plan, seeds = self.plan_of(self.best), [self.seed + FRESH + repeat for repeat in self.repeats]
         settings = self.best.settings
         return np.stack(
-            [self.rehearsal.errors(plan, settings, seed=seed, stand_in=stand_in, promise=True) for seed in seeds]
+            [self.rehearsal.errors(plan, settings, seed=seed, stand_in=stand_in, fresh=True) for seed in seeds]
         )
 
     def _one_more(self) -> float:
@@ -280,9 +285,9 @@ def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[flo
     return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))
 
 
-def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, finished: bool) -> str:
+def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, finished: bool) -> str:
     """What to do, in plain words."""
-    if expected.worthwhile:
+    if worthwhile:
         said = [f"Measure: {expected}."]
     elif rehearsal.kind == "no groups":
         said = [f"The rehearsal showed no gain ({expected}), but it could not show how the private table differs."]

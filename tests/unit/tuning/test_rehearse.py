@@ -172,25 +172,25 @@ def many_places():
     return made, rehearsal
 
 
-def test_other_groups_choose_than_promise_where_there_are_enough(many_places, elsewhere):
+def test_other_groups_choose_a_plan_than_give_its_error_where_there_are_enough(many_places, elsewhere):
     data, rehearsal = many_places
     assert rehearsal.apart
-    choosing, promising = rehearsal.groups_of(0), rehearsal.groups_of(0, promise=True)
-    assert (choosing, promising) == (range(8), range(8, 16))
-    assert rehearsal.kept_back(0) == promising
+    choosing, fresh = rehearsal.groups_of(0), rehearsal.groups_of(0, fresh=True)
+    assert (choosing, fresh) == (range(8), range(8, 16))
+    assert rehearsal.kept_back(0) == fresh
     assert not elsewhere.apart  # five groups
-    assert elsewhere.groups_of(0) == elsewhere.groups_of(0, promise=True) == range(5)
+    assert elsewhere.groups_of(0) == elsewhere.groups_of(0, fresh=True) == range(5)
     assert not len(elsewhere.kept_back(0))
     plan = asking(data, 10, groups=listed(data.groups))
     together = Rehearsal(rehearsal.kind, rehearsal.stand_ins, rehearsal.pairs, scored=16)
     together.__dict__["apart"] = False
-    both = [rehearsal.errors(plan), rehearsal.errors(plan, promise=True)]
+    both = [rehearsal.errors(plan), rehearsal.errors(plan, fresh=True)]
     np.testing.assert_array_equal(np.concatenate(both), together.errors(plan))
-    public = [rehearsal.public_errors(0), rehearsal.public_errors(0, promise=True)]
+    public = [rehearsal.public_errors(0), rehearsal.public_errors(0, fresh=True)]
     np.testing.assert_array_equal(np.concatenate(public), together.public_errors(0))
 
 
-def test_groups_that_promise_have_no_part_in_what_is_worth_asking(many_places):
+def test_fresh_groups_have_no_part_in_what_is_worth_asking(many_places):
     data, rehearsal = many_places
     stand_in = rehearsal.stand_ins[0]
     kept_back = np.isin(stand_in.group, rehearsal.kept_back(0))

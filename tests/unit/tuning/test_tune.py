@@ -24,7 +24,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates, Choice
-from prade.tuning.expectation import expected_in_another
+from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
@@ -67,26 +67,26 @@ def tuned(data):
 
 def test_a_large_budget_is_worth_spending(tuned):
     assert tuned.finished
-    assert tuned.expected.worthwhile
+    assert tuned.worthwhile
     assert tuned.expected.error < tuned.public_error - tuned.expected.spread
     assert tuned.advice.startswith("Measure: expected error")
 
 
 def test_a_hopeless_budget_is_said_to_be_so(data):
     found = tuned_for(data, "1/10000", seconds=5)
-    assert not found.expected.worthwhile
+    assert not found.worthwhile
     assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
     assert found.settings == Settings(own=OWN_ALONE)
     assert found.advice.startswith("Do not touch the private data at this budget: expected error")
 
 
-def test_what_is_promised_was_rehearsed_with_fresh_noise(data, tuned):
+def test_the_expected_error_was_rehearsed_with_fresh_noise(data, tuned):
     rehearsal = Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
     assert rehearsal.error(tuned.plan, tuned.settings, seed=500) == pytest.approx(tuned.expected.error, abs=1e-6)
     assert rehearsal.public_error == pytest.approx(tuned.public_error, abs=1e-6)
 
 
-def test_few_groups_choose_the_plan_and_make_the_promise_and_that_is_said(tuned):
+def test_few_groups_choose_the_plan_and_give_its_error_and_that_is_said(tuned):
     assert SAME_GROUPS in tuned.advice
     assert ONE_TABLE not in tuned.advice
 
@@ -97,22 +97,23 @@ def test_one_stand_in_table_is_said_to_be_one(data):
 
 
 class _Rehearsed:
-    """Two tables of four groups: two choose the plan, the others make the promise and are worse."""
+    """Two tables of four groups: two choose the plan, the others give the expected error, and are worse."""
 
     scored, apart, stand_ins = 2, True, [SimpleNamespace(groups=range(4))] * 2
 
-    def errors(self, plan, settings, *, seed, stand_in, promise=False):
+    def errors(self, plan, settings, *, seed, stand_in, fresh=False):
         generator = np.random.default_rng([seed, stand_in])
-        return (0.3 if promise else 0.2) + 0.1 * stand_in + 0.01 * generator.random(2)
+        return (0.3 if fresh else 0.2) + 0.1 * stand_in + 0.01 * generator.random(2)
 
-    def public_errors(self, stand_in, *, promise=False):
-        return np.full(2, 0.5 if promise else 0.9)
+    def public_errors(self, stand_in, *, fresh=False):
+        return np.full(2, 0.5 if fresh else 0.9)
 
 
-def test_the_promise_comes_from_groups_that_chose_nothing_and_its_precision_from_tables():
+def test_the_expected_error_comes_from_groups_that_chose_nothing_and_its_precision_from_tables():
     plan = SimpleNamespace(groupings=[range(100)])
     search = _Search(_Rehearsed(), lambda choice: plan, 0, _Clock(0.0, 1.0, None), Choice((("a",),)))
-    expected = search.expected()
+    expected, worthwhile = search.expected()
+    assert worthwhile
     assert 0.35 < expected.error < 0.361  # the mean of 0.3 and 0.4, and noise of up to 0.01
     assert expected.prior == 0.5
     # tables are 0.1 apart: s = 0.1 / sqrt(2), and with one degree of freedom t = 1.84
@@ -128,6 +129,18 @@ def test_repeats_of_one_group_are_no_further_groups():
     mean, off = expected_in_another(few, 10)
     assert mean == pytest.approx(0.2)
     assert off == pytest.approx(1.32 * (0.02 * (1 / 10 + 1 / 4)) ** 0.5, rel=0.01)  # t = 1.32 for two degrees
+
+
+def test_tables_may_differ_in_their_gains_but_none_may_lose():
+    few, much = np.array([[0.02, 0.03, 0.04]]), np.array([[0.3, 0.31, 0.32]])
+    assert clearly_gain([few, much])  # though the next gain may be anything
+    assert expected_in_another([few, much], 10)[1] > 0.2
+    assert not clearly_gain([few - 0.035, much])
+    assert not clearly_gain([np.array([[-0.2, 0.3]]), np.array([[-0.3, 0.4]])])  # chance between groups
+    assert clearly_gain([np.array([[0.2]]), np.array([[0.3]])])  # single groups: between tables
+    assert not clearly_gain([np.array([[0.02]]), np.array([[0.3]])])
+    assert clearly_gain([np.array([[0.2], [0.25]])])  # one group: between draws of noise
+    assert not clearly_gain([np.array([[-0.1], [0.25]])])
 
 
 def test_the_stated_precision_holds_two_times_in_three():

@@ -1,4 +1,4 @@
-"""What rehearsals promise beside what comes out, on invented tables with a private side of the same kind."""
+"""The expected error beside what comes out, on invented tables with a private side of the same kind."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -45,17 +45,17 @@ def world(seed, relation):
 
 
 @pytest.mark.parametrize("relation", ["other states", "earlier years"])
-def test_promises_are_not_optimistic(relation):
+def test_expected_errors_are_not_optimistic(relation):
     """Mean of (actual - expected) over eight worlds: not positive beyond chance, with a false alarm once in 1,000.
 
-    Three public years with a third of a private year's noise promised errors that were a seventh too small.
+    Three public years with a third of a private year's noise gave expected errors that were a seventh too small.
     """
     off, within = [], []
     for seed in SEEDS:
         schema, groups, public, private = world(seed, relation)
         plan = Plan("x", schema, Budget.pure(1), Unit(1), [Level("PLACE", Workload.all_marginals(schema, 1))], groups)
         rehearsal = Rehearsal.of(public, groups, [("STATE", "PLACE")], bias=None)
-        errors = [rehearsal.errors(plan, stand_in=k, promise=True)[None] for k in range(len(rehearsal.stand_ins))]
+        errors = [rehearsal.errors(plan, stand_in=k, fresh=True)[None] for k in range(len(rehearsal.stand_ins))]
         expected, precision = expected_in_another(errors, len(groups))
         actual = with_truth(rehearsal, public, private, groups).error(plan, seed=1)
         off.append(actual - expected)
