@@ -20,6 +20,7 @@ NAMES = {
     "startup": "Startup time",
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",
+    "promises": "The expected error beside what comes out",
     "intervals": "How often intervals contain the truth",
 }
 

@@ -7,44 +7,41 @@ from dataclasses import dataclass
 
 from prade.core.errors import PradeError
 
-CLEARLY = 2  # standard errors: chance alone gets there about once in 40 times
-
 
 @dataclass(frozen=True)
 class Expected:
     """The expected error: the mean distance of two-way tables (0 to 2), beside that of the public table alone.
 
-    `prior` is the error of the public table alone, `spread` the standard error of the improvement on it; the plan's
-    file has these names. `advice` says in plain words what to do.
+    `prior` is the error of the public table alone. The improvement on it will be within `spread` of the expected one,
+    and the error within `error_spread` of `error`, about two times in three (`prade.tuning.expectation`); plans of
+    earlier versions have no `error_spread`, which is then 0. The plan's file has these names. `advice` says in plain
+    words what to do.
 
-    >>> print(Expected(0.182, 0.011, 0.339))
-    expected error 0.182 (public table alone: 0.339; improvement 0.157 ± 0.011)
+    >>> print(Expected(0.182, 0.011, 0.339, error_spread=0.02))
+    expected error 0.182 ± 0.020 (public table alone: 0.339; improvement 0.157 ± 0.011)
     """
 
     error: float
     spread: float
     prior: float
     advice: str = ""
+    error_spread: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("error", "spread", "prior"):
+        for name in ("error", "spread", "prior", "error_spread"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
                 raise PradeError(f"{name} is {value!r}: give a number that is not negative")
 
     @property
-    def worthwhile(self) -> bool:
-        """Whether private data are expected to improve on the public table by more than two standard errors."""
-        return self.prior - self.error > CLEARLY * self.spread
-
-    @property
     def harmful(self) -> bool:
-        """Whether the result is expected to be worse than the public table by more than one standard error."""
+        """Whether the result is expected to be worse than the public table, by more than the precision of that."""
         return self.error - self.prior > self.spread
 
     def __str__(self) -> str:
         improvement = round(self.prior, 3) - round(self.error, 3)  # of the numbers shown, so that they add up
+        precision = f" ± {self.error_spread:.3f}" if self.error_spread else ""
         return (
-            f"expected error {self.error:.3f} (public table alone: {self.prior:.3f}; "
+            f"expected error {self.error:.3f}{precision} (public table alone: {self.prior:.3f}; "
             f"improvement {improvement:.3f} ± {self.spread:.3f})"
         )

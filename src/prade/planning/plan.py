@@ -163,7 +163,10 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
     ) -> Plan:
-        """The plan for a task that asks, at each of the task's levels, the questions of `levels`."""
+        """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
+
+        A level of everybody may come before the task's.
+        """
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
         plan = cls(*what, settings=settings, expected=expected, public=public, invariants=task.invariants)
         if plan.task != task:

@@ -31,9 +31,15 @@ class Task:
     dataset: the name by which the ledger knows the private table. schema: its columns, a `Schema` or the path of its
     file. budget: what may be spent, a `Budget` or an epsilon. unit: how many rows one person can change. levels: the
     columns of each level of groups, from coarse to fine; each level adds its columns to those of the level before, so
+<<<<<<< HEAD
     that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups,
     with one row per group; without levels and groups all rows are one group. invariants: facts that the estimates and
     the synthetic rows meet exactly, each a `Rule` or `PublishedTotals`, besides those of the schema.
+=======
+    that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state; everybody is above all levels, and is
+    not listed. groups: the public list of groups, with one row per group; without levels and groups all rows are one
+    group.
+>>>>>>> tuner
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -112,9 +118,12 @@ def recurring_names(groups: Groups, levels: Sequence[Sequence[str]]) -> list[str
 
 
 def _nested(levels: Sequence[tuple[str, ...]], groups: Groups) -> tuple[tuple[str, ...], ...]:
-    """The levels, each with the columns of those before it; a level that adds nothing is refused."""
+    """The levels, each with the columns of those before it; a level that adds nothing is refused.
+
+    Everybody is not a level where there are others: a plan may put that level first or leave it out.
+    """
     nested: list[tuple[str, ...]] = []
-    for names in levels:
+    for names in levels[1:] if len(levels) > 1 and not levels[0] else levels:
         above = nested[-1] if nested else ()
         if len(set(names)) < len(names) or (nested and set(names) <= set(above)):
             raise DataError(

@@ -46,6 +46,8 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 # Weights of public groups that resemble a group. The error is flat in it (0.226 at 0, 0.228 at 0.3, 0.231 at 0.7 in
 # the same rehearsals, where nothing resembled the stand-ins), so three values are enough.
 MIXTURES = (0.0, 0.3, 0.7)
+# Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
+OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
@@ -60,7 +62,8 @@ class Choice:
 
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`).
+    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
+    it asks nothing, because its answers are sums of others', and all groups learn from it.
     """
 
     parts: tuple[Columns, ...]
@@ -68,6 +71,7 @@ class Choice:
     total: Fraction = Fraction(0)
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
+    everybody: bool = False
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
         """The levels of a plan.
@@ -81,6 +85,8 @@ class Choice:
             Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
             for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
         ]
+        if self.everybody:
+            above.insert(0, Level((), (), 0))
         last = 1 - sum((share for share, _ in self.above), Fraction(0))
         if self.total == 1:
             return [*above, Level(nest[-1], (), last)]
@@ -100,7 +106,10 @@ class Candidates:
         self.plan_of = plan_of
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
-        self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest]
+        self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
+        self.levels.append(
+            [StandInLevel.of(each, nest[-1], rehearsal.kept_back(k)) for k, each in enumerate(rehearsal.stand_ins)]
+        )
         ends = np.cumsum([0, *self.schema.shape(self.schema.coded)]).tolist()
         self.cells = [slice(*each) for each in pairwise(ends)]
         self.moments = shrunk_moments(self._deviations())
@@ -140,11 +149,13 @@ class Candidates:
         for depth in reversed(range(len(best().above))):
             yield iter([self._above(best, depth, Fraction(0), ())])
             yield self._shares_above(best, depth)
+        if all(len(level) > 1 for level in self.levels[0]) and best().total < 1:
+            yield self._everybody(best)
         if grouped and all(len(stand_in.public.groups) > 1 for stand_in in self.rehearsal.stand_ins):
             yield self._settings(best, "mixture", MIXTURES)
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
-            yield self._settings(best, "own", (0.98, 0.9, 0.8, 0.5, 0.2))
-            yield self._settings(best, "own", (0.98, 0.999))
+            for weights in OWN:
+                yield self._settings(best, "own", weights)
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
@@ -163,6 +174,10 @@ class Candidates:
         if len({self.schema.domain_size(part) for part in best().parts}) > 1:
             words = "equal shares for the parts" if best().weighted else "larger shares for larger parts"
             yield words, replace(best(), weighted=not best().weighted)
+
+    def _everybody(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        words = "no level of everybody" if best().everybody else "a level of everybody first"
+        yield words, replace(best(), everybody=not best().everybody)
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
         numbers = [math.ceil(share * len(self.single)) for share in ONE_WAY]
@@ -234,7 +249,7 @@ class Candidates:
     def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
-        for question in self.plan_of(choice).questions:
+        for question in self.plan_of(replace(choice, everybody=False)).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
                 for part in question.parts:
@@ -277,7 +292,7 @@ class Candidates:
     def _variance(self, choice: Choice, depth: int = -1) -> float:
         """Variance of the noise in a count of a level's parts if all had equal shares: close enough for predictions."""
         depth %= len(self.levels)
-        questions = self.plan_of(replace(choice, weighted=False)).questions
+        questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:

@@ -25,22 +25,30 @@ from prade.tuning.stand_ins import StandIn
 
 Columns = tuple[str, ...]
 
+MOST_SWEEPS = 100  # over a table's rows and columns: about ten are enough where no cell is empty
+FITTED = 1e-6  # what a sweep changes a share by when it is the last: far less than any noise
+
 
 @dataclass(frozen=True, eq=False)
 class StandInLevel:
-    """One level of a stand-in: the group that each row standing in is in, and the public groups that recur in it."""
+    """One level of a stand-in: the group that each row standing in is in, and the public groups that recur in it.
+
+    The groups `left_out` have no part in what `shares` says.
+    """
 
     stand_in: StandIn
     by: Columns
     group: Ints
     recurring: RecurringGroups
+    left_out: range = range(0)
 
     @classmethod
-    def of(cls, stand_in: StandIn, by: Columns) -> StandInLevel:
+    def of(cls, stand_in: StandIn, by: Columns, left_out: range = range(0)) -> StandInLevel:
         """The level with these columns."""
         level = stand_in.groups.level(by)
         finest = stand_in.groups.level(stand_in.groups.names)
-        return cls(stand_in, by, finest.above(level)[stand_in.group], RecurringGroups.of(stand_in.public, level))
+        group, recurring = finest.above(level)[stand_in.group], RecurringGroups.of(stand_in.public, level)
+        return cls(stand_in, by, group, recurring, left_out)
 
     def __len__(self) -> int:
         return len(self.recurring.of_group)
@@ -51,15 +59,16 @@ class StandInLevel:
         return np.asarray(np.bincount(self.group, minlength=len(self)) / self.stand_in.noise)
 
     def shares(self, schema: Schema, columns: Columns) -> tuple[Floats, Floats]:
-        """Shares of a part's cells in every group, true ones and the prior's: [groups, *sizes] each."""
+        """Shares of a part's cells in every group that is not left out, true ones and the prior's: [groups, *sizes]."""
         part, public = Marginal.of(schema, columns), self.stand_in.public
         cells, public_cells = (part.cells(schema, codes) for codes in (self.stand_in.codes, public.prior.codes))
         truth = mass_by_group(self.group, len(self), cells, part.n_cells).astype(np.float64)
         mass = mass_by_group(public.group, len(public.groups), public_cells, part.n_cells, public.prior.weights)
         prior = np.where(self.recurring.recurs[:, None], self.recurring.sums(mass), mass.sum(axis=0))
         true_shares, prior_shares = (_ratio(each, each.sum(axis=1, keepdims=True)) for each in (truth, prior))
-        shape = len(self), *part.sizes
-        return true_shares.reshape(shape), prior_shares.reshape(shape)
+        used = np.setdiff1d(np.arange(len(self)), self.left_out)
+        shape = len(used), *part.sizes
+        return true_shares[used].reshape(shape), prior_shares[used].reshape(shape)
 
 
 def off_by(levels: Sequence[StandInLevel], schema: Schema, columns: Columns) -> Floats:
@@ -68,10 +77,24 @@ def off_by(levels: Sequence[StandInLevel], schema: Schema, columns: Columns) -> 
     for level in levels:
         truth, prior = level.shares(schema, columns)
         if len(columns) > 1:
-            for axis in (1, 2):
-                prior *= _ratio(truth.sum(axis=axis, keepdims=True), prior.sum(axis=axis, keepdims=True))
+            prior = scaled_to_one_way(prior, truth)
         squares.append(np.mean((truth - prior) ** 2, axis=0))
     return np.asarray(np.mean(squares, axis=0))
+
+
+def scaled_to_one_way(prior: Floats, truth: Floats) -> Floats:
+    """Tables [groups, rows, columns] scaled, row by row and column by column, until their one-way shares are the true.
+
+    Where the prior has no mass in a row or column, none can be put there, and shares stay as near as the last sweep
+    brings them.
+    """
+    for _ in range(MOST_SWEEPS):
+        before = prior
+        for axis in (1, 2):
+            prior = prior * _ratio(truth.sum(axis=axis, keepdims=True), prior.sum(axis=axis, keepdims=True))
+        if np.abs(prior - before).max() < FITTED:
+            break
+    return prior
 
 
 def predicted_gain(off: Floats, noise: float, known: float = np.inf) -> float:

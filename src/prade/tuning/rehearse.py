@@ -5,6 +5,9 @@ in the real run (`prade.estimating.levels.descent`), and a group's error is
 
     (1 - P) * mean over pairs of |p - q|_1  +  2 P          P: probability that its number of rows is off by 250 or more
 
+Groups that chose a plan make its error look smaller than it is. So where a stand-in has enough groups, some choose the
+plan and others, which had no part in it, say which error to expect.
+
 The noise comes from numpy with a seed: the data are public, so there is nothing to protect, and trials must be
 comparable.
 """
@@ -12,6 +15,7 @@ comparable.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, stand_ins_of
 
 MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
 MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
+FEWEST_APART = 8  # groups that choose a plan, and as many others that say its error: with fewer, the same do both
 DRAWS = 400  # of each group's number of rows: P is then known to within 0.025
 
 
@@ -107,24 +112,47 @@ class Rehearsal:
         chosen = generator.permutation(len(every))[:pairs]
         return cls(kind, stand_ins, [every[k] for k in sorted(chosen)], scored=scored, bias=bias, threads=threads)
 
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the groups that say which error to expect are others than those that choose the plan."""
+        return all(min(self.scored, len(each.groups) // 2) >= FEWEST_APART for each in self.stand_ins)
+
+    def groups_of(self, stand_in: int, *, fresh: bool = False) -> range:
+        """The groups of a stand-in that choose a plan, or those that say its error: its list is in random order."""
+        number = len(self.stand_ins[stand_in].groups)
+        if not self.apart:
+            return range(min(self.scored, number))
+        half = min(self.scored, number // 2)
+        return range(half, 2 * half) if fresh else range(half)
+
+    def kept_back(self, stand_in: int) -> range:
+        """The groups of a stand-in that must have no part in choosing a plan."""
+        return self.groups_of(stand_in, fresh=True) if self.apart else range(0)
+
     # ---------------------------------------------------------------- what comes out
 
-    def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0) -> float:
+    def error(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, fresh: bool = False) -> float:
         """The mean over stand-ins and groups of the error of a plan's estimates."""
-        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k) for k in range(len(self.stand_ins))])
+        stand_ins = range(len(self.stand_ins))
+        return mean_of([self.errors(plan, settings, seed=seed, stand_in=k, fresh=fresh) for k in stand_ins])
 
-    def errors(self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0) -> Floats:
-        """The errors of the scored groups of one stand-in. Trials with one seed share the noise, up to its scale."""
+    def errors(
+        self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
+    ) -> Floats:
+        """The errors in the groups of one stand-in that choose a plan; with `fresh`, in those that say its error.
+
+        Trials with one seed share the noise, up to its scale.
+        """
         chosen = self.stand_ins[stand_in]
         rehearsed = self._plan(plan, chosen)
         release = Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
         descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
-        truth = self._truth(stand_in)
+        scored = self.groups_of(stand_in, fresh=fresh)
 
         def distance(made: GroupEstimate) -> float:
-            return mean_distance(truth[made.group], made.estimate, self.pairs)
+            return mean_distance(self._truth(stand_in, made.group), made.estimate, self.pairs)
 
-        distances = np.array(list(islice(descent.map(distance), len(truth)))) * chosen.shrink
+        distances = np.array(list(islice(descent.map(distance), scored.start, scored.stop))) * chosen.shrink
         risk = self.risk(plan, stand_in, seed)
         return np.asarray((1 - risk) * distances + WORST * risk)
 
@@ -151,16 +179,17 @@ class Rehearsal:
             off += float(np.mean(np.abs(smooth_totals(answer, variances, expected) - truth) >= self.bias))
         return off / DRAWS
 
-    def public_errors(self, stand_in: int = 0) -> Floats:
-        """The errors of the public baseline in the scored groups of one stand-in."""
+    def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
+        """The errors of the public baseline in the same groups as those of `errors`."""
         chosen = self.stand_ins[stand_in]
         baseline = PublicBaseline(chosen.public, chosen.recurring)
-        errors = [baseline.error(truth, group, self.pairs) for group, truth in enumerate(self._truth(stand_in))]
+        groups = self.groups_of(stand_in, fresh=fresh)
+        errors = [baseline.error(self._truth(stand_in, group), group, self.pairs) for group in groups]
         return np.array(errors) * chosen.shrink
 
     @property
     def public_error(self) -> float:
-        """The mean error of the public baseline."""
+        """The mean error of the public baseline, in the groups that choose a plan."""
         return mean_of([self.public_errors(stand_in) for stand_in in range(len(self.stand_ins))])
 
     # ---------------------------------------------------------------- one trial
@@ -171,12 +200,11 @@ class Rehearsal:
         budget = plan.noise_budget * (1 / chosen.noise**power)
         return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups)
 
-    def _truth(self, stand_in: int) -> list[Codes]:
-        """The rows of each scored group: the first ones of the stand-in's list, which is in random order."""
+    def _truth(self, stand_in: int, group: int) -> Codes:
+        """The rows of a group of a stand-in."""
         chosen = self.stand_ins[stand_in]
-        number = min(self.scored, len(chosen.groups))
-        rows = [np.flatnonzero(chosen.group == group) for group in range(number)]
-        return [{name: code[each] for name, code in chosen.codes.items()} for each in rows]
+        rows = np.flatnonzero(chosen.group == group)
+        return {name: code[rows] for name, code in chosen.codes.items()}
 
 
 def mean_of(errors: Sequence[Floats]) -> float:

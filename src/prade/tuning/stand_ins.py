@@ -6,7 +6,8 @@ A stand-in splits the public table in two: rows that stay public, and rows that 
                       has other values in the plan than in the public table, and several there, these take turns: the
                       groups of one state or year stand in, the others stay public. One table of everybody is stood in
                       for by single public groups, with noise in proportion to their rows
-    other years       the public table has most of the plan's groups, in several years: these take turns
+    other years       the public table has most of the plan's groups, in several years: these take turns. Each stands in
+                      for a private table of one year
     recurring groups  the public table has most of the plan's groups once: each group's rows are split in two at random,
                       which shows chance but no change. Halves scatter by sqrt(2) more than whole groups: noise is
                       scaled alike, so that it stays in proportion, and errors are scaled back
@@ -178,9 +179,8 @@ class _Splits:
             kinds = list(dict.fromkeys(column))
             year = np.array([kinds.index(value) for value in column])[self.public.group]
             key = self._key_of_rows(recurring)
-            whole = np.bincount(key[key >= 0], minlength=int(recurring.of_group.max()) + 1)
             for kind in self.generator.permutation(len(kinds)):
-                yield self._recurring(recurring, key, year == kind, whole=whole)
+                yield self._recurring(recurring, key, year == kind)
             return
 
     def halves(self, recurring: RecurringGroups) -> StandIn:
@@ -205,9 +205,7 @@ class _Splits:
         key = recurring.keys[int(loose)][self.public.group]
         return np.where(np.isin(key, known), key, -1)
 
-    def _recurring(
-        self, recurring: RecurringGroups, key: Ints, chosen: Flags, *, parts: int = 1, whole: Ints | None = None
-    ) -> StandIn:
+    def _recurring(self, recurring: RecurringGroups, key: Ints, chosen: Flags, *, parts: int = 1) -> StandIn:
         """The chosen rows stand in for the groups that they recur in; of groups with the same public rows, for one."""
         staying, rows = np.flatnonzero(~chosen), np.flatnonzero(chosen & (key >= 0))
         first = dict(zip(*(each.tolist() for each in np.unique(recurring.of_group, return_index=True)), strict=True))
@@ -216,8 +214,7 @@ class _Splits:
         group[keys] = np.arange(len(keys))
         values, by = self.finest.values, self.finest.by
         listed = {name: [values[first[each]][k] for each in keys.tolist()] for k, name in enumerate(by)}
-        whole = None if whole is None else whole[keys]
-        return self._stand_in(staying, rows, group[key[rows]], Groups.of(listed), parts=parts, whole=whole)
+        return self._stand_in(staying, rows, group[key[rows]], Groups.of(listed), parts=parts)
 
     def _stand_in(
         self, staying: Ints, rows: Ints, group: Ints, groups: Groups, *, parts: int = 1, whole: Ints | None = None

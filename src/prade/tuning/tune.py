@@ -6,10 +6,10 @@ change is kept when the mean error falls by more than its standard error,
     mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
 
 Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
-What is asked for above the last level must pay a second time, with other noise: groups share that noise, and so its
-luck. Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with
-fresh noise: the best of many trials was partly lucky, and the expected error must not be. Nothing here can see private
-rows.
+What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
+Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with fresh
+noise, in groups that had no part in the search where there are enough: the best of many trials was partly lucky, and
+the expected error must not be. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Choice
+from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.stand_ins import WORDS
 
@@ -43,7 +44,11 @@ if TYPE_CHECKING:
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
+# Where the groups that choose a plan are also those that say its error, or where there is only one table of them.
+SAME_GROUPS = "There are few public groups, so those that chose the plan also gave the error: it may be larger."
+ONE_TABLE = "Only one public table stood in for the private one: how far other tables differ is not part of ±."
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
+OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
 
 
@@ -68,6 +73,7 @@ class Tuned:
 
     plan: Plan
     trials: tuple[Trial, ...]
+    worthwhile: bool  # whether private data are expected to improve on the public table, beyond chance
     finished: bool  # False: the time was up before all candidates had their turn
 
     @property
@@ -138,13 +144,14 @@ def tune(
     candidates = Candidates(rehearsal, rows, task.levels, plan_of)
     search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
     finished = search.climb(candidates)
-    expected = search.expected()
-    if not expected.worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-        search.best = replace(search.best, total=Fraction(1), above=((Fraction(0), ()),) * (len(task.levels) - 1))
-        expected = search.expected()
+    expected, worthwhile = search.expected()
+    if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+        nothing, settings = ((Fraction(0), ()),) * (len(task.levels) - 1), Settings(own=OWN_ALONE)
+        search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False, settings=settings)
+        expected, _ = search.expected()
     plan = plan_of(search.best)
-    advice = _advice(rehearsal, plan, expected, finished)
-    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), finished)
+    advice = _advice(rehearsal, plan, expected, worthwhile, finished)
+    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), worthwhile, finished)
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ class _Search:
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
         self.stand_ins = range(len(rehearsal.stand_ins))
+        self.last = 2 if rehearsal.apart else 1  # how many times longer the last rehearsal takes than a trial
         self.best = start
         self.tried = {start}
         began = time.monotonic()
@@ -203,17 +211,33 @@ class _Search:
                         break  # what is worse already does not become better further up
         return True
 
-    def expected(self) -> Expected:
-        """The error of the best choice with fresh noise, beside that of the public baseline."""
-        errors = [self._errors(self.best, stand_in, self.seed + FRESH) for stand_in in self.stand_ins]
-        public = [np.tile(self.rehearsal.public_errors(stand_in), len(self.repeats)) for stand_in in self.stand_ins]
-        _, standard_error = _difference(errors, public)
-        return Expected(round(mean_of(errors), 6), round(standard_error, 6), round(mean_of(public), 6))
+    def expected(self) -> tuple[Expected, bool]:
+        """The error of the best choice with fresh noise and groups, beside that of the public baseline.
+
+        And whether it is smaller than that, beyond chance.
+        """
+        errors = [self._fresh_errors(stand_in) for stand_in in self.stand_ins]
+        public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
+        groups = len(self.plan_of(self.best).groupings[-1])
+        error, error_spread = expected_in_another(errors, groups)
+        gains = [before - after for before, after in zip(public, errors, strict=True)]
+        _, spread = expected_in_another(gains, groups)
+        prior = float(np.mean([each.mean() for each in public]))
+        expected = Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        return expected, clearly_gain(gains)
+
+    def _fresh_errors(self, stand_in: int) -> Floats:
+        """Errors that the search has not seen: [draws of noise, groups]."""
+        plan, seeds = self.plan_of(self.best), [self.seed + FRESH + repeat for repeat in self.repeats]
+        settings = self.best.settings
+        return np.stack(
+            [self.rehearsal.errors(plan, settings, seed=seed, stand_in=stand_in, fresh=True) for seed in seeds]
+        )
 
     def _one_more(self) -> float:
         """Seconds for another trial, and for the last one: the best again, with fresh noise."""
         slowest = max(trial.seconds for trial in self.trials)
-        return slowest + next(trial.seconds for trial in reversed(self.trials) if trial.kept)
+        return slowest + self.last * next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
     def _attempt(self, words: str, choice: Choice) -> Trial | None:
         """A trial; None when it is too slow to finish it and rehearse it once more in time."""
@@ -225,7 +249,7 @@ class _Search:
             drawn: list[Floats] = []
             for repeat in self.repeats:
                 done = stand_in * len(self.repeats) + repeat
-                if done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
+                if done and not self.clock.enough((time.monotonic() - began) / done * ((1 + self.last) * draws - done)):
                     return None
                 drawn.append(self._draw(choice, stand_in, self.seed + repeat))
             errors.append(np.concatenate(drawn))
@@ -234,7 +258,7 @@ class _Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and choice.above != self.best.above:
+        if kept and (choice.above, choice.everybody) != (self.best.above, self.best.everybody):
             kept = self._better_again(choice)
         took = time.monotonic() - began
         self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
@@ -262,9 +286,9 @@ def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[flo
     return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))
 
 
-def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, finished: bool) -> str:
+def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, finished: bool) -> str:
     """What to do, in plain words."""
-    if expected.worthwhile:
+    if worthwhile:
         said = [f"Measure: {expected}."]
     elif rehearsal.kind == "no groups":
         said = [f"The rehearsal showed no gain ({expected}), but it could not show how the private table differs."]
@@ -274,6 +298,10 @@ def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, finished: bool
             "good: give a larger budget, or use fewer and larger groups, or publish the public table."
         ]
     said.append(WORDS[rehearsal.kind])
+    if not rehearsal.apart:
+        said.append(SAME_GROUPS)
+    if len(rehearsal.stand_ins) == 1:
+        said.append(ONE_TABLE)
     risk = float(np.mean([rehearsal.risk(plan, stand_in) for stand_in in range(len(rehearsal.stand_ins))]))
     if risk > NOTABLE_RISK:
         said.append(

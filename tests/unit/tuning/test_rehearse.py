@@ -20,6 +20,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
+from prade.tuning.gain import StandInLevel
 from prade.tuning.rehearse import Rehearsal, _noisy
 from prade.tuning.stand_ins import StandIn
 from worlds.plans import plan_of
@@ -159,7 +160,47 @@ def test_years_take_turns_where_the_public_table_has_several_of_the_same_places(
     for stand_in in rehearsal.stand_ins:
         assert stand_in.recurring.recurs.all()
         assert len(stand_in.public) + len(stand_in.group) == len(public)
-        assert stand_in.noise == pytest.approx(len(stand_in.group) / stand_in.rows.sum())
+        # one private table is one year: it gets the plan's noise, however many years the public table has
+        assert stand_in.noise == 1
+        assert stand_in.rows.tolist() == np.bincount(stand_in.group).tolist()
+
+
+@pytest.fixture(scope="module")
+def many_places():
+    made = census_like(persons=1_500, places_per_state=20, seed=3)
+    rehearsal = Rehearsal.of(Public.of(made.schema, made.public, LEVELS), listed(made.groups), LEVELS, scored=8)
+    return made, rehearsal
+
+
+def test_other_groups_choose_a_plan_than_give_its_error_where_there_are_enough(many_places, elsewhere):
+    data, rehearsal = many_places
+    assert rehearsal.apart
+    choosing, fresh = rehearsal.groups_of(0), rehearsal.groups_of(0, fresh=True)
+    assert (choosing, fresh) == (range(8), range(8, 16))
+    assert rehearsal.kept_back(0) == fresh
+    assert not elsewhere.apart  # five groups
+    assert elsewhere.groups_of(0) == elsewhere.groups_of(0, fresh=True) == range(5)
+    assert not len(elsewhere.kept_back(0))
+    plan = asking(data, 10, groups=listed(data.groups))
+    together = Rehearsal(rehearsal.kind, rehearsal.stand_ins, rehearsal.pairs, scored=16)
+    together.__dict__["apart"] = False
+    both = [rehearsal.errors(plan), rehearsal.errors(plan, fresh=True)]
+    np.testing.assert_array_equal(np.concatenate(both), together.errors(plan))
+    public = [rehearsal.public_errors(0), rehearsal.public_errors(0, fresh=True)]
+    np.testing.assert_array_equal(np.concatenate(public), together.public_errors(0))
+
+
+def test_fresh_groups_have_no_part_in_what_is_worth_asking(many_places):
+    data, rehearsal = many_places
+    stand_in = rehearsal.stand_ins[0]
+    kept_back = np.isin(stand_in.group, rehearsal.kept_back(0))
+    other_ages = {**stand_in.codes, "AGE": np.where(kept_back, 0, stand_in.codes["AGE"])}
+    changed = replace(stand_in, codes=other_ages)
+    by = ("STATE", "PLACE")
+    for left_out, same in ((rehearsal.kept_back(0), True), (range(0), False)):
+        found = [StandInLevel.of(each, by, left_out).shares(data.schema, ("AGE",))[0] for each in (stand_in, changed)]
+        assert np.array_equal(*found) == same
+        assert len(found[0]) == len(stand_in.groups) - len(left_out)
 
 
 def test_a_few_known_places_do_not_make_it_last_years_table(data, public):

@@ -1,0 +1,82 @@
+"""What to expect in one more table, from what was found in the tables that stood in for it.
+
+A table is a state or a year, say; its groups have more in common with each other than with those of another table. Let
+x_f be the mean of table f over its groups, F the number of tables, s^2 the variance of the x_f, and e^2 that of groups
+within their table, of which n were looked at in each. The private table has G groups. Its own mean is off from the mean
+of the x_f by
+
+    between tables    t * sqrt(s^2 (1 + 1 / F))                 t: quantile of Student's law, F - 1 degrees of freedom
+    between groups    t * sqrt(e^2 (1 / G + 1 / (F n)))         the same, F (n - 1) degrees of freedom
+
+or less, about two times in three (as often as a normal variable is within one standard deviation). The larger one is
+what we state: tables may resemble each other by chance. A single table tells nothing about other tables.
+
+Whether there will be a gain at all is another question than how large it will be: tables may differ much in their
+gains, and all gain. There is one if no table lost, and the mean is beyond what chance between groups explains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from prade.core.arrays import Floats
+
+CLEARLY = 2  # standard errors: chance alone gets there about once in 40 times
+
+
+def expected_in_another(tables: Sequence[Floats], groups: int) -> tuple[float, float]:
+    """The mean to expect in another table with this many groups, and how far it may be off, two times in three.
+
+    Each table has an array [draws of noise, groups]. Draws of one group are averaged: they are no further groups.
+
+    >>> one, other = np.array([[0.1, 0.2, 0.3]]), np.array([[0.3, 0.4, 0.5]])
+    >>> tuple(round(each, 3) for each in expected_in_another([one, other], groups=100))
+    (0.3, 0.318)
+    >>> tuple(round(each, 3) for each in expected_in_another([one, one], groups=100))
+    (0.2, 0.048)
+    """
+    means, variance, degrees, number = _summary(tables)
+    off = [0.0]
+    if len(tables) > 1:
+        off.append(_quantile(len(tables) - 1) * math.sqrt(means.var(ddof=1) * (1 + 1 / len(tables))))
+    if degrees:
+        off.append(_quantile(degrees) * math.sqrt(variance * (1 / groups + 1 / number)))
+    elif len(tables) == 1 and tables[0].size > 1:  # one group of one table: all that varies is the noise
+        off.append(_quantile(tables[0].size - 1) * float(tables[0].std(ddof=1)))
+    return float(means.mean()), max(off)
+
+
+def clearly_gain(tables: Sequence[Floats]) -> bool:
+    """Whether every table gained, and all together by more than two standard errors.
+
+    These are standard errors between groups; between tables where each has one group; between draws of noise where all
+    that there is is one group.
+
+    >>> clearly_gain([np.array([[0.1, 0.2, 0.3]]), np.array([[0.5, 0.6, 0.7]])])
+    True
+    >>> clearly_gain([np.array([[-0.1, 0.0, 0.0]]), np.array([[0.5, 0.6, 0.7]])])
+    False
+    """
+    means, variance, degrees, number = _summary(tables)
+    if not degrees:
+        single = means if len(tables) > 1 else tables[0].ravel()
+        variance, number = float(single.var(ddof=1)) if len(single) > 1 else 0.0, len(single)
+    return bool((means > 0).all() and means.mean() > CLEARLY * math.sqrt(variance / number))
+
+
+def _summary(tables: Sequence[Floats]) -> tuple[Floats, float, int, int]:
+    """Means of the tables; the variance of groups within their table, its degrees of freedom, and their number."""
+    by_group = [table.mean(axis=0) for table in tables]
+    degrees = sum(len(each) - 1 for each in by_group)
+    variance = sum(float(np.sum((each - each.mean()) ** 2)) for each in by_group) / max(degrees, 1)
+    return np.array([each.mean() for each in by_group]), variance, degrees, sum(map(len, by_group))
+
+
+def _quantile(degrees: int) -> float:
+    """What one standard deviation is to a normal variable, for Student's t."""
+    from scipy.special import ndtr, stdtrit
+
+    return float(stdtrit(degrees, ndtr(1.0)))
