@@ -22,7 +22,7 @@ from prade.data.schema import Schema
 from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_columns
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
+from prade.planning.settings import IN_EARLIER_FILES, Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
@@ -129,6 +129,8 @@ def content_of_toml(text: str) -> Content:
     with within("unit"):
         unit = Unit.from_dict(_table(document["unit"], "unit"))
     groups = _groups(_table(document.get("groups", {}), "groups"))
+    if "settings" in document:
+        document["settings"] = {**IN_EARLIER_FILES, **_table(document["settings"], "settings")}
     settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public)
@@ -139,6 +141,7 @@ _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared ty
     "float": ((int, float), "a number"),
     "str": ((str,), "a text"),
     "EstimatorName": ((str,), "a name"),
+    "PosteriorName": ((str,), "a name"),
 }
 
 

@@ -176,6 +176,7 @@ class _LevelGroups:
             self.rows,
             self.noise,
             keep=self.smooth,
+            one_draw=self.answers.one_draw_cells() if self.settings.posterior == "laplace" else None,
         )
 
     def _measurements(self, rows: float, share: Floats, deviation: Floats) -> list[Measurement]:

@@ -102,6 +102,10 @@ class Smoother:
         variance = self.directions**2 @ (kept * factor)
         return self.root * mean, self.root**2 * variance
 
+    def square_root(self) -> Floats:
+        """A matrix R with S = R R': [cells, directions]."""
+        return np.asarray(self.root[:, None] * self.directions * np.sqrt(self.values))
+
 
 def shared_part(deviations: Floats, variance: Floats, noise: Floats, rows: Floats) -> float:
     """The share of the variance of u_g [groups, cells] that groups have in common, such as a change since last year.
