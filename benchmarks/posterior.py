@@ -53,7 +53,8 @@ class Job:
 
     def descent(self, seed: int, posterior: PosteriorName) -> Descent:
         release = released(self.world, self.plan, self.codes, seed)
-        return Descent(release, self.world.public, Settings(posterior=posterior), threads=THREADS, cells=self.cells)
+        settings = Settings(posterior=posterior)
+        return Descent(release, self.world.public, settings, rough=True, threads=THREADS, cells=self.cells)
 
     def errors(self, seed: int, posterior: PosteriorName) -> np.ndarray:
         """Each group's error."""
@@ -91,7 +92,7 @@ def compared(world: World, epsilon: str, seeds: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--generated", type=int, default=3, help="seed of the generated tables")
     parser.add_argument("--worlds", default="", help="only those whose name contains this")
     parser.add_argument("--epsilons", nargs="*", default=list(EVERY))
