@@ -23,7 +23,7 @@ from prade.data.schema import Schema
 from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
+from prade.planning.settings import IN_EARLIER_FILES, Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
@@ -136,6 +136,8 @@ def content_of_toml(text: str) -> Content:
     with within("unit"):
         unit = Unit.from_dict(_table(document["unit"], "unit"))
     groups = _groups(_table(document.get("groups", {}), "groups"))
+    if "settings" in document:
+        document["settings"] = {**IN_EARLIER_FILES, **_table(document["settings"], "settings")}
     settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
@@ -147,6 +149,7 @@ _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared ty
     "float": ((int, float), "a number"),
     "str": ((str,), "a text"),
     "EstimatorName": ((str,), "a name"),
+    "PosteriorName": ((str,), "a name"),
 }
 
 

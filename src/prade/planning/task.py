@@ -31,15 +31,10 @@ class Task:
     dataset: the name by which the ledger knows the private table. schema: its columns, a `Schema` or the path of its
     file. budget: what may be spent, a `Budget` or an epsilon. unit: how many rows one person can change. levels: the
     columns of each level of groups, from coarse to fine; each level adds its columns to those of the level before, so
-<<<<<<< HEAD
-    that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state. groups: the public list of groups,
-    with one row per group; without levels and groups all rows are one group. invariants: facts that the estimates and
-    the synthetic rows meet exactly, each a `Rule` or `PublishedTotals`, besides those of the schema.
-=======
     that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state; everybody is above all levels, and is
     not listed. groups: the public list of groups, with one row per group; without levels and groups all rows are one
-    group.
->>>>>>> tuner
+    group. invariants: facts that the estimates and the synthetic rows meet exactly, each a `Rule` or `PublishedTotals`,
+    besides those of the schema.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])

@@ -156,6 +156,8 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
+        if smoothed and self.plan_of(best()).noise_budget.law == "laplace":
+            yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
@@ -276,10 +278,11 @@ class Candidates:
                 room -= size
         return tuple(taken)
 
-    def _settings(self, best: Callable[[], Choice], name: str, values: Sequence[float]) -> Iterator[Change]:
+    def _settings(self, best: Callable[[], Choice], name: str, values: Sequence[float | str]) -> Iterator[Change]:
         for value in values:
             changed: dict[str, Any] = {name: value}
-            yield f"{name} {value:g}", replace(best(), settings=replace(best().settings, **changed))
+            words = value if isinstance(value, str) else f"{value:g}"
+            yield f"{name} {words}", replace(best(), settings=replace(best().settings, **changed))
 
     def _rows(self, depth: int) -> float:
         """Number of rows of a level's typical group."""

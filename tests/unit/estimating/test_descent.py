@@ -14,8 +14,9 @@ from prade.data.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks
-from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.descent import Descent, _LevelGroups
 from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.posterior_mode import MAP
@@ -218,6 +219,66 @@ def test_totals_that_are_negative_throughout():
         assert all(each.estimate.weights.sum() == pytest.approx(1.0) for each in found)
 
 
+# ---------------------------------------------------------------- single draws of Laplace noise
+
+
+def test_an_answer_of_the_level_itself_has_one_draw_of_noise():
+    plan = survey(Level("STATE", Ask(A)), Level("PLACE", Ask(B)))
+    release = filled(plan, lambda q, g, c: 50)
+    assert raw_answers(release, 1).one_draw.tolist() == [[True]] * 4
+    states = raw_answers(release, 0)
+    assert states.parts == (*A, *B)
+    # B is the sum of three places in the first state, and one place's answer in the second
+    assert states.one_draw.tolist() == [[True, False], [True, True]]
+    assert states.one_draw_cells().tolist() == [[True] * 3 + [False] * 2, [True] * 5]
+
+
+def test_two_answers_to_one_question_are_no_single_draw():
+    plan = survey(Level("STATE", Ask(A)), Level("PLACE", Ask(A)))
+    release = filled(plan, lambda q, g, c: 50)
+    assert not raw_answers(release, 0).one_draw.any()
+    assert raw_answers(release, 1).one_draw.all()
+
+
+def test_gaussian_noise_is_no_laplace_draw_and_the_posterior_does_not_matter():
+    plan = survey(Level("STATE", A), Level("PLACE", AB), budget=Budget.zcdp(1))
+    release = release_of(plan, rows_of(9), 6)
+    assert raw_answers(release, 1).one_draw is None
+    assert raw_answers(release, 1).one_draw_cells() is None
+    one, other = (weights_of(release, posterior) for posterior in ("linear", "laplace"))
+    np.testing.assert_array_equal(one, other)
+
+
+def weights_of(release, posterior):
+    return [each.estimate.weights for each in Descent(release, PUBLIC, Settings(posterior=posterior)).estimates()]
+
+
+def test_the_posterior_changes_single_draws_only():
+    """The level of states is added up from places, so its estimates are the same to the bit; those of places differ."""
+    both = survey(Level("STATE"), Level("PLACE", A), groups={"STATE": [1, 1, 2, 2], "PLACE": ["p", "q", "p", "q"]})
+    release = release_of(both, rows_of(9, places={"STATE": [1, 1, 2, 2], "PLACE": ["p", "q", "p", "q"]}), 6)
+    for level, same in ((0, True), (1, False)):
+        found = []
+        for posterior in ("linear", "laplace"):
+            descent = Descent(release, PUBLIC, Settings(posterior=posterior))
+            parents = [PUBLIC.prior.weights] * (1 if level == 0 else 2)
+            found.append(np.stack([each.estimate.weights for each in descent.level(level, parents, lambda e: e)]))
+        assert np.array_equal(*found) == same
+
+
+def test_linear_smoothing_is_gaussian_conditioning_and_nothing_else():
+    plan = survey(Level("PLACE", AB))
+    release = release_of(plan, rows_of(9), 6)
+    groups = _LevelGroups(Descent(release, PUBLIC, Settings(posterior="linear")), 0, [PUBLIC.prior.weights])
+    smoothing = groups.smoothing
+    ((block, smoother),) = smoothing.smoothers[False]
+    share, deviation = smoothing.smoothed(2)
+    prior = smoothing.prior_shares[2, block]
+    mean, variance = smoother.posterior(smoothing.shares[2, block] - prior, smoothing.noise[2, block])
+    np.testing.assert_array_equal(share, np.maximum(prior + mean, SMALLEST_SHARE * prior))
+    np.testing.assert_array_equal(deviation, np.sqrt(variance))
+
+
 # ---------------------------------------------------------------- estimates
 
 
@@ -263,7 +324,9 @@ def test_any_estimator_takes_the_counts_as_they_are(estimator):
         np.testing.assert_allclose(each.estimate.project(["A", "B"]).ravel(), noisy, atol=0.05)
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(mixture=0.3), Settings(smooth=False)])
+@pytest.mark.parametrize(
+    "settings", [Settings(), Settings(posterior="linear"), Settings(mixture=0.3), Settings(smooth=False)]
+)
 def test_threads_do_not_matter(settings):
     plan = survey(Level("STATE", AB), Level("PLACE", A), budget=Budget.pure(3))
     release = release_of(plan, rows_of(8), 5)

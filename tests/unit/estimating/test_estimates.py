@@ -408,6 +408,16 @@ def test_a_newer_format_is_refused(kept):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
+def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp_path):
+    release, kept = invented(survey()), tmp_path / "estimates.parquet"
+    Estimates.of(release, PUBLIC, Settings(posterior="linear")).save(kept)
+    table = pq.read_table(kept)
+    header = table.schema.metadata[b"prade"].replace(b', "posterior": "linear"', b"")
+    assert b"posterior" not in header
+    rewritten(kept, table, {"prade": header})
+    assert Estimates.load(kept, release, PUBLIC).settings == Settings(posterior="linear")
+
+
 def test_an_older_format_is_made_again(kept):
     table = pq.read_table(kept)
     header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 1')

@@ -336,6 +336,15 @@ def test_ladders_change_one_thing_at_a_time(data):
         assert part in words
 
 
+def test_the_posterior_is_a_candidate_under_laplace_noise_only(data):
+    for epsilon, offered in ((4, ["laplace", "linear"]), (Budget.zcdp(1), [])):
+        candidates = candidates_for(data, epsilon)
+        start = candidates.simplest()
+        seen = [change for ladder in candidates.ladders(lambda chosen=start: chosen) for change in ladder]
+        found = [(words, choice.settings) for words, choice in seen if words.startswith("posterior")]
+        assert found == [(f"posterior {name}", replace(start.settings, posterior=name)) for name in offered]
+
+
 def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
     candidates = candidates_for(data, 4)
     start = candidates.simplest()
@@ -542,7 +551,13 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
     kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1)
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear")
+
+
+def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(small):
+    text = small.to_toml()
+    assert Plan.from_toml(text).settings.posterior == "laplace"
+    assert Plan.from_toml(text.replace('posterior = "laplace"\n', "")).settings.posterior == "linear"
 
 
 @pytest.mark.parametrize(
@@ -551,6 +566,8 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
         ("n0 = 3", "n_0 = 3", "settings: unknown key 'n_0'"),
         ("n0 = 3.0", 'n0 = "3"', "settings: n0 is '3'; write a number"),
         ("n0 = 3.0", "n0 = true", "settings: n0 is 'True'; write a number"),
+        ('posterior = "laplace"', "posterior = 1", "settings: posterior is '1'; write a name"),
+        ('posterior = "laplace"', 'posterior = "cubic"', "settings: posterior is 'cubic': give 'laplace' or 'linear'"),
         ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
         ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
         ("spread = 0.01", "", "expected: spread is missing"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints
+from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import EstimationError
 from prade.core.means import PreciseMean
 from prade.queries.parts import Part
@@ -22,7 +22,8 @@ class RawAnswers:
     """All that is measured about a level's groups, before any smoothing.
 
     `counts` has an array [groups, cells] for each part, `variance` the noise variances [groups, parts]. `totals` are
-    the noisy numbers of rows [groups], `total_variance` their noise variances.
+    the noisy numbers of rows [groups], `total_variance` their noise variances. `one_draw` says where the noise is a
+    single draw of Laplace noise, [groups, parts]; None if it is nowhere known to be.
     """
 
     parts: tuple[Part, ...]
@@ -30,11 +31,18 @@ class RawAnswers:
     variance: Floats
     totals: Floats
     total_variance: Floats
+    one_draw: Flags | None = None
 
     def noise(self, rows: Floats) -> Floats:
         """Standard deviations of the noise in shares of these numbers of rows: [groups, cells of all parts]."""
         sizes = [part.n_cells for part in self.parts]
         return np.asarray(np.sqrt(np.repeat(self.variance, sizes, axis=1)) / rows[:, None])
+
+    def one_draw_cells(self) -> Flags | None:
+        """Where the noise is a single draw of Laplace noise: [groups, cells of all parts], or None for nowhere."""
+        if self.one_draw is None:
+            return None
+        return np.repeat(self.one_draw, [part.n_cells for part in self.parts], axis=1)
 
     def shares(self, rows: Floats) -> Floats:
         """The counts divided by these numbers of rows: [groups, cells of all parts]."""
@@ -44,7 +52,7 @@ class RawAnswers:
 def raw_answers(release: Release, level: int) -> RawAnswers:
     """The raw answers of a level's groups, with the answers of deeper levels added up to them."""
     plan, size = release.plan, len(release.plan.groupings[level])
-    totals, means = PreciseMean(size), dict[Part, PreciseMean]()
+    totals, means, draws = PreciseMean(size), dict[Part, PreciseMean](), dict[Part, Ints]()
     counted: Part | None = None
     for question, noisy in zip(plan.questions, release.noisy, strict=True):
         if question.level < level:
@@ -61,6 +69,7 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
             means.setdefault(part, PreciseMean(size, part.n_cells)).add(
                 counts, np.asarray(question.variance * descendants, np.float64)
             )
+            draws[part] = descendants + draws.get(part, 0)
     if not totals.known:
         raise EstimationError(
             f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
@@ -74,6 +83,7 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         np.stack([mean.variance for mean in means.values()], axis=1),
         totals.value,
         totals.variance,
+        np.stack([draws[part] == 1 for part in means], axis=1) if plan.noise_budget.law == "laplace" else None,
     )
 
 

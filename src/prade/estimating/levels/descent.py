@@ -203,6 +203,7 @@ class _LevelGroups:
             self.noise,
             self._independent(),
             keep=self.smooth,
+            one_draw=self.answers.one_draw_cells() if self.settings.posterior == "laplace" else None,
         )
 
     def _by_part(self, values: Floats) -> dict[Part, Floats]:

@@ -28,7 +28,7 @@ from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
 from prade.planning.invariants import obeying, possible_cells
-from prade.planning.settings import Settings
+from prade.planning.settings import IN_EARLIER_FILES, Settings
 from prade.queries.parts import Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
@@ -192,8 +192,9 @@ class Estimates(Distributions):
                 raise IncompatibleFile(
                     f"{path} was made from another release or public table; remove it, or give the same ones"
                 )
-            settings = structured(header.settings, Settings)
-            if asdict(settings) != header.settings:
+            written = {**IN_EARLIER_FILES, **header.settings}
+            settings = structured(written, Settings)
+            if asdict(settings) != written:
                 raise Malformed("some settings are missing")
             rows = rows_of(table, len(public.groups))
             for level, grouping in enumerate(release.plan.groupings):

@@ -9,6 +9,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.estimating.layout import Layout
+from prade.estimating.levels.laplace_posterior import laplace_posterior
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, Smoother
 from prade.estimating.levels.variation import PublicVariation
 
@@ -21,8 +22,9 @@ class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
     `fitted` has a, w, `shared` and 1 (the ratio of `prade.estimating.levels.residuals`, before it is known) of every
-    block, [blocks, 4], and `excess` the excess variances of all cells;
-    `smoothers` are left out where the fit only serves error bars.
+    block, [blocks, 4], and `excess` the excess variances of all cells; `smoothers` are left out where the fit only
+    serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise, [groups, cells]; None for
+    none.
     """
 
     shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]
@@ -32,6 +34,7 @@ class LevelSmoothing:
     fitted: dict[bool, Floats]
     excess: dict[bool, Floats]
     smoothers: dict[bool, list[tuple[slice, Smoother]]]
+    one_draw: Flags | None = None
 
     @classmethod
     def fit(
@@ -45,6 +48,7 @@ class LevelSmoothing:
         independent: Floats,
         *,
         keep: bool,
+        one_draw: Flags | None = None,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
@@ -67,7 +71,7 @@ class LevelSmoothing:
                     smoothers[kind].append((block, smoother))
         fitted = {kind: np.array(each) for kind, each in numbers.items()}
         every = {kind: np.concatenate(each) for kind, each in excess.items()}
-        return cls(shares, prior_shares, noise, recurs, fitted, every, smoothers)
+        return cls(shares, prior_shares, noise, recurs, fitted, every, smoothers, one_draw)
 
     def fitted_for(self, group: int) -> tuple[Floats, Floats]:
         """`fitted` and `excess` of a group."""
@@ -79,7 +83,10 @@ class LevelSmoothing:
         share, deviation = self.shares[group].copy(), self.noise[group].copy()
         for block, smoother in self.smoothers[bool(self.recurs[group])]:
             prior_share = self.prior_shares[group, block]
-            mean, variance = smoother.posterior(share[block] - prior_share, deviation[block])
+            away, noise = share[block] - prior_share, deviation[block]
+            mean, variance = smoother.posterior(away, noise)
+            if self.one_draw is not None and (drawn := self.one_draw[group, block]).any():
+                mean, variance = laplace_posterior(smoother.square_root(), away, noise, drawn, (mean, variance))
             share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
             deviation[block] = np.sqrt(variance)
         return share, deviation

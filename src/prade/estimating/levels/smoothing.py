@@ -116,6 +116,10 @@ class Smoother:
         variance = self.directions**2 @ (kept * factor)
         return self.root * mean, self.root**2 * variance
 
+    def square_root(self) -> Floats:
+        """A matrix R with S = R R': [cells, directions]."""
+        return np.asarray(self.root[:, None] * self.directions * np.sqrt(self.values))
+
 
 def excess_variance(deviations: Floats, variance: Floats) -> Floats:
     """What single cells differ by beyond the model's variances of their deviations, both [groups, cells].
