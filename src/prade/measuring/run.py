@@ -122,7 +122,7 @@ def measure(
     with staging_folder(target) as staging:
         makers = _prepare(plan, staging, engine, threads)
         with held_back():
-            entry = _reserve(plan, ledger, cap, again)
+            entry = _reserve(plan, target, ledger, cap, again)
             failure: DataError | KeyboardInterrupt | None = None
             try:
                 noisy = _draw(plan, counts, threads, told)
@@ -263,10 +263,10 @@ def _need_room(plan: Plan, staging: Path) -> None:
 # ---------------------------------------------------------------------- reserve, draw, write
 
 
-def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool) -> Entry:
+def _reserve(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: bool) -> Entry:
     """Spend the plan's budget in the ledger; only then may noise be drawn."""
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
-    entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
+    entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again, folder=target)
     _step("reserved")
     return entry
 
@@ -359,7 +359,7 @@ def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataErr
 def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     """The ledger's statement about this release's data set, for readers who do not have the ledger."""
     statement = ledger.statement(entry.dataset)
-    return {**statement.to_dict(), "entry": entry.to_dict(), "account": statement.words().splitlines()}
+    return {**statement.to_dict(), "entry": entry.to_publish(), "account": statement.words().splitlines()}
 
 
 def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:
