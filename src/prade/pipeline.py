@@ -34,6 +34,7 @@ from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import PLAN, Release
+from prade.release.spending import spending_stated
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
@@ -98,13 +99,14 @@ def measure(
     give it if the plan does not name its files, so that a private table that is also the public one is refused.
     `weak_protection` allows a budget that hardly protects.
     """
-    account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
-    if cap_budget is None and not account.knows(plan.dataset):
-        need_on_record(plan, Path(folder).resolve(), account)
-        raise not_entered(plan, account)
-    public = public.source if isinstance(public, PublicTable) else public
-    terms = {"public": public, "again": again, "weak_protection": weak_protection}
-    return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
+    with spending_stated():
+        account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
+        if cap_budget is None and not account.knows(plan.dataset):
+            need_on_record(plan, Path(folder).resolve(), account)
+            raise not_entered(plan, account)
+        public = public.source if isinstance(public, PublicTable) else public
+        terms = {"public": public, "again": again, "weak_protection": weak_protection}
+        return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
 
 
 def estimate(
@@ -245,35 +247,34 @@ def fit(
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
     for now) and "estimate".
     """
-    terms, table = terms or Terms(), PublicTable.of(public)
-    account = Ledger.of(terms.ledger)
-    refuse_early(task.budget, private, table, folder, terms.weak_protection)
-    terms = _with_cap(terms, task, folder, account)
-    made = kept_or_new_plan(task, table, folder, terms, progress)
-    on_stage("plan", made)
-    if made.expected is not None and made.expected.harmful and not terms.against_advice:
-        raise DataError(
-            f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the public "
-            f"table alone has {made.expected.prior:.3f}",
-            remedy="against_advice",
+    with spending_stated() as spending:
+        terms, table = terms or Terms(), PublicTable.of(public)
+        account = Ledger.of(terms.ledger)
+        refuse_early(task.budget, private, table, folder, terms.weak_protection)
+        terms = _with_cap(terms, task, folder, account)
+        made = kept_or_new_plan(task, table, folder, terms, progress)
+        on_stage("plan", made)
+        if made.expected is not None and made.expected.harmful and not terms.against_advice:
+            raise DataError(
+                f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the "
+                f"public table alone has {made.expected.prior:.3f}",
+                remedy="against_advice",
+            )
+        release = measure(
+            made,
+            private,
+            folder,
+            account,
+            cap=terms.cap,
+            public=table,
+            again=terms.again,
+            weak_protection=terms.weak_protection,
+            progress=progress,
         )
-    paid = account.times_paid(made.dataset, made.hash)
-    release = measure(
-        made,
-        private,
-        folder,
-        account,
-        cap=terms.cap,
-        public=table,
-        again=terms.again,
-        weak_protection=terms.weak_protection,
-        progress=progress,
-    )
-    spent = account.times_paid(made.dataset, made.hash) > paid
-    on_stage("measure", (release, spent))
-    estimates = estimate(release, table, progress=progress)
-    on_stage("estimate", estimates)
-    return Fitted(made, release, estimates, table, spent)
+        on_stage("measure", (release, spending.paid))
+        estimates = estimate(release, table, progress=progress)
+        on_stage("estimate", estimates)
+        return Fitted(made, release, estimates, table, spending.paid)
 
 
 def synthesize(
@@ -292,11 +293,12 @@ def synthesize(
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
     and after "sample".
     """
-    fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
-    rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
-    keep_rows(rows, fitted.release)
-    on_stage("sample", rows)
-    return report(fitted.release, progress=progress)
+    with spending_stated():
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
+        rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
+        keep_rows(rows, fitted.release)
+        on_stage("sample", rows)
+        return report(fitted.release, progress=progress)
 
 
 def keep_rows(rows: Any, release: Release) -> Path:

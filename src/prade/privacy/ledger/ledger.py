@@ -299,7 +299,7 @@ class Ledger:
         if not cost <= remaining:
             raise BudgetError(
                 f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {self.path}, but {cost} was "
-                "requested. Nothing was spent; request less, or use what has already been measured",
+                "requested; request less, or use what has already been measured",
                 remaining,
                 cost,
             )
