@@ -98,9 +98,8 @@ def measure(
     unless `again` allows it to be paid for a second time. `progress(what, done, all)` learns only what follows from the
     plan; its errors are ignored.
 
-    Also refused: a private table that is among the plan's public files or is `public`, the table that the estimates
-    will start from, because its rows would be published; and a budget that gives little protection, unless
-    `weak_protection` is True.
+    Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
+    from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
