@@ -73,6 +73,7 @@ def plan(
     """
     table = PublicTable.of(public, weight)
     rows = table.rows(task.schema, task.groups)  # a table that does not fit fails here, before long rehearsals
+    table.decoder(task.schema)  # and so does one that `sample` cannot take values from
     made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
     return made.with_public(table.hashed_files)
 

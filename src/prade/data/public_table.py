@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.errors import DataError
+from prade.core.errors import DataError, PradeError
 from prade.data.cells import one_piece
 from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
@@ -86,19 +87,29 @@ class PublicTable:
         by = group_columns(Groups.of(groups), schema)
         if (schema, by) not in self._rows:
             table = self.source if self.files is None else self.cells
-            self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
+            with self._named():
+                self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
         return self._rows[schema, by]
 
     def decoder(self, schema: Schema) -> Decoder:
         """A decoder that turns codes into values like those of the table."""
         if schema not in self._decoders:
             frame = self.source if self.files is None else self.typed
-            self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
+            with self._named():
+                self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
         return self._decoders[schema]
 
     def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
         """A schema proposed from the table."""
         return Schema.infer(self.typed, groups=groups, weight=self.weight, skip=skip)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error about the table name its files: a run has private files too."""
+        try:
+            yield
+        except PradeError as error:
+            raise error.within("the public table" if self.files is None else ", ".join(self.files.files)) from None
 
     @property
     def like(self) -> Like:
