@@ -10,6 +10,7 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -40,10 +41,13 @@ from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table
+from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
 PathName = str | PathLike[str]
-NOT_REHEARSED = "The plan was not rehearsed, so the expected error is unknown."
+NOT_REHEARSED = (
+    "The plan was not rehearsed: nobody asked for it, or there are too few public rows. Its error is unknown."
+)
 
 
 # ---------------------------------------------------------------------- the five stages
@@ -62,7 +66,8 @@ def plan(
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
     weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
-    ``plan.expected`` has the expected error. Without it, the plan measures all one-way tables at the last level.
+    ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
+    measures all one-way tables at the last level, and ``plan.expected`` is None.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -74,7 +79,10 @@ def plan(
     table = PublicTable.of(public, weight)
     rows = table.rows(task.schema, task.groups)  # a table that does not fit fails here, before long rehearsals
     table.decoder(task.schema)  # and so does one that `sample` cannot take values from
-    made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
+    made = Plan.simplest(task)
+    if tune:
+        with suppress(TooSmall):
+            made = tuned(task, rows, seconds=seconds, progress=progress).plan
     return made.with_public(table.hashed_files)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
 
+TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 SHOWN = 5  # values to list, of those that do not fit a column
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -342,7 +343,7 @@ def plan(output: str, force: bool, tune: bool, seconds: float, as_json: bool, **
         made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
     made.save(output)
     if tune:
-        remark(advice_of(made))
+        remark(advice_of(made) if made.expected else TOO_SMALL)
     occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
     covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
     lines = [made.describe(), *filter(None, covered), made.unit.promise(), f"The plan is in {output}."]

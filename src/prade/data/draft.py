@@ -61,8 +61,8 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
     missing = bool(empty.any())
     values, counts = values.filter(pa.array(~empty)), counts[~empty]
-    if len(values) == 0:
-        return None
+    if len(values) == 0 and not group:
+        return Column(name, "categorical", missing=True)
     if group:
         return Column(name, "group", values=tuple(sorted(distinct_values(values))))
     if pa.types.is_boolean(values.type):
