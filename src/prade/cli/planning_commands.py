@@ -98,6 +98,7 @@ def infer(
 
     Read the draft, and correct it from the codebook.
     """
+    from prade.data.encoding import outside
     from prade.data.schema import Schema
 
     need_new_file(output, force)
@@ -106,8 +107,16 @@ def infer(
         source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
     )
     draft.save(output)
+    unread = {
+        name: {str(value): number for value, number in cells.items()} for name, cells in outside(draft, source).items()
+    }
     words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
-    result({"schema": output, "columns": draft.coded, "groups": draft.groups}, words, as_json)
+    facts = {"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}
+    result(facts, words, as_json)
+    for value in dict.fromkeys(value for cells in unread.values() for value in cells):
+        names = [name for name, cells in unread.items() if value in cells]
+        rows = sum(unread[name][value] for name in names)
+        remark(f"{value!r} is not a number and was taken for missing ({rows:,} cells): {', '.join(names)}")
     remark("Add the values that private rows may have but the public table lacks.")
 
 

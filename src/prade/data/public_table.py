@@ -9,10 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from prade.core.errors import DataError, PradeError
-from prade.data.cells import one_piece
+from prade.data.cells import is_text, one_piece
 from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
+from prade.data.matching import numbers_of
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
@@ -76,6 +79,25 @@ class PublicTable:
             return read_table(self.source)
         return with_types(self.cells) if self._is_text else self.cells  # several files get common types when read
 
+    def _typed_for(self, schema: Schema) -> pa.Table:
+        """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
+        import pyarrow as pa
+
+        table = self.typed
+        for index, name in enumerate(table.column_names):
+            column = schema[name] if name in schema.names else None
+            numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
+            if column is None or not self._is_text or not numeric or not is_text(table[name].type):
+                continue
+            number = pa.array(~np.isnan(numbers_of(column, one_piece(table[name]))))
+            coded = (
+                one_piece(table[name].filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
+            )
+            read = with_types(pa.table({name: coded}))[name]
+            cells = one_piece(read).take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
+            table = table.set_column(index, name, cells)
+        return table
+
     @property
     def _is_text(self) -> bool:
         """Whether the table is a single CSV file."""
@@ -94,7 +116,7 @@ class PublicTable:
     def decoder(self, schema: Schema) -> Decoder:
         """A decoder that turns codes into values like those of the table."""
         if schema not in self._decoders:
-            frame = self.source if self.files is None else self.typed
+            frame = self.source if self.files is None else self._typed_for(schema)
             with self._named():
                 self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
         return self._decoders[schema]

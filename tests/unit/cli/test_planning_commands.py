@@ -128,3 +128,21 @@ def test_an_existing_file_is_replaced_with_force_only(files, tmp_path, command):
     assert place.read_text() != "by hand"
     if command == "infer":
         assert Schema.load(place).coded == ("AGE", "SEX")
+
+
+# ---------------------------------------------------------------- what a draft takes for missing
+
+
+def test_infer_says_what_it_took_for_missing(tmp_path):
+    """As in the NIST files, where "N" stands for a question that was not asked."""
+    rows = [f"{age},{'N' if age < 15 else 1000.0 * age},{'N' if age % 3 else age % 2}" for age in range(80)]
+    (tmp_path / "public.csv").write_text("\n".join(["AGEP,PAY,KIND", *rows]) + "\n")
+    done = call("schema", "infer", tmp_path / "public.csv", "-o", tmp_path / "s.toml")
+    assert "'N' is not a number and was taken for missing (68 cells): PAY, KIND" in done.stderr
+    given = ["schema", "infer", tmp_path / "public.csv", "-o", tmp_path / "s.toml", "--force", "--json"]
+    assert json.loads(call(*given).stdout)["read_as_missing"] == {"PAY": {"N": 15}, "KIND": {"N": 53}}
+
+
+def test_a_draft_of_whole_cells_says_nothing_of_missing(files, tmp_path):
+    done = call("schema", "infer", files / "public.csv", "--groups", "STATE,PLACE", "-o", tmp_path / "s.toml")
+    assert "missing" not in done.stderr
