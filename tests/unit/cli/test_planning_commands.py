@@ -146,3 +146,11 @@ def test_infer_says_what_it_took_for_missing(tmp_path):
 def test_a_draft_of_whole_cells_says_nothing_of_missing(files, tmp_path):
     done = call("schema", "infer", files / "public.csv", "--groups", "STATE,PLACE", "-o", tmp_path / "s.toml")
     assert "missing" not in done.stderr
+
+
+def test_a_public_table_too_small_for_a_rehearsal_is_said_to_be_so(files, tmp_path):
+    (tmp_path / "public.csv").write_text("STATE,PLACE,AGE,SEX\n98,a,30,1\n")
+    given = [each for each in planning(tmp_path, ["public.csv"]) if each != "--no-tune"]
+    given[2], given[4] = files / "schema.toml", files / "places.csv"
+    done = call(*given, "-o", tmp_path / "plan.toml")
+    assert "The public table is too small for a rehearsal. This is the simplest plan" in done.stderr
