@@ -10,6 +10,7 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -35,15 +36,19 @@ from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import PLAN, Release
+from prade.release.spending import spending_stated
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table
+from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
 PathName = str | PathLike[str]
-NOT_REHEARSED = "The plan was not rehearsed, so the expected error is unknown."
+NOT_REHEARSED = (
+    "The plan was not rehearsed: nobody asked for it, or there are too few public rows. Its error is unknown."
+)
 
 
 # ---------------------------------------------------------------------- the five stages
@@ -62,7 +67,8 @@ def plan(
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
     weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
-    ``plan.expected`` has the expected error. Without it, the plan measures all one-way tables at the last level.
+    ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
+    measures all one-way tables at the last level, and ``plan.expected`` is None.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -72,9 +78,13 @@ def plan(
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
     table = PublicTable.of(public, weight)
-    # a table that does not fit fails here, before long rehearsals
+    # a table that does not fit fails here, before long rehearsals, and so does one that `sample` cannot take values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
-    made = tuned(task, rows, seconds=seconds, progress=progress).plan if tune else Plan.simplest(task)
+    table.decoder(task.schema)
+    made = Plan.simplest(task)
+    if tune:
+        with suppress(TooSmall):
+            made = tuned(task, rows, seconds=seconds, progress=progress).plan
     return made.with_public(table.hashed_files)
 
 
@@ -100,13 +110,14 @@ def measure(
     give it if the plan does not name its files, so that a private table that is also the public one is refused.
     `weak_protection` allows a budget that hardly protects.
     """
-    account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
-    if cap_budget is None and not account.knows(plan.dataset):
-        need_on_record(plan, Path(folder).resolve(), account)
-        raise not_entered(plan, account)
-    public = public.source if isinstance(public, PublicTable) else public
-    terms = {"public": public, "again": again, "weak_protection": weak_protection}
-    return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
+    with spending_stated():
+        account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
+        if cap_budget is None and not account.knows(plan.dataset):
+            need_on_record(plan, Path(folder).resolve(), account)
+            raise not_entered(plan, account)
+        public = public.source if isinstance(public, PublicTable) else public
+        terms = {"public": public, "again": again, "weak_protection": weak_protection}
+        return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
 
 
 def estimate(
@@ -247,35 +258,34 @@ def fit(
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
     for now) and "estimate".
     """
-    terms, table = terms or Terms(), PublicTable.of(public)
-    account = Ledger.of(terms.ledger)
-    refuse_early(task.budget, private, table, folder, terms.weak_protection)
-    terms = _with_cap(terms, task, folder, account)
-    made = kept_or_new_plan(task, table, folder, terms, progress)
-    on_stage("plan", made)
-    if made.expected is not None and made.expected.harmful and not terms.against_advice:
-        raise DataError(
-            f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the public "
-            f"table alone has {made.expected.prior:.3f}",
-            remedy="against_advice",
+    with spending_stated() as spending:
+        terms, table = terms or Terms(), PublicTable.of(public)
+        account = Ledger.of(terms.ledger)
+        refuse_early(task.budget, private, table, folder, terms.weak_protection)
+        terms = _with_cap(terms, task, folder, account)
+        made = kept_or_new_plan(task, table, folder, terms, progress)
+        on_stage("plan", made)
+        if made.expected is not None and made.expected.harmful and not terms.against_advice:
+            raise DataError(
+                f"nothing was measured, because the rehearsal expects an error of {made.expected.error:.3f} and the "
+                f"public table alone has {made.expected.prior:.3f}",
+                remedy="against_advice",
+            )
+        release = measure(
+            made,
+            private,
+            folder,
+            account,
+            cap=terms.cap,
+            public=table,
+            again=terms.again,
+            weak_protection=terms.weak_protection,
+            progress=progress,
         )
-    paid = account.times_paid(made.dataset, made.hash)
-    release = measure(
-        made,
-        private,
-        folder,
-        account,
-        cap=terms.cap,
-        public=table,
-        again=terms.again,
-        weak_protection=terms.weak_protection,
-        progress=progress,
-    )
-    spent = account.times_paid(made.dataset, made.hash) > paid
-    on_stage("measure", (release, spent))
-    estimates = estimate(release, table, progress=progress)
-    on_stage("estimate", estimates)
-    return Fitted(made, release, estimates, table, spent)
+        on_stage("measure", (release, spending.paid))
+        estimates = estimate(release, table, progress=progress)
+        on_stage("estimate", estimates)
+        return Fitted(made, release, estimates, table, spending.paid)
 
 
 def synthesize(
@@ -294,11 +304,12 @@ def synthesize(
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
     and after "sample".
     """
-    fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
-    rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
-    keep_rows(rows, fitted.release)
-    on_stage("sample", rows)
-    return report(fitted.release, progress=progress)
+    with spending_stated():
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
+        rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
+        keep_rows(rows, fitted.release)
+        on_stage("sample", rows)
+        return report(fitted.release, progress=progress)
 
 
 def keep_rows(rows: Any, release: Release) -> Path:

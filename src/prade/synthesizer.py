@@ -252,8 +252,8 @@ class Synthesizer:
         self.spent_ = fitted.plan.budget if fitted.spent else None
         if not fitted.spent:
             warnings.warn(
-                f"{self.folder} already has this plan's release: nothing was spent, and the private table was not "
-                "read. To measure other rows, choose another folder",
+                f"{self.folder} already has this plan's release, which was used: nothing was spent, and the private "
+                "table given now was not read. To measure other rows, choose another folder",
                 stacklevel=2,
             )
         return self

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from prade import Ledger
+from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
@@ -92,7 +92,10 @@ def test_an_interrupt_that_gets_through_says_what_is_spent(tmp_path: Path, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "_draw", interrupt)
-    with pytest.raises(KeyboardInterrupt, match=r"\(interrupted\): entry 1 of data set 'people' is spent"):
+    with pytest.raises(
+        KeyboardInterrupt,
+        match=r"\(interrupted\)\. Fix the cause first.*\nIn this run .* was spent; it is in .* as entry 1,",
+    ):
         small_measurement(tmp_path)()
 
 
@@ -318,6 +321,36 @@ def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: P
         assert "converged" in said
 
 
+AMID_COUNTING = """
+import os, signal
+from prade.measuring.streams import Coding
+
+def interrupt(self, cells):
+    os.kill(os.getpid(), signal.SIGINT)
+    return batch(self, cells)
+
+batch, Coding.batch = Coding.batch, interrupt
+from prade.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_was_spent(release: Path) -> None:
+    """The engine that counts makes an error of its own of the interruption, which is not shown."""
+    folder = release.parent
+    (folder / "other").mkdir()
+    ledger = Ledger(folder / "other.ledger")
+    ledger.open_dataset("private", Unit(1), Budget.pure(2))
+    given = ["measure", folder / "plan.toml", folder / "private.parquet", "-o", folder / "other" / "release"]
+    process = start(AMID_COUNTING, *map(str, given), "--ledger", str(ledger.path))
+    code, said, complained = end(process, 3 * PATIENCE)
+    assert (code, said) == (130, "")
+    assert complained.startswith("prade: interrupted; ")
+    assert complained.endswith(". In this run nothing was spent\n")
+    assert complained.count("\n") == 1
+    assert ledger.entries("private") == []
+
+
 # ---------------------------------------------------------------- what was not foreseen
 
 
@@ -362,6 +395,7 @@ def test_an_error_that_a_library_makes_of_an_interrupt_is_an_interruption() -> N
     done = unforeseen("measure", interrupted=True)
     assert done.exit_code == 130
     assert "run the command again" in done.stderr
+    assert done.stderr.endswith(". In this run nothing was spent\n")
 
 
 def test_usage_is_explained_as_ever() -> None:

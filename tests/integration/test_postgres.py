@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -327,5 +328,18 @@ def test_a_table_of_another_schema_and_an_enumeration(postgres_url):
             [0, 0],
             [0, 2],
         ]
-    with pytest.raises(DataError, match=r"opening the postgres table 'another\.moods' failed"):
+    with pytest.raises(DataError, match=r"there is no table 'another\.moods' in the database.*it has"):
         open_source(f"{postgres_url}/another.moods")
+
+
+def test_a_table_that_does_not_exist_is_answered_with_those_that_do(people_url):
+    with pytest.raises(DataError, match=r"no table 'peoples' in the database; did you mean 'people'.*it has .*people"):
+        open_source(f"{people_url}s")
+
+
+def test_a_database_that_refuses_says_why_without_the_password(postgres_url):
+    server = urlsplit(postgres_url)
+    address = f"postgres://nobody:hush-4711@{server.hostname}:{server.port}{server.path}/people"
+    with pytest.raises(DataError, match=r"connecting to the postgres table 'people' failed: .*nobody") as error:
+        open_source(address)
+    assert "hush" not in str(error.value)

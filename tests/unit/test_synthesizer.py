@@ -92,7 +92,7 @@ def fitted(tmp_path_factory) -> Synthesizer:
 
 
 def refit(found: Synthesizer, data=PRIVATE) -> Synthesizer:
-    with pytest.warns(UserWarning, match="nothing was spent, and the private table was not read"):
+    with pytest.warns(UserWarning, match="was used: nothing was spent, and the private table given now was not read"):
         return found.fit(data)
 
 
@@ -307,7 +307,7 @@ def test_other_parameters_need_another_folder(fitted, change, named):
 
 
 def test_more_than_the_cap_is_refused_and_costs_nothing(tmp_path, custodian):
-    with pytest.raises(BudgetError, match="Nothing was spent"):
+    with pytest.raises(BudgetError, match="In this run nothing was spent"):
         synthesizer(tmp_path, cap=4).fit(PRIVATE)
     assert not custodian.exists()
     assert not (tmp_path / "release").exists()

@@ -152,7 +152,7 @@ def nothing_spent(world, message, words):
 
 
 def spent(world, message):
-    for words in ("is spent", "entry 1 of data set 'people'", "to spend epsilon = 1", "pass again=True"):
+    for words in ("was spent; it is in", "as entry 1, and no noisy counts", "to spend epsilon = 1", "pass again=True"):
         assert words in message, message
     world.entries(1)
     assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
@@ -161,6 +161,7 @@ def spent(world, message):
 def kept(world, message):
     assert "are paid for, but could not be moved to" in message, message
     assert "measure again, which spends nothing" in message, message
+    assert f"was spent; it is in {world.sealed()[0]}" in message, message
     world.entries(1)
     assert not world.place.exists()
     assert world.sealed()

@@ -84,7 +84,7 @@ def words_of(act):
         try:
             act()
         except PradeError as error:
-            os.write(writing, str(error).encode())
+            os.write(writing, "\n".join([str(error), *getattr(error, "__notes__", [])]).encode())
 
     child = forked(work)
     os.close(writing)

@@ -38,6 +38,7 @@ PUBLIC_ONLY = (
     "answer",
     "ledger",
 )  # the other commands read private rows
+SPENDING = ("measure", "synthesize")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -48,34 +49,53 @@ class Stages(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.exceptions.Exit:
             raise
-        except KeyboardInterrupt as interrupt:
-            cause = interrupt.args[0] if interrupt.args else INTERRUPTION
-            _end(ctx, cause.told("shell") if isinstance(cause, PradeError) else str(cause), INTERRUPTED)
-        except PradeError as error:
-            if interrupted():  # a library turned the interruption into an error of its own
-                _end(ctx, f"interrupted: {error.told('shell')}", INTERRUPTED)
-            _end(ctx, error.told("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG)
+        except click.ClickException as error:
+            if not (spent := _spent(ctx, error)):
+                raise
+            error.show()
+            remark(spent)
+            ctx.exit(error.exit_code)
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of the output closed it, as `head` does
                 raise
-            _end(ctx, f"{error.filename or 'a file'}: {error.strerror}; choose a file that you can access", WRONG)
-        except Exception as error:
-            if interrupted():
-                _end(ctx, INTERRUPTION, INTERRUPTED)
-            if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
-                remark("".join(traceback.format_tb(error.__traceback__)))
-            words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
-            _end(ctx, f"{type(error).__name__}{words}. {UNFORESEEN}", WRONG)
+            words = f"{error.filename or 'a file'}: {error.strerror}; choose a file that you can access"
+            _end(ctx, error, words, WRONG)
+        except (KeyboardInterrupt, Exception) as error:
+            _end(ctx, error, *_explained(ctx, error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List commands in the order of their use; click would sort them by name."""
         return list(self.commands)
 
 
-def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
-    click.echo(f"prade: {message}", err=True)
+def _explained(ctx: click.Context, error: BaseException) -> tuple[str, int]:
+    """Return the message of an error or interruption, and the exit code."""
+    if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], PradeError):
+        return error.args[0].told("shell"), INTERRUPTED
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
+        return INTERRUPTION, INTERRUPTED  # a library may have turned the interruption into an error of its own
+    if isinstance(error, PradeError):
+        return error.told("shell"), TOO_MUCH if isinstance(error, BudgetError) else WRONG
+    if os.environ.get(DEBUG):  # the trace only: the error's message may quote a private row
+        remark("".join(traceback.format_tb(error.__traceback__)))
+    words = f": {error}" if ctx.invoked_subcommand in PUBLIC_ONLY and str(error) else ""
+    return f"{type(error).__name__}{words}. {UNFORESEEN}", WRONG
+
+
+def _spent(ctx: click.Context, error: BaseException) -> str:
+    """Return the sentence on what a run spent, with which every failure of a command that spends ends."""
+    if ctx.invoked_subcommand not in SPENDING:
+        return ""
+    from prade.release.spending import NOTHING, spending_of
+
+    return spending_of(error) or NOTHING  # without a note, the command line was wrong and nothing was run
+
+
+def _end(ctx: click.Context, error: BaseException, message: str, code: int) -> NoReturn:
+    """End with one line: the message and, for a command that spends, what it spent."""
+    remark(". ".join(filter(None, [f"prade: {message}", _spent(ctx, error)])))
     ctx.exit(code)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_file
+from prade.cli.console import FILE, need_new_file
 from prade.cli.main import Command, examples, prade, remark, result
 from prade.core.errors import DataError
 
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
 
+TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 SHOWN = 5  # values to list, of those that do not fit a column
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
+force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
 public_again = click.option(
     "--public",
     multiple=True,
@@ -71,6 +73,7 @@ def schema() -> None:
 @schema.command()
 @click.argument("public", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", default="schema.toml", show_default=True, type=FILE, help="File to write.")
+@force
 @click.option("--groups", default="", metavar="COLUMNS", help="Columns that give the place or year, as in STATE,PUMA.")
 @click.option("--skip", default="", metavar="COLUMNS", help="Columns to leave out, such as identifiers.")
 @weight
@@ -83,6 +86,7 @@ def schema() -> None:
 def infer(
     public: tuple[str, ...],
     output: str,
+    force: bool,
     groups: str,
     skip: str,
     weight: str | None,
@@ -94,16 +98,25 @@ def infer(
 
     Read the draft, and correct it from the codebook.
     """
+    from prade.data.encoding import outside
     from prade.data.schema import Schema
 
-    need_file(output)
+    need_new_file(output, force)
     source = public_files(public).source()
     draft = Schema.infer(
         source, groups=columns_of(groups), weight=weight, skip=columns_of(skip), max_values=max_values, bins=bins
     )
     draft.save(output)
+    unread = {
+        name: {str(value): number for value, number in cells.items()} for name, cells in outside(draft, source).items()
+    }
     words = f"{output}: {len(draft.coded)} columns to estimate, {len(draft.groups)} group columns"
-    result({"schema": output, "columns": draft.coded, "groups": draft.groups}, words, as_json)
+    facts = {"schema": output, "columns": draft.coded, "groups": draft.groups, "read_as_missing": unread}
+    result(facts, words, as_json)
+    for value in dict.fromkeys(value for cells in unread.values() for value in cells):
+        names = [name for name, cells in unread.items() if value in cells]
+        rows = sum(unread[name][value] for name in names)
+        remark(f"{value!r} is not a number and was taken for missing ({rows:,} cells): {', '.join(names)}")
     remark("Add the values that private rows may have but the public table lacks.")
 
 
@@ -136,24 +149,26 @@ def check(
     from prade.data.encoding import outside
     from prade.data.groups import Groups
     from prade.data.invariants import PublishedTotals
-    from prade.data.public import Public, group_columns
+    from prade.data.public_table import PublicTable
     from prade.data.schema import Schema
-    from prade.data.tables import read_table
+    from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.invariants import breaches, published_totals
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget
     from prade.privacy.unit import Unit
 
-    declared, source = Schema.load(schema_file), public_files(public).source()
+    declared, table = Schema.load(schema_file), PublicTable(public_files(public, weight))
     listed = Groups.of(groups_file)
-    rows = Public.of(declared, source, group_columns(listed, declared), weight=weight)
+    rows = table.rows(declared, listed)
     broken = breaches(rows, declared.invariants)
     if groups_file is None and any(isinstance(each, PublishedTotals) and each.level for each in declared.invariants):
         raise click.UsageError("the schema has published totals: give the list of groups with --groups")
     published_totals(declared.invariants, listed)  # refuses totals that do not fit the groups or each other
-    unknown = sorted(set(read_table(source).column_names) - set(declared.names) - set(listed.names) - {weight})
-    unfit = outside(declared, source)
+    unknown = sorted(set(table.cells.column_names) - set(declared.names) - set(listed.names) - {weight})
+    unfit = outside(declared, table.cells)
     parts, shape = len(declared.coded), declared.shape(declared.coded)
+    occurring, in_words = groups_with_public_rows(rows, listed)
+    unlisted = unlisted_groups(declared, listed)
     unit, budget = Unit(max_rows_per_person), Budget.pure(epsilon)
     scale = float(budget.noise_scale(unit.rows * parts, unit.rows**2 * parts))
     facts = {
@@ -163,6 +178,8 @@ def check(
         "outside": {name: {str(value): number for value, number in cells.items()} for name, cells in unfit.items()},
         "groups": len(listed),
         "public_groups": len(rows.groups),
+        "groups_with_public_rows": occurring,
+        "not_in_groups": unlisted,
         "recurring": recurring_names(listed, [[name] for name in listed.names]),
         "rules": [asdict(each) for each in broken],
         "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
@@ -170,6 +187,8 @@ def check(
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
         f"{len(listed):,} groups to estimate, {len(rows.groups):,} groups in the public table",
+        *([in_words] if in_words else []),
+        *left_out_in_words([], unlisted),
         *recurring_names(listed, [[name] for name in listed.names]),
         *([f"not in the schema, and ignored: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
@@ -309,12 +328,13 @@ def advice_of(plan: Plan) -> str:
 @prade.command()
 @planning
 @click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
+@force
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
     "      --epsilon 1 -o plan.toml"
 )
-def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any) -> None:
+def plan(output: str, force: bool, tune: bool, seconds: float, as_json: bool, **options: Any) -> None:
     """Decide what to measure, from public data only.
 
     The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
@@ -322,9 +342,15 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
+    from prade.planning.coverage import (
+        columns_left_out,
+        groups_with_public_rows,
+        left_out_in_words,
+        unlisted_groups,
+    )
     from prade.privacy.protection import weakness
 
-    need_file(output)
+    need_new_file(output, force)
     task, table = task_of(**options)
     if why := weakness(task.budget):
         remark(f"Weak protection: {why}. Measuring this plan requires --yes-weak-protection.")
@@ -334,19 +360,25 @@ def plan(output: str, tune: bool, seconds: float, as_json: bool, **options: Any)
         made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
     made.save(output)
     if tune:
-        remark(advice_of(made))
-    words = f"{made.describe()}\n{made.promise()}\nThe plan is in {output}."
-    result({"file": output, "advice": advice_of(made), **facts_of(made)}, words, as_json)
+        remark(advice_of(made) if made.expected else TOO_SMALL)
+    occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
+    covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
+    lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
+    facts = {"file": output, "advice": advice_of(made), **facts_of(made), "groups_with_public_rows": occurring}
+    result(facts, "\n".join(lines), as_json)
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:
     """Return a plan's cost, promise and expected error, for JSON."""
+    from prade.planning.coverage import columns_left_out
+
     return {
         "plan": plan.hash,
         "dataset": plan.dataset,
         "cost": plan.budget.to_dict(),
         "promise": plan.promise(),
         "groups": len(plan.groupings[-1]),
+        "not_measured": columns_left_out(plan),
         "levels": [level.name for level in plan.levels],
         "expected": None if plan.expected is None else asdict(plan.expected),
     }

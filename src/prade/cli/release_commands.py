@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli.console import FILE, need_file, need_folder, text_table
-from prade.cli.ledger_commands import Payer, ask_cap, at_a_terminal, payer_for
+from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
     advice_of,
@@ -28,7 +28,6 @@ from prade.release.file_names import SYNTHETIC
 if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
     from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
@@ -56,25 +55,19 @@ def measure(plan_file: str, private: str, output: str, ledger_file: str | None, 
     nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, or an Ibis address followed by
     /table.
     """
-    from prade.planning.plan import Plan
-
-    plan = Plan.load(plan_file)
-    payer = payer_for(plan, output, ledger_file, as_json)
-    result(*_measure(plan, private, output, payer, **terms), as_json)
-
-
-def _measure(plan: Plan, private: str, output: str, payer: Payer, **terms: bool) -> tuple[dict[str, Any], str]:
-    """Measure, and return the result as JSON and in words."""
     from prade.core.progress import progress_bar
     from prade.pipeline import measure as run_measure
+    from prade.planning.plan import Plan
+    from prade.release.spending import spending_stated
 
-    ledger = payer.ledger
-    before = ledger.times_paid(plan.dataset, plan.hash)
-    with progress_bar() as progress:
-        release = run_measure(plan, private, output, ledger, cap=payer.cap, progress=progress, **terms)
-    if payer.cap is not None:
-        _remark_new(ledger, plan.dataset)
-    return _measured(release, output, ledger, ledger.times_paid(plan.dataset, plan.hash) > before)
+    with spending_stated() as spending:
+        plan = Plan.load(plan_file)
+        payer = payer_for(plan, output, ledger_file, as_json)
+        with progress_bar() as progress:
+            release = run_measure(plan, private, output, payer.ledger, cap=payer.cap, progress=progress, **terms)
+        if payer.cap is not None:
+            _remark_new(payer.ledger, plan.dataset)
+        result(*_measured(release, output, payer.ledger, spending.paid), as_json)
 
 
 def _remark_new(ledger: Ledger, dataset: str) -> None:
@@ -94,12 +87,18 @@ def _measured(release: Release, output: str, ledger: Ledger, spent: bool) -> tup
         "dataset": plan.dataset,
         "plan": release.plan.hash,
         "spent": plan.budget.to_dict() if spent else None,
+        "private_table_read": spent,
         "remaining": left.to_dict(),
         "ledger": str(ledger.path),
         "head": statement.head and statement.head.to_dict(),
         "promise": plan.promise(),
     }
-    price = f"spent {plan.budget}" if spent else "nothing was spent, because this plan was already measured"
+    price = (
+        f"spent {plan.budget}"
+        if spent
+        else "nothing was spent, because this folder has the release of this plan. That release was used; the private "
+        "table given now was not looked at"
+    )
     return facts, f"{output}: {price}\n{left} left for {plan.dataset!r} in {ledger.path}\n{plan.promise()}"
 
 
@@ -305,6 +304,25 @@ def synthesize(
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
+    from prade.release.spending import spending_stated
+
+    with spending_stated():
+        terms = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
+        _synthesize(private, output, ledger_file, seed, as_json, options, tune=tune, seconds=seconds, **terms)
+
+
+def _synthesize(
+    private: str,
+    output: str,
+    ledger_file: str | None,
+    seed: int,
+    as_json: bool,
+    options: dict[str, Any],
+    *,
+    tune: bool,
+    **terms: Any,
+) -> None:
+    """Run all five stages, and show what each has made."""
     from prade.core.progress import progress_bar
     from prade.pipeline import Terms
     from prade.pipeline import synthesize as run_all
@@ -336,7 +354,7 @@ def synthesize(
             show(words)
 
     ask = ask_cap if not as_json and at_a_terminal() else None
-    terms = Terms(ledger, None, tune, seconds, again, weak_protection, against_advice, ask)
+    wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
     with progress_bar() as progress:
-        page = str(run_all(task, private, table, output, terms, seed=seed, on_stage=show_stage, progress=progress))
+        page = str(run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, progress=progress))
     result({**facts, "report": page}, page, as_json)

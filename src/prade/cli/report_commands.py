@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import click
 
 from prade.cli.console import FILE
@@ -89,14 +91,19 @@ def report(
     must not be published, and is not written into the release folder.
     """
     from prade.core.progress import progress_bar
+    from prade.reporting.outlines import IncompleteMap
     from prade.reporting.report import write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with progress_bar() as progress:
+    with progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", IncompleteMap)
         path = write_report(
             release_folder, output, truth=truth, geojson=geojson, geojson_key=geojson_key, progress=progress
         )
+    for each in warned:
+        if each.category is IncompleteMap:  # a warning of a library may quote a true row
+            remark(str(each.message))
     if truth is not None:
         remark("This page is computed from true rows and is not differentially private: do not publish it.")
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -88,7 +88,7 @@ class Column:
         """Number of codes, without missing."""
         if self.kind == "numeric":
             return len(self.cuts) + 1
-        if not self.values:
+        if not self.values and self.kind == "group":
             raise self._error(
                 "the values of this group column are not known yet; "
                 "give the public list of groups with schema.with_groups(table)"
@@ -146,8 +146,11 @@ class Column:
 
     def _settle_values(self) -> None:
         values = tuple(plain_value(value) for value in self.values)
-        if not values and self.kind == "categorical":
-            raise self._error("the list of values is empty; give at least one value, e.g. values = [1, 2]")
+        if not values and self.kind == "categorical" and not self.missing:
+            raise self._error(
+                "the list of values is empty; give at least one value, e.g. values = [1, 2], or missing = true for a "
+                "column that is always missing"
+            )
         types = {type(value).__name__ for value in values}
         if not types <= {"int", "float", "str", "bool"}:
             raise self._error("values must be numbers, text, true/false or dates")
@@ -165,7 +168,8 @@ class Column:
                 f"the values mix {' and '.join(sorted(types))}; write them all as one type, "
                 f"e.g. [{', '.join(quoted(value_text(value)) for value in values[:3])}]"
             )
-        self._set("value_type", types.pop() if types else "")
+        always_missing = "str" if self.kind == "categorical" else ""
+        self._set("value_type", types.pop() if types else always_missing)
         if self.value_type == "float" and not all(math.isfinite(value) for value in values):
             raise self._error("values must be finite numbers; for NaN, set missing = true")
         seen: set[Value] = set()

@@ -51,7 +51,7 @@ class Menu:
         codes = codes.astype(np.int64)
         missing = codes >= self.column.present
         codes[missing] = 0
-        first, stop = self.starts[codes], self.starts[codes + 1]
+        first, stop = self.starts[codes], self.starts[np.minimum(codes + 1, self.column.present)]
         index = first
         if self.column.kind == "numeric":
             below = np.concatenate([[0.0], self.cumulative])

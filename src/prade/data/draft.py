@@ -6,6 +6,10 @@ rows may have belongs in the list even if the public table happens not to have i
 
 from __future__ import annotations
 
+import math
+import re
+import sys
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,11 @@ from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
 from prade.data.matching import numbers_of
 from prade.data.tables import distinct_values, group_cells, plain_cells, read_table
 
+# Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge
+# would cost another budget.
+AGE = re.compile(r"(^|[^a-z])age[psd]?($|[^a-z])", re.IGNORECASE)
+USUAL_AGES = (5.0, 10.0, 15.0, 18.0, *map(float, range(20, 90, 5)))
+OLDEST = 130
 # A text column counts as numeric if at most this many of its distinct cells are not numbers, such as "N", "NA" or ".".
 MOST_SENTINELS = 1
 
@@ -61,8 +70,8 @@ def _propose(name: str, cells: Any, group: bool, max_values: int, bins: int) -> 
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
     missing = bool(empty.any())
     values, counts = values.filter(pa.array(~empty)), counts[~empty]
-    if len(values) == 0:
-        return None
+    if len(values) == 0 and not group:
+        return Column(name, "categorical", missing=True)
     if group:
         return Column(name, "group", values=tuple(sorted(distinct_values(values))))
     if pa.types.is_boolean(values.type):
@@ -94,8 +103,10 @@ def _numbers(
     if len(distinct) <= max_values and (whole or len(distinct) <= bins):
         values = tuple(int(value) for value in distinct) if whole else tuple(float(value) for value in distinct)
         return Column(name, "categorical", values=values, missing=missing)
-    edges = _rounded_quantiles(distinct, rows, bins)
     low, high = float(distinct[0]), float(distinct[-1])
+    aged = whole and AGE.search(name) is not None and low >= 0 and high <= OLDEST
+    edges = _usual_ages(low, high, bins) if aged else ()
+    edges = edges or _rounded_quantiles(distinct, rows, bins)
     return Column(name, "numeric", edges=edges, integer=whole, min=low, max=high, missing=missing)
 
 
@@ -117,8 +128,14 @@ def _quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> 
     return distinct[indices[indices > 0]]
 
 
+def _usual_ages(low: float, high: float, bins: int) -> tuple[float, ...]:
+    """The usual ages between the youngest and the oldest; nothing if they would make more bins than wanted."""
+    inside = tuple(age for age in USUAL_AGES if low < age <= high)
+    return inside if len(inside) < bins else ()
+
+
 def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> tuple[float, ...]:
-    """Quantiles rounded to the fewest digits that keep them apart, as a person would write them."""
+    """Quantiles rounded as far as that keeps them apart, to numbers that people ask about."""
     raw = _quantiles(distinct, rows, bins)
     raw = raw if len(raw) else distinct[1:2]
     # Rounding may move an edge by half the distance to the edge before it.
@@ -129,9 +146,15 @@ def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: 
 
 
 def _round_within(number: float, room: float) -> float:
-    """The number rounded to the fewest digits that leave it within `room` of itself."""
-    for digits in range(1, 17):
-        rounded = float(f"{number:.{digits}g}")
-        if abs(rounded - number) <= room:
-            return rounded
-    return float(number)
+    """The multiple of the largest of the steps 1, 5, 10, 50 ... (or 0.5, 0.1 ...) that is within `room` of a number.
+
+    >>> _round_within(23_412.0, 2_500.0), _round_within(99_000.0, 2_000.0), _round_within(28.0, 1.0)
+    (25000.0, 100000.0, 28.0)
+    """
+    largest = math.ceil(math.log10(max(abs(number), room, sys.float_info.min))) + 1
+    for power in range(largest, largest - 18, -1):
+        for step in (f"5e{power}", f"1e{power}"):
+            rounded = float(round(Decimal(number) / Decimal(step)) * Decimal(step))
+            if abs(rounded - number) <= room:
+                return rounded
+    return number

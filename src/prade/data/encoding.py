@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import DataError
+from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.column import Column
@@ -123,7 +124,16 @@ def _checked(column: Column, codes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _weights(column: Any, name: str) -> NDArray[np.float64]:
-    return numbers_of(Column(name, "numeric", edges=(0,)), one_piece(plain_cells(column)))
+    """The weights of public rows; an error says which row has none."""
+    cells = one_piece(plain_cells(column))
+    weights = numbers_of(Column(name, "numeric", edges=(0,)), cells)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"column {name!r}: the weight of row {wrong[0] + 1:,} is {cells[int(wrong[0])].as_py()!r} "
+            f"({many(len(wrong), 'such row')}); give a number that is not negative, or remove the row"
+        )
+    return weights
 
 
 def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:

@@ -92,10 +92,11 @@ def _concatenated(files: tuple[str, ...]) -> pa.Table:
     names = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
         if set(table.column_names) != set(names):
-            in_one = sorted(set(table.column_names) ^ set(names))
+            lacking, having = (file, files[0]) if set(names) - set(table.column_names) else (files[0], file)
+            columns = sorted(set(names) - set(table.column_names) or set(table.column_names) - set(names))
             raise DataError(
-                f"{files[0]} and {file} have different columns (only one of them has {', '.join(in_one[:5])}); give "
-                "public files with the same columns"
+                f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
+                "same columns"
             )
     plain = [pa.table({name: plain_cells(table[name]) for name in names}) for table in tables]
     try:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.errors import DataError
-from prade.data.cells import one_piece
+import numpy as np
+
+from prade.core.errors import DataError, PradeError
+from prade.data.cells import is_text, one_piece
 from prade.data.decoding import Decoder, Like
 from prade.data.groups import Groups
+from prade.data.matching import numbers_of
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
@@ -75,6 +79,25 @@ class PublicTable:
             return read_table(self.source)
         return with_types(self.cells) if self._is_text else self.cells  # several files get common types when read
 
+    def _typed_for(self, schema: Schema) -> pa.Table:
+        """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
+        import pyarrow as pa
+
+        table = self.typed
+        for index, name in enumerate(table.column_names):
+            column = schema[name] if name in schema.names else None
+            numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
+            if column is None or not self._is_text or not numeric or not is_text(table[name].type):
+                continue
+            number = pa.array(~np.isnan(numbers_of(column, one_piece(table[name]))))
+            coded = (
+                one_piece(table[name].filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
+            )
+            read = with_types(pa.table({name: coded}))[name]
+            cells = one_piece(read).take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
+            table = table.set_column(index, name, cells)
+        return table
+
     @property
     def _is_text(self) -> bool:
         """Whether the table is a single CSV file."""
@@ -86,19 +109,29 @@ class PublicTable:
         by = group_columns(Groups.of(groups), schema)
         if (schema, by) not in self._rows:
             table = self.source if self.files is None else self.cells
-            self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
+            with self._named():
+                self._rows[schema, by] = Public.of(schema, table, by, weight=self.weight)
         return self._rows[schema, by]
 
     def decoder(self, schema: Schema) -> Decoder:
         """A decoder that turns codes into values like those of the table."""
         if schema not in self._decoders:
-            frame = self.source if self.files is None else self.typed
-            self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
+            frame = self.source if self.files is None else self._typed_for(schema)
+            with self._named():
+                self._decoders[schema] = Decoder.fit(schema, frame, weight=self.weight)
         return self._decoders[schema]
 
     def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
         """A schema proposed from the table."""
         return Schema.infer(self.typed, groups=groups, weight=self.weight, skip=skip)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error about the table name its files: a run has private files too."""
+        try:
+            yield
+        except PradeError as error:
+            raise error.within("the public table" if self.files is None else ", ".join(self.files.files)) from None
 
     @property
     def like(self) -> Like:

@@ -180,9 +180,10 @@ class Schema:
 
         The schema has the table's columns in their order, except `weight` and those in `skip`. A column with at most
         `max_values` distinct texts, Booleans or whole numbers becomes categorical. A column with more distinct numbers
-        becomes numeric with about `bins` bins, whose edges are rounded quantiles. Columns in `groups` become group
-        columns with the values in the table. A text column with more than `max_values` values cannot be binned: list it
-        in `groups` or `skip`, or increase `max_values`.
+        becomes numeric with about `bins` bins, whose edges are quantiles rounded to usual numbers. A text such as "N"
+        in a column of numbers stands for missing, and a column without values is always missing. Columns in `groups`
+        become group columns with the values in the table. A text column with more than `max_values` values cannot be
+        binned: list it in `groups` or `skip`, or increase `max_values`.
         """
         from prade.data.draft import infer_columns
 

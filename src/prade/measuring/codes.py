@@ -47,6 +47,8 @@ def code_of(column: Column, cell: ir.Value, has_nan: bool = True, position: ir.V
     `has_nan` says whether the engine knows NaN. For a column whose list is joined (see `joined_position`), `position`
     is the cell's position in the list, NULL if it is not listed.
     """
+    if column.size == 1:  # every cell has the one code, such as "missing" in a column that is always missing
+        return _code(0).cast(_integer_type(1))
     if column.kind == "numeric":
         code = _bin_of(column, cell, has_nan)
     elif position is not None:

@@ -78,8 +78,7 @@ def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
 def _refusal(what: str) -> DataError:
     return DataError(
         f"the private table is also given as the public table: {what}. Rows of the public table reappear among the "
-        "synthetic rows. Nothing was spent: give a table that is already public, such as last year's release or "
-        "another region's"
+        "synthetic rows: give a table that is already public, such as last year's release or another region's"
     )
 
 

@@ -11,7 +11,7 @@
 
 A run that fails before `reserve` costs nothing. A run that fails after `write` is completed by the next run, from the
 noisy counts that were saved. In between, the budget is spent and the next run says so; Ctrl-C and requests to
-terminate are therefore deferred from `reserve` to `rename`, which takes moments.
+terminate are therefore deferred from `reserve` to `rename`, which takes moments. Every failure states what was spent.
 
 Each step is announced to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
 """
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.interrupts import held_back
 from prade.core.progress import Progress
 from prade.core.remedies import Remedy
@@ -65,6 +65,7 @@ from prade.release.release import (
     note_of,
     read_manifest,
 )
+from prade.release.spending import Spending, spending_stated
 from prade.release.unrecorded_releases import need_on_record
 
 if TYPE_CHECKING:
@@ -90,16 +91,15 @@ def measure(
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
-    `private` is anything that `open_source` takes. The ledger must know ``plan.dataset`` (`Ledger.open_dataset`) with
-    the plan's unit, unless `cap`, the most that may ever be spent on the data set, registers it with this expense.
-    Other releases of the data set next to the folder must be on the ledger's record. If the folder already holds this
-    plan's release, that release is returned: nothing is spent, and `private` is not read. A plan that was paid for but
-    has no release here is refused, unless `again` allows it to be paid for a second time. `progress(what, done, all)`
-    learns only what follows from the plan; its errors are ignored, because a progress bar must not waste a budget.
+    `private` is anything that `open_source` takes. The ledger must know ``plan.dataset`` with the plan's unit, unless
+    `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set next to
+    the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
+    returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
+    unless `again` allows it to be paid for a second time. `progress(what, done, all)` learns only what follows from the
+    plan; its errors are ignored.
 
-    Also refused: a private table that is among the plan's public files or is the table or files `public` from which
-    the estimates will start, because its rows would be published; and a budget that gives little protection (see
-    `prade.privacy.protection`), unless `weak_protection` is True.
+    Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
+    from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
 
     >>> import pyarrow
     >>> from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
@@ -113,28 +113,29 @@ def measure(
     >>> release.noisy[-1][0].shape, ledger.remaining("people") == Budget.pure(0)
     ((2, 3), True)
     """
-    ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
-    if (existing := _existing(plan, target, ledger, again)) is not None:
-        return existing
-    told = partial(_tell, progress)
-    _check(plan, target, ledger, cap, again, weak_protection)
-    counts, engine = _counted(plan, private, public, told)
-    with staging_folder(target) as staging:
-        makers = _prepare(plan, staging, engine, threads)
-        with held_back():
-            entry = _reserve(plan, ledger, cap, again)
-            failure: DataError | KeyboardInterrupt | None = None
-            try:
-                noisy = _draw(plan, counts, threads, told)
-                del counts
-                _step("drawn")
-                _write(staging, plan, noisy, entry, makers)
-                told("writing", 1, 1)
-            except (Exception, KeyboardInterrupt) as error:
-                failure = _broken_off(staging, target, plan, ledger, entry, error)
-            if failure is not None:  # raised outside the handler, so that not even its context leads back to a count
-                raise failure
-            return _finish(staging, target, plan, ledger)
+    with spending_stated() as spending:
+        ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(folder).resolve()
+        if (existing := _existing(plan, target, ledger, again)) is not None:
+            return existing
+        told = partial(_tell, progress)
+        _check(plan, target, ledger, cap, again, weak_protection)
+        counts, engine = _counted(plan, private, public, told)
+        with staging_folder(target) as staging:
+            makers = _prepare(plan, staging, engine, threads)
+            with held_back():
+                entry = _reserve(plan, ledger, cap, again, target, staging, spending)
+                failure: DataError | KeyboardInterrupt | None = None
+                try:
+                    noisy = _draw(plan, counts, threads, told)
+                    del counts
+                    _step("drawn")
+                    _write(staging, plan, noisy, entry, makers)
+                    told("writing", 1, 1)
+                except (Exception, KeyboardInterrupt) as error:
+                    failure = _broken_off(staging, target, plan, error)
+                if failure is not None:  # outside the handler, so that not even its context leads back to a count
+                    raise failure
+                return _finish(staging, target, plan, ledger)
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
@@ -239,9 +240,9 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
     except OSError as error:
         raise unwritable(staging, error) from None
     except UnicodeError:
-        raise PradeError("a text in the plan is not valid Unicode. Nothing was spent: correct its names") from None
+        raise PradeError("a text in the plan is not valid Unicode: correct its names") from None
     if Plan.load(staging / PLAN) != plan:
-        raise PradeError("the plan changes when it is written and read again. Nothing was spent: please report this")
+        raise PradeError("the plan changes when it is written and read again: please report this")
     versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
     _step("prepared")
     return {"engine": engine, "versions": versions}
@@ -255,18 +256,38 @@ def _need_room(plan: Plan, staging: Path) -> None:
     needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
     if free < needed:
         raise DataError(
-            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}. Nothing was spent: free "
-            "some space"
+            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}: free some space"
         )
 
 
 # ---------------------------------------------------------------------- reserve, draw, write
 
 
-def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool) -> Entry:
+def _reserve(
+    plan: Plan,
+    ledger: Ledger,
+    cap: Budget | None,
+    again: bool,
+    target: Path,
+    staging: Path,
+    spending: Spending,
+) -> Entry:
     """Spend the plan's budget in the ledger; only then may noise be drawn."""
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
-    entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again)
+    before = ledger.times_paid(plan.dataset, plan.hash)
+    try:
+        entry = ledger.reserve(*terms, unit=plan.unit, cap=cap, again=again, folder=target)
+    except BudgetError:
+        raise
+    except BaseException:  # a disk that fails at the last moment may have recorded the entry nevertheless
+        spending.doubt(plan.budget, ledger.path)
+        with suppress(PradeError):
+            if ledger.times_paid(plan.dataset, plan.hash) > before:
+                spending.pay(plan.budget, str(ledger.path), target, staging)
+            else:
+                spending.pay_nothing()
+        raise
+    spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
     _step("reserved")
     return entry
 
@@ -303,7 +324,7 @@ def _write(
 
 
 def _broken_off(
-    staging: Path, target: Path, plan: Plan, ledger: Ledger, entry: Entry, error: Exception | KeyboardInterrupt
+    staging: Path, target: Path, plan: Plan, error: Exception | KeyboardInterrupt
 ) -> DataError | KeyboardInterrupt:
     """The error for a run that fails after the reservation; an interrupt remains an interrupt."""
     cause = error if isinstance(error, Exception) else DataError("interrupted")
@@ -311,8 +332,7 @@ def _broken_off(
         _stuck(staging, target, plan, cause)
         if is_sealed(staging)
         else DataError(
-            f"the noisy counts could not be written to {staging} ({reason(cause)}): entry {entry.id} of data set "
-            f"{plan.dataset!r} is spent in {ledger.path}. Fix the cause first",
+            f"the noisy counts could not be written to {staging} ({reason(cause)}). Fix the cause first",
             remedy=Remedy("again", plan.budget),
         )
     )
@@ -359,7 +379,7 @@ def _stuck(staging: Path, target: Path, plan: Plan, error: Exception) -> DataErr
 def _extract(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     """The ledger's statement about this release's data set, for readers who do not have the ledger."""
     statement = ledger.statement(entry.dataset)
-    return {**statement.to_dict(), "entry": entry.to_dict(), "account": statement.words().splitlines()}
+    return {**statement.to_dict(), "entry": entry.to_publish(), "account": statement.words().splitlines()}
 
 
 def _tell(progress: Progress | None, what: str, done: float, number: float) -> None:

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.core.duplicate_files import refuse_duplicates
 from prade.core.errors import DataError, PradeError
 from prade.core.words import closest
+from prade.measuring.connections import connected, no_table, table_in
 from prade.measuring.locked_folders import spill_folder
 from prade.measuring.public_overlap import found_files, paths_of
-from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file
+from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file, sqlite_tables
 from prade.measuring.streams import Stream, csv_stream, parquet_stream, table_stream
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
     if scheme == "sqlite":
         stream = guarded(f"opening {name}", lambda: sqlite_file(database, table))
         if not stream.columns:
-            raise DataError(f"there is no table {table!r} in {database}; check its name")
+            raise no_table(table, guarded(f"opening {name}", lambda: sqlite_tables(database)), database)
         return _streamed(stream, name, settings)
     if scheme == "duckdb":
         connection, release = _embedded(settings, database, read_only=True)
@@ -279,9 +280,9 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
         if scheme not in _engines():
             raise DataError(f"connecting to {name} failed: {scheme}:// is not a known kind of address; {HELP}")
         _refuse_settings(settings, name)
-        connection = guarded(f"connecting to {name}", lambda: ibis.connect(f"{scheme}://{database}{query}"))
+        connection = connected(name, address, lambda: ibis.connect(f"{scheme}://{database}{query}"))
         release = connection.disconnect
-    return _source(lambda: _table(connection, table), connection, name, release)
+    return _source(lambda: table_in(connection, table), connection, name, release)
 
 
 def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
@@ -297,19 +298,6 @@ def _open_ibis(table: Any, settings: dict[str, Any]) -> Source:
 def _engines() -> set[str]:
     """The kinds of addresses that Ibis connects to."""
     return {each.name for each in entry_points(group="ibis.backends")} | {"postgresql"}
-
-
-def _table(connection: Any, name: str) -> Any:
-    """The table of that name, or the table in the schema named before the last dot."""
-    from ibis.common.exceptions import TableNotFound
-
-    schema, dot, table = name.rpartition(".")
-    try:
-        return connection.table(name)
-    except TableNotFound:
-        if not dot:
-            raise
-    return connection.table(table, database=schema)
 
 
 def _source(find: Callable[[], Any], connection: Any, name: str, release: Callable[[], None]) -> Source:

@@ -17,18 +17,26 @@ from prade.measuring.streams import ROWS_PER_BATCH, Stream, cursor_stream
 def sqlite_file(path: str, table: str) -> Stream:
     """A table of a SQLite file, which is opened for each reading; without columns if there is no such table."""
 
-    def connect() -> sqlite3.Connection:
-        # Any thread of the counting engine may ask for the next rows, but only one at a time does.
-        return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-
     def rows(names: Sequence[str]) -> Iterator[list[Any]]:
         statement = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
-        with closing(connect()) as connection:
+        with closing(_connect(path)) as connection:
             yield from _fetched(connection, statement)
 
-    with closing(connect()) as connection:
+    with closing(_connect(path)) as connection:
         columns = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", [table])
         return cursor_stream([str(name) for (name,) in columns], rows)
+
+
+def sqlite_tables(path: str) -> list[str]:
+    """The names of the tables and views of a SQLite file."""
+    with closing(_connect(path)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        return [str(name) for (name,) in names]
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    # Any thread of the counting engine may ask for the next rows, but only one at a time does.
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
 
 def sqlite_expression(table: Any, connection: Any) -> Stream:

@@ -79,9 +79,7 @@ def _is_abandoned(handle: int) -> bool:
 
 def unwritable(staging: Path, error: OSError) -> DataError:
     """The error for a folder that cannot be written to, raised before any budget is spent."""
-    return DataError(
-        f"{staging} cannot be written ({reason(error)}). Nothing was spent: fix this, or choose another folder"
-    )
+    return DataError(f"{staging} cannot be written ({reason(error)}): fix this, or choose another folder")
 
 
 def reason(error: Exception) -> str:

@@ -32,10 +32,15 @@ Position = Annotated[list[float], msgspec.Meta(min_length=2)]  # a third coordin
 
 POLYGONS: dict[str, Any] = {"Polygon": list[list[Position]], "MultiPolygon": list[list[list[Position]]]}
 FURTHEST = 1e9  # the largest coordinate: degrees, or metres in files that do not follow the standard
+MOSTLY = 0.9  # of the groups have an outline in a map that is worth showing without a remark
 WIDTH = 2_000  # of the grid to which outlines are rounded
 MOST_PAIRED = 40  # properties that are tried in pairs; more would take too long
 MOST_TRIED = 1_000  # properties that are tried one by one
 SHOWN = 6  # properties that an error message names
+
+
+class IncompleteMap(UserWarning):
+    """The map of a page lacks many groups."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,17 @@ class Outlines:
     height: int
     paths: dict[int, str]
     unused: int  # features that match no group
+    groups: int  # of the level, with or without an outline
+
+    @property
+    def lack(self) -> str:
+        """A sentence about a file that has outlines of too few groups, or nothing."""
+        if len(self.paths) >= MOSTLY * self.groups:
+            return ""
+        return (
+            f"Only {len(self.paths):,} of {self.groups:,} groups have an outline, matched by {self.key}; the map lacks "
+            "the others. Are these the outlines of the same places, in the same year?"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -77,7 +93,7 @@ def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str |
     rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
     width, height, paths = _drawn(rings)
     used = sum(len(which) for which in matches.values())
-    return Outlines(level, name, width, height, paths, len(features) - used)
+    return Outlines(level, name, width, height, paths, len(features) - used, len(levels[level]))
 
 
 def simple(text: Any) -> Key:

@@ -169,6 +169,7 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
         "key": shapes.key,
         "without": len(facts.views[view]) - len(shapes.paths),
         "unused": shapes.unused,
+        "lack": shapes.lack,
     }
 
 

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import warnings
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -26,7 +27,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
-from prade.reporting.outlines import outlines
+from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.promise import promise_of
 from prade.reporting.truth import coded_rows, truth_of
@@ -68,6 +69,8 @@ def write_report(
     estimates = kept_estimates(release)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
+    if shapes is not None and shapes.lack:
+        warnings.warn(shapes.lack, IncompleteMap, stacklevel=2)
     synthetic, group = coded_rows(release.plan, release.path / SYNTHETIC)
     if (group < 0).any():
         raise DataError(

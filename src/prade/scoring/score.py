@@ -30,7 +30,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
-from prade.core.words import closest, names_of
+from prade.core.words import closest, many, names_of
 from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
@@ -139,7 +139,7 @@ class Score:
         counted = len(reasons) - reasons.count("empty")
         lines = [
             f"NIST score {self.nist:.1f} of 1000 (mean distance {self.mean:.4f} of 2)",
-            f"{_groups(counted)}, {len(self.pair_names)} pairs of columns",
+            f"{_groups(counted)}, {_scored_tables(self.pair_names)}",
         ]
         notes = {
             "bias": f"off by {self.bias} rows or more, scored 2",
@@ -152,12 +152,18 @@ class Score:
         worst = int(np.nanargmax(scores))
         pair = self.pair_table().to_pylist()[0]
         lines.append(f"worst group: {self.grouping.labels()[worst]} ({scores[worst]:.4f})")
-        lines.append(f"worst pair: {pair['first']}, {pair['second']} ({pair['distance']:.4f})")
+        if pair["first"] != pair["second"]:
+            lines.append(f"worst pair: {pair['first']}, {pair['second']} ({pair['distance']:.4f})")
         return "\n".join(lines)
 
 
 def _groups(number: int) -> str:
     return "1 group" if number == 1 else f"{number} groups"
+
+
+def _scored_tables(pairs: Sequence[Pair]) -> str:
+    a, b = pairs[0]
+    return f"the one-way table of {a}" if a == b else many(len(pairs), "pair") + " of columns"
 
 
 def score(
@@ -236,11 +242,17 @@ def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTES
 def chosen_pairs(columns: Sequence[str], pairs: Pairs = CONTEST_PAIRS, seed: int = CONTEST_SEED) -> tuple[Pair, ...]:
     """The pairs to score: drawn as the contest did, all of them, or those given.
 
+    A single column is paired with itself: the cells of that two-way table are those of its one-way table.
+
     >>> chosen_pairs(["SEX", "AGE", "RACE"], 2)
     (('SEX', 'AGE'), ('AGE', 'RACE'))
+    >>> chosen_pairs(["SEX"], "all")
+    (('SEX', 'SEX'),)
     """
-    if len(columns) < 2:
-        raise DataError(f"a pair needs two columns besides the group columns; the schema has {len(columns)}")
+    if not columns:
+        raise DataError("a score needs a column besides the group columns; the schema has none")
+    if len(columns) == 1 and isinstance(pairs, (int, str)):
+        return ((columns[0], columns[0]),)
     if pairs == "all":
         return tuple(combinations(columns, 2))
     if isinstance(pairs, int) and not isinstance(pairs, bool):
@@ -257,7 +269,12 @@ def chosen_pairs(columns: Sequence[str], pairs: Pairs = CONTEST_PAIRS, seed: int
 
 
 def _checked_pair(columns: Sequence[str], pair: Any) -> Pair:
-    if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
+    if (
+        isinstance(pair, str)
+        or not isinstance(pair, Sequence)
+        or len(pair) != 2
+        or (pair[0] == pair[1] and len(columns) > 1)
+    ):
         raise DataError(f'{pair!r} is not a pair; write two different columns, as in ("AGE", "SEX")')
     for name in pair:
         if name not in columns:

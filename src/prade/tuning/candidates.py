@@ -163,7 +163,7 @@ class Candidates:
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
         if smoothed and best().total < 1:
             yield self._two_way(best)
-        if best().total < 1:
+        if best().total < 1 and self.pairs:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
@@ -226,7 +226,7 @@ class Candidates:
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
         known = self._known(choice, depth)
-        weight = {1: len(self.single) - 1, 2: 1}  # a one-way part is in all of its column's pairs
+        weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
             above = list(choice.above)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -24,7 +24,6 @@ from zlib import crc32
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
-from prade.core.errors import DataError
 from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
@@ -39,8 +38,8 @@ from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.public_baseline import PublicBaseline
-from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, stand_ins_of
+from prade.scoring.score import CONTEST_BIAS, chosen_pairs
+from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
 
 MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
 MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
@@ -103,12 +102,12 @@ class Rehearsal:
         columns = tuple(dict.fromkeys(name for level in levels for name in names_of(level)))
         finest = Groups.of(groups).level(columns)
         generator = np.random.default_rng([seed, 0])
+        if len(public) < 2:  # one row cannot both stay public and stand in
+            raise TooSmall(TOO_SMALL)
         kind, stand_ins = stand_ins_of(kept(public, np.arange(len(public))), finest, generator)
         if not stand_ins:
-            raise DataError(TOO_SMALL)
-        every = list(combinations(public.prior.schema.coded, 2))
-        if not every:
-            raise DataError("a rehearsal scores pairs of columns, and the schema has only one column")
+            raise TooSmall(TOO_SMALL)
+        every = chosen_pairs(public.prior.schema.coded, "all")
         chosen = generator.permutation(len(every))[:pairs]
         return cls(kind, stand_ins, [every[k] for k in sorted(chosen)], scored=scored, bias=bias, threads=threads)
 

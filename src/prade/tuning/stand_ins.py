@@ -51,6 +51,10 @@ WORDS: dict[Kind, str] = {
 }
 
 
+class TooSmall(DataError):
+    """The public table has too few rows or groups for a rehearsal."""
+
+
 @dataclass(frozen=True, eq=False)
 class StandIn:
     """One split: public rows, the codes and groups of the rows that stand in, and the list of those groups.
@@ -224,7 +228,7 @@ class _Splits:
         The latter are one of `parts` equal parts of the real groups, or stand in for groups of `whole` rows.
         """
         if not len(staying) or not len(rows):
-            raise DataError(TOO_SMALL)
+            raise TooSmall(TOO_SMALL)
         if len(staying) > MOST_ROWS:
             staying = np.sort(self.generator.permutation(staying)[:MOST_ROWS])
         weights = self.public.prior.weights[rows]

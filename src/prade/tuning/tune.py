@@ -151,6 +151,7 @@ def tune(
         expected, _ = search.expected()
     plan = plan_of(search.best)
     advice = _advice(rehearsal, plan, expected, worthwhile, finished)
+    clock.end()
     return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), worthwhile, finished)
 
 
@@ -168,6 +169,11 @@ class _Clock:
         if self.progress is not None:
             self.progress("rehearsing", min(passed, self.seconds), self.seconds)
         return passed + needed < self.seconds
+
+    def end(self) -> None:
+        """Say that all is done, which may be before or after the seconds are over."""
+        if self.progress is not None:
+            self.progress("rehearsing", 1, 1)
 
 
 class _Search:

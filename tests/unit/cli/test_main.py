@@ -184,7 +184,7 @@ def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
     call("plan", *options[:at], "--rho", "1/2", *options[at + 2 :], "-o", place)
     assert Plan.load(place).budget == Budget.zcdp("1/2")
     assert Plan.load(place).questions[0].law == "gaussian"
-    assert "--rho" in complaint("plan", *options, "--rho", "1", "-o", place, code=2)
+    assert "--rho" in complaint("plan", *options, "--rho", "1", "-o", place, "--force", code=2)
 
 
 def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path, custodian):
@@ -209,6 +209,64 @@ def test_measuring_again_spends_nothing(release, plan_file, files):
     assert (found["ledger"], found["head"]) == (str(ledger.path), ledger.head().to_dict())
     assert ledger.entries("private") == before
     assert len(before) == 1
+
+
+def test_another_private_file_is_not_looked_at_where_the_folder_has_the_release(release, plan_file, tmp_path):
+    (tmp_path / "other.parquet").write_bytes(b"not even a parquet file")
+    again = ["measure", plan_file, tmp_path / "other.parquet", "-o", release]
+    done = call(*again, "--ledger", release.parent / "agency.ledger")
+    assert "nothing was spent, because this folder has the release of this plan" in done.stdout
+    assert "the private table given now was not looked at" in done.stdout
+    found = json.loads(call(*again, "--ledger", release.parent / "agency.ledger", "--json").stdout)
+    assert found["private_table_read"] is False
+
+
+# ---------------------------------------------------------------- what a failure says about spending
+
+
+def test_a_failure_before_anything_is_spent_says_so(files, plan_file, tmp_path):
+    nothing = "In this run nothing was spent\n"
+    enter(2)
+    (tmp_path / "other.csv").write_text("AGE\n40\n")
+    failures = {
+        1: [
+            ["measure", tmp_path / "no.toml", files / "private.parquet", "-o", tmp_path / "r"],
+            ["measure", plan_file, tmp_path / "none.parquet", "-o", tmp_path / "r"],
+            ["measure", plan_file, tmp_path / "other.csv", "-o", tmp_path / "r"],
+            ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "no" / "r"],
+            ["measure", plan_file, files / "private.parquet", "-o", tmp_path / "r", "--ledger", tmp_path / "empty"],
+            ["synthesize", files / "private.parquet", *planning(files, "--weight", "AGES"), "-o", tmp_path / "r"],
+        ],
+        2: [
+            ["measure", plan_file, files / "private.parquet"],
+            ["synthesize", files / "private.parquet", *planning(files, "--rho", "1"), "-o", tmp_path / "r"],
+        ],
+        3: [["synthesize", files / "private.parquet", *planning(files, epsilon="3"), "-o", tmp_path / "r"]],
+    }
+    for code, commands in failures.items():
+        for each in commands:
+            assert call(*each, code=code).stderr.endswith(nothing)
+
+
+def test_a_synthesis_that_fails_after_measuring_says_what_was_spent_and_where(files, tmp_path, monkeypatch, custodian):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "synthetic.parquet")
+
+    enter(2)
+    arguments = ["synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r"]
+    with monkeypatch.context() as context:
+        context.setattr("prade.pipeline.write_rows", full)
+        said = call(*arguments, code=1).stderr
+    assert said.endswith(f"In this run epsilon = 2 (pure differential privacy) was spent; it is in {tmp_path / 'r'}\n")
+    assert len(Ledger(custodian).entries("private")) == 1
+    with monkeypatch.context() as context:
+        context.setattr("prade.pipeline.write_rows", full)
+        assert call(*arguments, code=1).stderr.endswith("In this run nothing was spent\n")  # the release was there
+    assert "was not looked at" in call(*arguments).stdout
+
+
+def test_a_command_that_does_not_spend_says_nothing_about_spending(tmp_path):
+    assert "In this run" not in complaint("sample", tmp_path)
 
 
 def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, custodian):
@@ -450,7 +508,7 @@ def test_the_private_file_is_not_a_public_one(files, tmp_path):
     for each in private:
         said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r")
         assert "private.parquet is the public file" in said
-        assert "Nothing was spent" in said
+        assert said.endswith("In this run nothing was spent\n")
         assert "is the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
     assert sorted(tmp_path.iterdir()) == before
 
@@ -594,7 +652,7 @@ def test_names_that_recur_are_pointed_out(files, tmp_path):
     given = planning(files)
     assert words not in call("plan", *given, "-o", tmp_path / "p.toml").stderr
     given[given.index(files / "g.csv")] = groups
-    assert words in call("plan", *given, "-o", tmp_path / "p.toml").stderr
+    assert words in call("plan", *given, "-o", tmp_path / "p.toml", "--force").stderr
     check = ["check", "--schema", files / "schema.toml", "--groups", groups, files / "public1.parquet"]
     assert words in call(*check).stdout
     assert json.loads(call(*check, "--json").stdout)["recurring"] == [words]
@@ -691,7 +749,7 @@ def test_public_files_need_the_same_columns_and_types(tmp_path):
     both = PublicFiles.at([tmp_path / "a.csv", tmp_path / "b.csv"]).source()
     assert both.to_pydict() == {"A": [1.0, 2.5], "B": ["x", "y"]}
     for name, expected in (
-        ("c.csv", r"different columns \(only one of them has B, C"),
+        ("c.csv", r"c\.csv lacks the column B, which .*a\.csv has"),
         ("d.csv", "incompatible types .* in A"),
     ):
         with pytest.raises(ValueError, match=expected):

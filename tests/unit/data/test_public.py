@@ -5,7 +5,9 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, DataError, Groups, Schema
+from prade.data.encoding import Coded
 from prade.data.public import Public
+from prade.data.public_table import PublicTable
 from prade.data.recurring_groups import RecurringGroups
 from worlds.survey import SEX, STATE
 
@@ -119,3 +121,17 @@ def test_a_damaged_file_is_refused(tmp_path, damage):
         )
     with pytest.raises(DataError):
         Public.load(path)
+
+
+def test_numbers_beside_a_text_for_missing_keep_their_type(tmp_path):
+    """The issue's own case: 1000.0 came back as text, because other cells of the column are "N"."""
+    rows = [f"{'N' if k % 4 == 0 else 1000.0 * k},{'N' if k % 5 == 0 else k % 3},{'abc'[k % 3]}" for k in range(160)]
+    (tmp_path / "public.csv").write_text("\n".join(["PAY,KIND,NAME", *rows]) + "\n")
+    table = PublicTable(tmp_path / "public.csv")
+    schema = table.draft()
+    assert schema["PAY"].kind == "numeric"
+    coded = Coded(schema, table.rows(schema).prior.codes)
+    drawn = table.decoder(schema).decode(coded, seed=0)
+    assert [str(drawn.schema.field(name).type) for name in ("PAY", "KIND", "NAME")] == ["double", "int64", "string"]
+    assert drawn["PAY"].null_count == 40
+    assert set(drawn["PAY"].drop_null().to_pylist()) <= {1000.0 * k for k in range(160)}

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.data.comparison import codes_satisfying
@@ -416,3 +418,39 @@ class TestInfer:
         assert Schema.infer(table, skip=["NAME"]).names == ("SEX",)
         with pytest.raises(SchemaError, match="no column 'SEXX'; did you mean"):
             Schema.infer(table, groups=["SEXX"])
+
+
+class TestUsualEdges:
+    """Questions can only be asked at edges, so a draft has edges at the numbers that people ask about."""
+
+    @pytest.mark.parametrize("name", ["AGE", "AGEP", "age", "age_years", "Person_Age"])
+    def test_ages_have_the_usual_edges(self, name: str) -> None:
+        column = Schema.infer({name: list(range(96)) * 2})[name]
+        assert {18, 25, 65} <= set(column.edges)
+        assert len(column.edges) < 20
+
+    @pytest.mark.parametrize("name", ["WAGE", "AGENCY", "PAGES", "VILLAGE"])
+    def test_what_is_no_age_has_quantiles(self, name: str) -> None:
+        edges = Schema.infer({name: list(range(96)) * 2})[name].edges
+        assert edges == tuple(range(5, 95, 5))
+
+    def test_few_bins_are_kept_to(self) -> None:
+        edges = Schema.infer({"AGE": list(range(96))}, bins=5)["AGE"].edges
+        assert edges == (20, 40, 50, 80)  # 19, 38, 57 and 76, rounded
+
+    @given(
+        st.lists(
+            st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: round(x, 3)), min_size=70, max_size=200, unique=True
+        )
+    )
+    def test_edges_stay_in_order_and_within_the_values(self, numbers: list[float]) -> None:
+        column = Schema.infer({"X": numbers}, max_values=10)["X"]
+        assert list(column.edges) == sorted(set(column.edges))
+        assert min(numbers) < column.edges[0]
+        assert column.edges[-1] <= max(numbers)
+        assert column.size >= 10  # of 20: rounding never merges more than neighbours
+
+    def test_edges_are_multiples_of_round_numbers(self) -> None:
+        pay = np.random.default_rng(1).lognormal(10, 1, 5_000).round(2)
+        edges = Schema.infer({"PAY": pay})["PAY"].edges
+        assert sum(edge % 1000 == 0 for edge in edges) >= 0.8 * len(edges)

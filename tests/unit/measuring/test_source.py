@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import traceback
@@ -20,6 +21,7 @@ import pytest
 from prade import Column, Schema
 from prade.core.errors import DataError
 from prade.data.encoding import encode
+from prade.measuring.connections import without_secrets
 from prade.measuring.counts import count
 from prade.measuring.locked_folders import spill_folder
 from prade.measuring.source import Source, open_source
@@ -353,13 +355,47 @@ def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
         ("duckdb://nothing.db/rows", "there is no DuckDB file nothing.db"),
         ("duckdb://nothing", "does not end in the name of a table"),
         ("gopher://host/rows", "the gopher table 'rows' failed"),
-        ("postgres://user:word@127.0.0.1:1/database/rows", "the postgres table 'rows' failed"),
+        ("postgres://user:word@127.0.0.1:1/database/rows", r"the postgres table 'rows' failed: .*port 1 .*refused"),
+        ("postgres://user:word@127.0.0.1:0/database/rows?token=word", r"the postgres table 'rows' failed: "),
     ],
 )
 def test_what_is_no_source_is_refused(source, message):
     with pytest.raises(DataError, match=message) as error:
         open_source(source)
     assert "word" not in str(error.value)
+
+
+def test_a_table_that_does_not_exist_is_answered_with_those_that_do(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "rows.db")) as database, sqlite3.connect(tmp_path / "rows.sqlite") as other:
+        database.execute("CREATE SCHEMA old")
+        database.execute("CREATE TABLE old.people AS SELECT 1 AS x")
+        for name in ("people", "places"):
+            database.execute(f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x")
+            other.execute(f"CREATE TABLE {name} AS SELECT 'Atlantis' AS x")
+    for address in (f"duckdb://{tmp_path}/rows.db", f"sqlite://{tmp_path}/rows.sqlite"):
+        for name in ("peple", "main.peple"):
+            with pytest.raises(
+                DataError, match=rf"no table '{name}' in .*did you mean 'people'.*it has (old.people, )?people, places"
+            ) as error:
+                open_source(f"{address}/{name}")
+            assert "Atlantis" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgres://ann:s3cr%40t@host/people/rows",
+        "postgres://ann:s3cr@t@host/people/rows",
+        "postgres://host/people/rows?user=ann&password=s3cr%40t",
+        "postgres://ann:s3cr@t@[host/people/rows",
+        "postgres://ann:s3cr@t/@host/people/rows",
+    ],
+)
+def test_a_drivers_message_is_shown_without_the_password(address):
+    said = without_secrets(f'cannot parse\n{address}, host "host", password s3cr@t or s3cr%40t', address)
+    assert "s3cr" not in said
+    assert "\n" not in said
 
 
 def test_files_of_two_kinds_or_none_are_refused(tmp_path, monkeypatch):

@@ -14,9 +14,9 @@ import pytest
 from prade import Budget, Ledger, Unit
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring.run import measure
-from prade.privacy.ledger.chain import Head
+from prade.privacy.ledger.chain import BrokenChain, Head
 from prade.privacy.ledger.location import custodian_ledger
-from prade.privacy.ledger.records import Claim, Origin
+from prade.privacy.ledger.records import Claim, Origin, Records
 from prade.release.release import claim_of, read_manifest, read_sealed
 from prade.release.unrecorded_releases import import_release
 from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
@@ -193,6 +193,52 @@ def test_a_data_set_may_be_entered_with_its_first_expense(tmp_path: Path) -> Non
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
     with pytest.raises(DataError, match=r"the folder of the ledger .* does not exist"):
         Ledger(tmp_path / "no" / "l").check("people", "p", Budget.pure(1), **terms)
+
+
+# ---------------------------------------------------------------- where a release is
+
+
+def test_the_ledger_records_the_whole_path_of_a_release_and_says_it(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measure(plan_for(), PERSONS, "r", ledger)
+    folder = str(tmp_path / "r")
+    assert [entry.folder for entry in ledger.entries("people")] == [folder]
+    assert f"folder     {folder}" in ledger.account("people")
+    with pytest.raises(BudgetError, match=rf"were written to {folder}; using them again costs nothing"):
+        measure(plan_for(), PERSONS, "elsewhere", ledger)
+    theirs = ledger_at(tmp_path / "theirs")
+    assert import_release(theirs, "r").folder == folder
+
+
+def test_a_release_names_no_folder_of_the_machine(ledger: Ledger, tmp_path: Path) -> None:
+    measure(plan_for(), PERSONS, tmp_path / "r", ledger)
+    assert "folder" not in read_sealed(tmp_path / "r" / "ledger.json")["entry"]
+    assert [file.name for file in (tmp_path / "r").iterdir() if str(tmp_path).encode() in file.read_bytes()] == []
+
+
+def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.reserve("people", "p", Budget.pure(1), folder=tmp_path / "r")
+    with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} will find them"):
+        ledger.reserve("people", "p", Budget.pure(1))
+
+
+def test_entries_without_a_folder_are_read_as_before(ledger: Ledger) -> None:
+    """Version 0.2 wrote no folder; its events have the same keys as those of a caller that gives none."""
+    entry = ledger.reserve("people", "p", Budget.pure(1))
+    ledger.commit(entry.id, "77c0")
+    assert ledger.entries("people")[0].folder is None
+    assert "\n  folder " not in ledger.account("people")
+    with pytest.raises(BudgetError, match="77c0 were written; using them again costs nothing"):
+        ledger.reserve("people", "p", Budget.pure(1))
+
+
+def test_a_folder_that_is_not_text_is_damage() -> None:
+    event = {"entry": 1, "dataset": "people", "plan": "p", "cost": Budget.pure(1).to_dict(), "note": "", "time": THEN}
+    records = Records(remaining={"people": Budget.pure(4)})
+    with pytest.raises(BrokenChain):
+        records.apply({"event": "reserved", **event, "folder": 7}, None)
 
 
 # ---------------------------------------------------------------- importing

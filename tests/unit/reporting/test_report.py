@@ -24,7 +24,7 @@ from prade.pipeline import sample
 from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
-from prade.reporting.outlines import outlines, simple
+from prade.reporting.outlines import IncompleteMap, outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
 from prade.reporting.report import REPORT, json_in_html, report_path, write_report
@@ -395,6 +395,18 @@ def test_a_coarser_level_is_taken_where_only_that_fits(tmp_path):
     assert outlines(file, PUMAS).level == 0
 
 
+def test_fewer_than_nine_tenths_of_the_groups_are_remarked_on(tmp_path):
+    places = levels(PLACE=[f"p{k}" for k in range(20)])
+    for number, words in (
+        (20, ""),
+        (18, ""),
+        (17, "Only 17 of 20 groups have an outline, matched by id; the map lacks"),
+    ):
+        file = geojson(tmp_path / "a.json", *(square(k, 0, id=f"p{k}") for k in range(number)))
+        assert outlines(file, places).lack.startswith(words)
+        assert bool(outlines(file, places).lack) == bool(words)
+
+
 def test_outlines_that_are_no_group_are_an_error(tmp_path):
     file = geojson(tmp_path / "a.json", square(0, 0, name="elsewhere"))
     with pytest.raises(DataError, match=r"name = 'elsewhere', the first group is '17-100'; give .*geojson_key="):
@@ -568,6 +580,17 @@ def test_a_map_is_drawn_for_its_level(release, tmp_path):
     data = data_in(write_report(release, tmp_path / "page.html", geojson=file))
     assert (data["map"]["view"], data["map"]["without"], data["map"]["unused"]) == (1, 0, 1)
     assert set(data["map"]["paths"]) == {"0", "1"}
+
+
+def test_a_map_that_lacks_groups_says_so_on_the_terminal_and_on_the_page(release, tmp_path):
+    words = "Only 1 of 2 groups have an outline, matched by s; the map lacks the others."
+    file, page = geojson(tmp_path / "a.json", square(0, 0, s=1), square(4, 0, s=3)), tmp_path / "page.html"
+    with pytest.warns(IncompleteMap, match=words):
+        write_report(release, page, geojson=file)
+    assert f'<p class="note">{words}' in page.read_text()
+    done = CliRunner().invoke(cli.prade, ["report", str(release.path), "--geojson", str(file), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert words in done.stderr
 
 
 def test_json_cannot_leave_its_element():

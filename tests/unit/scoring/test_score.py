@@ -188,7 +188,7 @@ def test_json(expected):
         ({"pairs": [("SEX", "AGEP")]}, "no column 'AGEP' to score; did you mean 'AGE'"),
         ({"pairs": [("SEX", "PUMA")]}, "no column 'PUMA' to score"),
         ({"by": "PUMAS"}, "did you mean 'PUMA'"),
-        ({"schema": SCHEMA.select(["PUMA", "SEX"])}, "needs two columns"),
+        ({"schema": SCHEMA.select(["PUMA", "SEX"]), "by": ["PUMA", "SEX"]}, "needs a column besides the group columns"),
         ({"groups": {"PUMA": [100, 200]}}, "synthetic rows are in no listed group"),
         ({"groups": {"PUMA": [1, 2]}}, "no row of the truth is in a listed group"),
         ({"groups": {"STATE": [17]}}, "the list of groups has no column 'PUMA'"),

@@ -102,6 +102,7 @@ class Ledger:
         unit: Unit | None = None,
         cap: Budget | None = None,
         again: bool = False,
+        folder: str | PathLike[str] | None = None,
     ) -> Entry:
         """Spend `cost` on a plan, durably before this returns; BudgetError, and nothing spent, if it exceeds the cap.
 
@@ -109,14 +110,14 @@ class Ledger:
         twice by mistake. `note` is copied into the account: what was asked, at which noise scale, nothing private.
         `unit` is the unit that the noise was calibrated for; if it is not the data set's, the call is refused. With a
         `cap` (and the unit), a data set that is not in the ledger yet is recorded in the same transaction, as by
-        `open_dataset`.
+        `open_dataset`. `folder` is where the release will be; its whole path is recorded.
         """
         if cap is not None:
             self._prepare_file(dataset, unit, cap)
         with self._file.transaction("reserve", create=cap is not None) as chain:
             records = self._records_of(chain)
             recorded = self._admit(chain, records, dataset, plan_hash, cost, unit, cap, again)
-            event = {"event": "reserved", "note": str(note), **_spending(records, recorded, plan_hash, cost)}
+            event = {"event": "reserved", "note": str(note), **_spending(records, recorded, plan_hash, cost, folder)}
             self._record(chain, records, event)
             return records.entries[-1]
 
@@ -171,7 +172,7 @@ class Ledger:
                 "note": note,
                 "measurements": claim.measurements_hash,
                 "origin": vars(claim.origin),
-                **_spending(records, recorded, claim.plan_hash, cost),
+                **_spending(records, recorded, claim.plan_hash, cost, source),
             }
             self._record(chain, records, event)
             return records.entries[-1]
@@ -298,22 +299,16 @@ class Ledger:
         if not cost <= remaining:
             raise BudgetError(
                 f"data set {recorded.name!r} has {remaining} left of {recorded.cap} in {self.path}, but {cost} was "
-                "requested. Nothing was spent; request less, or use what has already been measured",
+                "requested; request less, or use what has already been measured",
                 remaining,
                 cost,
             )
         return recorded
 
     def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
-        outcome = (
-            "no measurements are recorded, so its run is in progress or was interrupted (if it had saved its "
-            "measurements, measuring into the same folder will find them)"
-            if entry.measurements_hash is None
-            else f"its measurements {entry.measurements_hash} were written; using them again costs nothing"
-        )
         return BudgetError(
             f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {self.path} "
-            f"(entry {entry.id}, {entry.state}): {outcome}",
+            f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
             remaining,
             cost,
             remedy=Remedy("again", cost),
@@ -376,8 +371,11 @@ class Ledger:
                 ) from None
 
 
-def _spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget) -> dict[str, Any]:
-    return {"entry": len(records.entries) + 1, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict()}
+def _spending(
+    records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | PathLike[str] | None
+) -> dict[str, Any]:
+    number, where = len(records.entries) + 1, {} if folder is None else {"folder": str(Path(folder).absolute())}
+    return {"entry": number, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict(), **where}
 
 
 def _require_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:

@@ -59,7 +59,8 @@ class Entry:
 
     `state` is "reserved" (spent; the run is in progress or was interrupted), "committed" (spent; the measurements with
     the hash `measurements_hash` were written) or "imported" (paid for by another ledger, see `origin`). `head` is the
-    head of the ledger's chain right after this entry, or None if version 0.1 made the entry. Times are UTC.
+    head of the ledger's chain right after this entry, or None if version 0.1 made the entry. `folder` is the whole path
+    of the release, or None if an earlier version made the entry. Times are UTC.
     """
 
     id: int
@@ -73,10 +74,26 @@ class Entry:
     committed: str | None = None
     origin: Origin | None = None
     head: Head | None = None
+    folder: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with the cost as exact fractions."""
         return {**asdict(self), "cost": self.cost.to_dict()}
+
+    def to_publish(self) -> dict[str, Any]:
+        """The same without the folder: a release names no path of the custodian's machine."""
+        return {name: value for name, value in self.to_dict().items() if name != "folder"}
+
+    def whereabouts(self) -> str:
+        """Whether the measurements were written, and where to find them."""
+        if self.measurements_hash is None:
+            same = "the same folder" if self.folder is None else self.folder
+            return (
+                "no measurements are recorded, so its run is in progress or was interrupted (if it had saved its "
+                f"measurements, measuring into {same} will find them)"
+            )
+        where = "" if self.folder is None else f" to {self.folder}"
+        return f"its measurements {self.measurements_hash} were written{where}; using them again costs nothing"
 
 
 @dataclass(frozen=True)
@@ -134,7 +151,10 @@ class Statement:
         }
 
     def words(self, where: str | None = None) -> str:
-        """The account as text: the promise, what was asked, what it cost and what remains."""
+        """The account as text: the promise, what was asked, what it cost and what remains.
+
+        With `where`, the path of the ledger, it is the custodian's own account, which also names the releases' folders.
+        """
         recorded = self.dataset
         lines = [
             f"Data set {recorded.name}",
@@ -152,6 +172,7 @@ class Statement:
                 f"  asked      {entry.note or '(no note)'}",
                 f"  plan       {entry.plan_hash}",
                 f"  cost       {entry.cost}",
+                *([f"  folder     {entry.folder}"] if where and entry.folder else []),
                 f"  {_outcome(entry)}",
             ]
         return "\n".join(lines if self.entries else [*lines, "No entries: nothing has been released."])
@@ -234,8 +255,9 @@ class Records:
             event.get("measurements"),
             origin=origin and Origin(**origin),
             head=None if "version" in event else head,
+            folder=event.get("folder"),
         )
-        if entry.id != len(self.entries) + 1:
+        if entry.id != len(self.entries) + 1 or not isinstance(entry.folder, str | None):
             raise BrokenChain  # entries are numbered without gaps
         self.remaining[entry.dataset] -= entry.cost  # an error if the cost exceeds the cap, or is of another kind
         self.entries.append(entry)

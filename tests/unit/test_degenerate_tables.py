@@ -1,0 +1,131 @@
+"""Tables with one column, with hardly any rows, and with a column that is always missing go all the way."""
+
+import sqlite3
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import prade
+from prade import Column, Schema, Task, Unit
+from prade.core.errors import SchemaError
+from prade.data.encoding import encode
+from prade.data.invented import census_like
+from prade.data.tables import read_table, write_table
+from prade.measuring.counts import count
+from prade.measuring.source import open_source
+from prade.pipeline import keep_rows
+from prade.queries.marginal import Marginal
+
+DATA = census_like(persons=600, places_per_state=3, years=(2023, 2024), seed=5)
+PLACES = DATA.groups.group_by(["STATE", "PLACE"]).aggregate([])
+
+
+def way(tmp_path, schema, public, private, seconds=0.0):
+    """The five stages, and the score."""
+    task = Task("people", schema, 4, levels=["STATE", "PLACE"], groups=PLACES)
+    plan = prade.plan(task, public, seconds=seconds)
+    release = prade.measure(plan, private, tmp_path / "release", tmp_path / "ledger", cap=4, public=public)
+    estimates = prade.estimate(release, public)
+    rows = prade.sample(estimates, public, seed=1, like="pyarrow")
+    keep_rows(rows, release)
+    page = prade.report(release, tmp_path / "report.html")
+    return plan, estimates, rows, page, prade.score(private, rows, schema, ["STATE", "PLACE"])
+
+
+# ---------------------------------------------------------------- one column
+
+
+@pytest.mark.parametrize("seconds", [0, 2])
+def test_a_schema_of_one_column_goes_all_the_way(tmp_path, seconds):
+    names = ["STATE", "PLACE", "AGE"]
+    public, private = DATA.public.select(names), DATA.private.select(names)
+    plan, estimates, rows, page, score = way(tmp_path, DATA.schema.select(names), public, private, seconds)
+    assert plan.expected is not None
+    assert 0 < plan.expected.error < plan.expected.prior < 2
+    assert rows.column_names == names
+    assert score.pair_names == (("AGE", "AGE"),)
+    assert 0 < score.mean < 0.2  # noise of scale 1/4 in counts of about 30 rows
+    assert "the one-way table of AGE" in str(score)
+    assert estimates.answer("AGE >= 65", "STATE").num_rows == 2
+    assert page.stat().st_size > 10_000
+    assert prade.report(estimates.release, tmp_path / "true.html", truth=private).exists()
+
+
+def test_the_score_of_one_column_is_the_distance_of_its_one_way_tables():
+    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    truth, other = {"T": ["a"] * 4, "AGE": [3, 20, 30, 70]}, {"T": ["a"] * 4, "AGE": [3, 4, 30, 70]}
+    assert prade.score(truth, other, schema, "T").mean == pytest.approx(0.5)  # |1/4 - 2/4| + |2/4 - 1/4|
+
+
+# ---------------------------------------------------------------- hardly any rows
+
+
+@pytest.mark.parametrize("groups", [None, {"PLACE": ["a", "b"]}, {"PLACE": ["x"]}])
+def test_a_public_table_of_one_row_gets_the_simplest_plan(groups):
+    schema = DATA.schema.select(["PLACE", "AGE", "SEX"])
+    public = pa.table({"PLACE": ["a"], "AGE": [30], "SEX": [1]})
+    task = Task("people", schema, 1, levels=["PLACE"] if groups else [], groups=groups)
+    plan = prade.plan(task, public)
+    assert plan.expected is None
+    assert plan == prade.plan(task, public, tune=False)
+
+
+# ---------------------------------------------------------------- a column that is always missing
+
+ALWAYS_MISSING = Column("GONE", "categorical", missing=True)
+
+
+def test_a_column_without_values_needs_missing():
+    with pytest.raises(SchemaError, match="missing = true for a column that is always missing"):
+        Column("GONE", "categorical")
+    schema = Schema([ALWAYS_MISSING])
+    assert (ALWAYS_MISSING.size, ALWAYS_MISSING.labels()) == (1, ["missing"])
+    assert Schema.from_toml(schema.to_toml()) == schema
+    cells = [None, 1, "x", 2.5, True]
+    assert encode(schema, {"GONE": cells}).codes["GONE"].tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.float64(), pa.int32(), pa.string(), pa.date32()])
+def test_a_column_that_is_always_missing_is_inferred_as_such(kind, tmp_path):
+    table = pa.table({"AGE": [1, 2], "GONE": pa.nulls(2, kind)})
+    assert Schema.infer(table)["GONE"] == ALWAYS_MISSING
+    write_table(table, tmp_path / "rows.csv")
+    assert Schema.infer(tmp_path / "rows.csv")["GONE"] == ALWAYS_MISSING
+
+
+def test_every_kind_of_source_counts_a_column_that_is_always_missing(tmp_path):
+    """A private value that the column cannot have follows its policy: it is missing, too."""
+    schema = Schema([ALWAYS_MISSING])
+    rows = pa.table({"GONE": pa.array([None, 1.5, None])})
+    write_table(rows, tmp_path / "rows.csv")
+    with duckdb.connect(str(tmp_path / "rows.db")) as database, sqlite3.connect(tmp_path / "rows.sqlite") as other:
+        database.register("memory", rows)
+        database.execute("CREATE TABLE people AS SELECT * FROM memory")
+        other.execute("CREATE TABLE people (GONE)")
+        other.executemany("INSERT INTO people VALUES (?)", [(None,), (1.5,), (None,)])
+    for source in (
+        rows,
+        tmp_path / "rows.csv",
+        f"duckdb://{tmp_path}/rows.db/people",
+        f"sqlite://{tmp_path}/rows.sqlite/people",
+    ):
+        with open_source(source) as opened:
+            (found,) = count(opened, schema, [Marginal.of(schema, ["GONE"])], unit=Unit(1))
+        assert found.tolist() == [[3]]
+
+
+def test_a_column_that_is_always_missing_goes_all_the_way(tmp_path):
+    names = ["STATE", "PLACE", "AGE", "SEX"]
+    public, private = (
+        table.select(names).append_column("GONE", pa.nulls(table.num_rows, pa.float64()))
+        for table in (DATA.public, DATA.private)
+    )
+    schema = Schema([*DATA.schema.select(names).columns, ALWAYS_MISSING])
+    _, estimates, rows, _, score = way(tmp_path, schema, public, private)
+    assert rows["GONE"].null_count == rows.num_rows
+    assert rows["GONE"].type == pa.float64()
+    assert np.allclose(estimates.answer("GONE is missing")["share"].to_numpy(), 1)
+    assert score.mean < 0.5
+    assert read_table(tmp_path / "release" / "synthetic.parquet").column_names == [*names, "GONE"]
