@@ -352,7 +352,8 @@ def public_of(release: Release, public: Any = None, weight: str | None = None) -
         return PublicTable(files, weight)
     table = PublicTable.of(public, weight or (None if files is None else files.weight))
     if files is not None and table.hashed_files is not None:
-        files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
+        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
+        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
     return table
 
 
