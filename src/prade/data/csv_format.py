@@ -8,8 +8,10 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import product
 from os import PathLike, fspath
 from typing import Any
 
@@ -21,8 +23,8 @@ TAB_NAMES = ("tab", r"\t")
 LIKELY_DELIMITERS = (";", "\t", ",", "|")
 LONGEST = 2**26  # bytes: of a longer record, the rest is not read
 BOM = codecs.BOM_UTF8
-# Codecs whose text has escapes of its own, so that one byte can change the meaning of those after it.
-ESCAPING = ("unicode_escape", "raw_unicode_escape", "unicode-escape", "raw-unicode-escape")
+# How the names of codecs begin in which some bytes change the meaning of those after them.
+ESCAPING = ("idna", "iso2022", "raw", "unicode")
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def _codec(encoding: str, delimiter: str) -> str:
         ) from None
     if known.name == "utf-8-sig":  # every cell is decoded on its own, and only the file begins with a mark
         return "utf-8"
-    if known.name in ESCAPING or not _keeps_apart(known.name, f"{delimiter}{QUOTE}\r\n"):
+    if known.name.startswith(ESCAPING) or not _keeps_apart(known.name, f"{delimiter}{QUOTE}\r\n"):
         raise DataError(
             f"encoding is {encoding!r}, in which the bytes of delimiters, quotes and line ends have other meanings; "
             "convert the file to UTF-8"
@@ -91,13 +93,13 @@ def _keeps_apart(encoding: str, marks: str) -> bool:
     try:
         if plain.decode(encoding) != plain.decode("ascii"):
             return False
-        return all(
-            (bytes([lead]) + mark.encode()).decode(encoding, "replace").endswith(mark)
-            for lead in range(256)
-            for mark in marks
-        )
-    except (LookupError, UnicodeError, ValueError, TypeError, AssertionError):
-        return False  # a codec that is not for text, or for text of another form
+    except Exception:  # a codec that is not for text, or for text of another form, may raise anything
+        return False
+    for lead, mark in product(range(128, 256), marks):
+        with suppress(UnicodeError):
+            if not (bytes([lead]) + mark.encode()).decode(encoding).endswith(mark):
+                return False
+    return True
 
 
 DEFAULT_FORMAT = CsvFormat()
