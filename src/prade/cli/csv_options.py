@@ -47,7 +47,7 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
 
 
 def _formatted(path: Any, form: Any) -> Any:
-    """A path or several with the format. The address of a database stays as it is."""
+    """A path or several with the format. The address of a database is returned unchanged."""
     if isinstance(path, tuple):
         return tuple(_formatted(each, form) for each in path)
     return path if path is None or "://" in path else form.file(path)

@@ -33,7 +33,9 @@ DAY = 86_400_000_000  # microseconds
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FARTHEST = 2**62  # microseconds from 1970, about 146,000 years: times farther away are moved to this limit
 LONGEST = 400  # digits: decimal numbers with more become floats (the range of a double ends before that)
-NOT_TEXT = "\ufffd"  # begins the text of a cell that is not Unicode, so that it is no number, date or listed value
+NOT_TEXT = (
+    "\ufffd"  # begins the text of a cell that is not Unicode, which makes it unlike any number, date or listed value
+)
 EPOCH = datetime.datetime(1970, 1, 1)
 
 

@@ -48,8 +48,8 @@ class CsvFormat:
         single = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
         if not single or delimiter.isalnum() or delimiter in f"{QUOTE}\r\n":
             raise DataError(
-                f"delimiter is {self.delimiter!r}; give one character of ASCII that is no letter, digit, quote or line "
-                "end, such as , or ; or tab"
+                f"delimiter is {self.delimiter!r}; give one character of ASCII other than letters, digits, quotes and "
+                "line ends, such as , or ; or tab"
             )
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "encoding", _codec(str(self.encoding), delimiter))

@@ -8,7 +8,7 @@ cell cannot join, split or hide the records of others. Only a caller who declare
     cells         `prade.data.csv_format.cells_of`; the first cells count if there are too many, and cells that are not
                   there are empty. Empty cells are missing
     empty lines   no records, except in a file with one column, where they are empty cells
-    bytes         a cell that is not text in the declared encoding becomes a text that no schema lists
+    encoding      a cell that is not text in the declared encoding becomes a text that no schema lists
 
 Most records are written properly, and then array operations find their cells; the others are read one by one.
 """
@@ -42,7 +42,7 @@ class Records(NamedTuple):
 
 
 def csv_batches(path: str, form: CsvFormat, columns: int, wanted: Sequence[int]) -> Iterator[list[Any]]:
-    """The wanted columns of a file with so many columns, in batches of Arrow arrays; all cells are text."""
+    """The wanted columns of a file with that many columns, in batches of Arrow arrays; all cells are text."""
     for records in _records(path, form, columns):
         separators, proper = _separators(records, form.separator, columns)
         if proper.any():
@@ -162,7 +162,7 @@ def _column(records: Records, separators: Places, number: int) -> pa.Array:
 
 
 def _decoded(cells: pa.Array, form: CsvFormat) -> pa.Array:
-    """Bytes as text. UTF-8 stays as it is: `prade.data.cells` reads bytes as UTF-8."""
+    """Bytes as text. UTF-8 stays unchanged, because `prade.data.cells` reads bytes as UTF-8."""
     import pyarrow as pa
 
     data = cells.buffers()[2]
