@@ -110,20 +110,28 @@ def _separators(records: Records, separator: bytes, columns: int) -> tuple[Place
     """
     content = np.frombuffer(records.text, np.uint8)
     separators = np.flatnonzero(content == separator[0])
-    counts = _numbers(separators, records)
     proper = np.full(len(records.starts), True)
-    is_quote = content == QUOTE
-    if is_quote.any():
-        quotes = np.flatnonzero(is_quote)
-        proper = (_numbers(quotes, records) % 2 == 0) & ~_misplaced(content, records, quotes, separator[0])
-        odd = np.bitwise_xor.accumulate(is_quote)  # an odd number of quotes up to each byte
-        odd_before = odd[records.starts] ^ is_quote[records.starts]
-        separators = separators[odd[separators] == np.repeat(odd_before, counts)]
-        counts = _numbers(separators, records)
+    quotes = np.flatnonzero(content == QUOTE)
+    if len(quotes):
+        numbers = _numbers(quotes, records)
+        paired = numbers % 2 == 0
+        proper = paired & ~_misplaced(content, records, quotes, numbers, separator[0])
+        separators = _outside_quotes(separators, quotes[np.repeat(paired, numbers)])
+    counts = _numbers(separators, records)
     proper &= counts == columns - 1
     if not proper.all():
         separators = separators[np.repeat(proper, counts)]
     return separators.reshape(np.count_nonzero(proper), columns - 1), proper
+
+
+def _outside_quotes(separators: Places, quotes: Places) -> Places:
+    """The separators that are not between two quotes of a pair; a record has quotes in pairs only."""
+    begins, ends = np.searchsorted(separators, quotes[0::2]), np.searchsorted(separators, quotes[1::2])
+    if (begins == ends).all():
+        return separators
+    size = len(separators) + 1
+    depth: Places = np.cumsum(np.bincount(begins, minlength=size) - np.bincount(ends, minlength=size))
+    return np.asarray(separators[depth[:-1] == 0])
 
 
 def _numbers(places: Places, records: Records) -> Places:
@@ -131,9 +139,10 @@ def _numbers(places: Places, records: Records) -> Places:
     return np.searchsorted(places, records.ends) - np.searchsorted(places, records.starts)
 
 
-def _misplaced(content: NDArray[np.uint8], records: Records, quotes: Places, separator: int) -> NDArray[np.bool_]:
+def _misplaced(
+    content: NDArray[np.uint8], records: Records, quotes: Places, numbers: Places, separator: int
+) -> NDArray[np.bool_]:
     """Whether a record has a quote that neither begins nor ends a cell and is not doubled."""
-    numbers = _numbers(quotes, records)
     first = np.repeat(np.append(0, np.cumsum(numbers))[:-1], numbers)  # for each quote, its record's first
     opens = (np.arange(len(quotes)) - first) % 2 == 0
     before, after = content[quotes - 1], content[quotes + 1]  # a line end comes after every record

@@ -81,6 +81,8 @@ def test_a_public_file_in_another_encoding_names_the_line(folder):
     plan = [each for each in PLANNING if each not in ("--encoding", "latin-1")]
     assert "towns.csv is not text in the encoding utf-8: line 2 is the first" in call("plan", *plan, code=1).stderr
     call("check", *given, *FORMAT)
+    everybody = ["--schema", "schema.toml", "--public", "public.csv", "--epsilon", "1", "--no-tune"]
+    assert f"line {first} is the first that is not" in call("plan", *everybody, "--delimiter", ";", code=1).stderr
 
 
 def test_wrong_headers_name_the_option_and_nothing_is_spent(folder):

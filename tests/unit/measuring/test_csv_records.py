@@ -243,8 +243,8 @@ def test_quotes_of_two_persons_do_not_hide_those_between_them(tmp_path):
 
 
 def test_an_open_quote_does_not_change_which_cells_of_the_next_record_are_in_quotes(tmp_path):
-    (tmp_path / "rows.csv").write_text('A,B,C\n1,"x,2\na,"b,c,d",e\n')
-    assert rows_read(tmp_path / "rows.csv") == Counter([("1", '"x', "2"), ("a", "b,c,d", "e")])
+    (tmp_path / "rows.csv").write_text('A,B,C\n1,"x,2\na,"b,c,d",e\n3,"y,4\n')
+    assert rows_read(tmp_path / "rows.csv") == Counter([("1", '"x', "2"), ("a", "b,c,d", "e"), ("3", '"y', "4")])
 
 
 # ---------------------------------------------------------------------- the file that lost its rows
