@@ -39,8 +39,8 @@ _WORDS: dict[str, dict[Language, str]] = {
         "shell": "list such columns in --skip, list places and years in --groups, or increase --max-values",
     },
     "encoding": {
-        "python": 'name their encoding, as in CsvFile(path, encoding="latin-1")',
-        "shell": "name their encoding, as in --encoding latin-1",
+        "python": 'name the encoding of the file, as in CsvFile(path, encoding="latin-1")',
+        "shell": "name the encoding of the file, as in --encoding latin-1",
     },
     "geojson_key": {
         "python": "give the property that names the groups as geojson_key=, or outlines of these groups",

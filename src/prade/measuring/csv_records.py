@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-BLOCK = 2**23  # bytes that are read at a time
+BLOCK = 2**22  # bytes that are read at a time
 LINE_END, CARRIAGE_RETURN, QUOTE = b'\n\r"'
 
 

@@ -145,7 +145,7 @@ def young_and_old(path, text, threads):
     ],
 )
 def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_path):
-    """Files are read in pieces of 2**23 bytes; a cell full of lines lies across a cut."""
+    """Files are read in pieces of 2**22 bytes; a cell full of lines lies across a cut."""
     header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
     note = inner * (size // len(inner))
     before, rest = divmod(max(cut - len(header) - len(note) // 2, 10_000), len(line))
