@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.data.column import Column as Column
+    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.groups import Groups as Groups
     from prade.data.invariants import PublishedTotals as PublishedTotals
     from prade.data.invariants import Rule as Rule
@@ -52,6 +53,7 @@ _HOMES = {
     "Ask": "prade.planning.questions",
     "Budget": "prade.privacy.budget",
     "Column": "prade.data.column",
+    "CsvFile": "prade.data.csv_format",
     "Estimates": "prade.estimating.levels.estimates",
     "Groups": "prade.data.groups",
     "Ledger": "prade.privacy.ledger",

@@ -78,7 +78,7 @@ def plan(
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
     table = PublicTable.of(public, weight)
-    # a table that does not fit fails here, before long rehearsals, and so does one that `sample` cannot take values from
+    # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)
     made = Plan.simplest(task)
@@ -365,7 +365,8 @@ def public_of(release: Release, public: Any = None, weight: str | None = None) -
         return PublicTable(files, weight)
     table = PublicTable.of(public, weight or (None if files is None else files.weight))
     if files is not None and table.hashed_files is not None:
-        files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
+        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
+        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
     return table
 
 

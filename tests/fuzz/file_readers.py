@@ -7,7 +7,7 @@ import io
 import json
 import random
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,16 +16,19 @@ import pyarrow.parquet as pq
 
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people
-from prade import Schema, Workload
+from prade import Column, Schema, Workload
+from prade.data.csv_format import CsvFormat
 from prade.data.decoding import Decoder
 from prade.data.encoding import encode, outside
 from prade.data.groups import Groups
+from prade.data.matching import code_cells
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.estimate import Estimate
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
+from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
@@ -248,3 +251,31 @@ def several_public(world: World) -> Reader:
         return encode(SCHEMA, PublicFiles.at([seed, path]).source())
 
     return _tables(world, "several public files", people(), read)
+
+
+def private_csv(world: World) -> Reader:
+    """Whatever bytes come after the header, every line is a row, and every row is coded."""
+    (seed,) = _table_seeds(people())[".csv"]
+    path = world.folder / "private.csv"
+
+    def read(given: tuple[CsvFormat, bytes]) -> object:
+        path.write_bytes(given[1])
+        stream = csv_stream([str(path)], given[0])
+        batches = list(stream.read(stream.columns))
+        lines = [line.removesuffix(b"\r") for line in given[1].split(b"\n")[1:]]
+        expected = sum(map(bool, lines)) if len(stream.columns) > 1 else len(lines) - (lines[-1:] == [b""])
+        found = sum(len(next(iter(batch.values()))) for batch in batches)
+        assert given[0].line_breaks or found == expected, f"{found} rows of {expected} lines"
+        return [code_cells(column, batch[name], refuse=False) for batch in batches for name, column in _coded(batch)]
+
+    def mutate(rng: random.Random) -> tuple[CsvFormat, bytes]:
+        encoding, delimiter = rng.choice(["utf-8", "latin-1", "shift_jis"]), rng.choice(",,,;")
+        form = CsvFormat(encoding, delimiter, line_breaks=rng.random() < 0.3)
+        return form, mutators.bytes_of([seed], rng)
+
+    return Reader("private CSV", mutate, read)
+
+
+def _coded(names: Iterable[str]) -> Iterator[tuple[str, Column]]:
+    """The columns of the schema that the table has."""
+    return ((name, SCHEMA[name]) for name in names if name in SCHEMA.coded)

@@ -11,6 +11,7 @@ from fuzz.file_readers import (
     groups,
     infer,
     plan_toml,
+    private_csv,
     public,
     release,
     schema_json,
@@ -34,5 +35,6 @@ FILES = (
     public,
     infer,
     several_public,
+    private_csv,
 )
 ALL: tuple[Callable[[World], Reader], ...] = (*FILES, query, numbers, command_line)

@@ -25,7 +25,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from prade import Column, Schema
+from prade import Column, CsvFile, Schema
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
@@ -129,6 +129,7 @@ def outcome(opened, unit):
         opened as source,
         patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"),
         patch("prade.measuring.streams.ROWS_PER_BATCH", 2),  # so that a few rows are several batches
+        patch("prade.measuring.csv_records.BLOCK", 50),
     ):
         answers = [count(source, SCHEMA, PARTS, PLACES, unit), count(source, SCHEMA, PARTS, None, unit)]
     return [np.concatenate([answer.ravel() for answer in level]) for level in answers]
@@ -228,6 +229,7 @@ def write_polars_parquet(rows, path):
 
 
 def write_csv(rows, path):
+    """As a CSV writer does it: cells have line breaks, which the test declares."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(NAMES)
@@ -241,7 +243,7 @@ def opened_files(rows, files, most, write, suffix):
             write(table, Path(folder) / f"part-{place}{suffix}")
             # Rows of tests are few and alike; files that are equal byte for byte would be refused as one file twice.
             _tell_apart(Path(folder) / f"part-{place}{suffix}", place)
-        with open_source(f"{folder}/*{suffix}") as source:
+        with open_source(CsvFile(f"{folder}/*{suffix}", line_breaks=True)) as source:
             yield source
 
 
@@ -270,6 +272,37 @@ def _tell_apart(path, place):
 def test_files(most, write, suffix, families, data):
     people = data.draw(neighbours(families, most))
     check(*people, lambda rows, homes: opened_files(rows, homes, most, write, suffix))
+
+
+LINE = st.one_of(
+    st.binary(max_size=30),
+    st.lists(st.sampled_from([b'"', b",", b"1", b"a", b"2020-01-01", b"\xff", b"\r", b"\x00", b'""']), max_size=16).map(
+        b"".join
+    ),
+).map(lambda line: line.replace(b"\n", b"") + b",")  # not empty: that would be no record
+
+
+@contextmanager
+def opened_lines(lines, encoding):
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "rows.csv").write_bytes(b"\n".join([",".join(NAMES).encode(), *lines, b""]))
+        with open_source(CsvFile(f"{folder}/rows.csv", encoding)) as source:
+            yield source
+
+
+@law
+@given(
+    st.lists(LINE, max_size=6), st.lists(LINE, min_size=1, max_size=2), st.sampled_from(["utf-8", "cp1252"]), st.data()
+)
+def test_csv_lines_of_any_bytes(others, new, encoding, data):
+    """Even one person's quotes and bytes that are not text: a line is a record, wherever it is."""
+    place = data.draw(st.integers(0, len(others)))
+    before = outcome(opened_lines(others, encoding), None)
+    after = outcome(opened_lines([*others[:place], *new, *others[place:]], encoding), None)
+    for without, within in zip(before, after, strict=True):
+        assert (within >= without).all()
+    by_place, in_all = (within.sum() - without.sum() for without, within in zip(before, after, strict=True))
+    assert by_place <= in_all == len(new) * len(PARTS)
 
 
 # ---------------------------------------------------------------------- databases

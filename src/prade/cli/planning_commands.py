@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli.console import FILE, need_new_file
+from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
 from prade.core.errors import DataError
 
@@ -81,6 +82,7 @@ def schema() -> None:
 @click.option(
     "--bins", default=20, show_default=True, help="Number of bins for a numeric column with more values than that."
 )
+@csv_options("public")
 @as_json
 @examples("  prade schema infer public.parquet --groups STATE,PUMA --skip SERIALNO -o schema.toml")
 def infer(
@@ -130,6 +132,7 @@ def infer(
 @weight
 @click.option("--epsilon", default="1", show_default=True, help="Budget for which to compute the noise scale.")
 @click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
+@csv_options("public", "groups_file")
 @as_json
 @examples("  prade check --schema schema.toml --groups places.csv public.parquet")
 def check(
@@ -327,6 +330,7 @@ def advice_of(plan: Plan) -> str:
 
 @prade.command()
 @planning
+@csv_options("public", "groups_file")
 @click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
 @force
 @as_json

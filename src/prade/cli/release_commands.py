@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from prade.cli.console import FILE, need_file, need_folder, text_table
+from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
@@ -44,6 +45,7 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.argument("plan_file", metavar="PLAN", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
+@csv_options("private", private=True)
 @spending
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
@@ -278,6 +280,7 @@ def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as
 @click.argument("private", type=FILE)
 @planning
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
+@csv_options("private", "public", "groups_file", private=True)
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")

@@ -7,6 +7,7 @@ import warnings
 import click
 
 from prade.cli.console import FILE
+from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import as_json, columns_of
 
@@ -24,6 +25,7 @@ from prade.cli.planning_commands import as_json, columns_of
 )
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
 @click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
+@csv_options("truth")
 @as_json
 @examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
 def score(
@@ -80,6 +82,7 @@ def score(
     type=click.Path(),
     help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
+@csv_options("truth")
 @examples("  prade report release --geojson places.geojson -o report.html")
 def report(
     release_folder: str, truth: str | None, geojson: str | None, geojson_key: str | None, output: str | None

@@ -30,9 +30,17 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "give cap=, the most that may ever be spent on these people, or run: {value}",
         "shell": "enter it with the most that may ever be spent on these people: {value}",
     },
+    "delimiter": {
+        "python": 'give CsvFile(path, delimiter="{value}")',
+        "shell": 'add --delimiter "{value}"',
+    },
     "draft": {
         "python": "list such columns in skip=, list places and years in groups=, or increase max_values",
         "shell": "list such columns in --skip, list places and years in --groups, or increase --max-values",
+    },
+    "encoding": {
+        "python": 'name the encoding of the file, as in CsvFile(path, encoding="latin-1")',
+        "shell": "name the encoding of the file, as in --encoding latin-1",
     },
     "geojson_key": {
         "python": "give the property that names the groups as geojson_key=, or outlines of these groups",

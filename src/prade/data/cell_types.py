@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
-from prade.data.cells import is_text, texts_of
+from prade.data.cells import clean_text, is_text, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ def require_plain_type(name: str, kind: pa.DataType) -> None:
 
 
 def replace_invalid_utf8(table: pa.Table) -> pa.Table:
-    """Replace bytes that are not valid UTF-8, in each text cell separately, as for CSV files."""
+    """Replace text cells that are not valid UTF-8, each by its own bytes (`prade.data.cells.text_of_bytes`)."""
     import pyarrow as pa
 
     for index, name in enumerate(table.column_names):
@@ -37,9 +37,8 @@ def replace_invalid_utf8(table: pa.Table) -> pa.Table:
             try:
                 cells.validate(full=True)
             except pa.ArrowInvalid:
-                raw = cells.cast(kind).cast(pa.large_binary()).to_pylist()
-                texts = [None if each is None else each.decode(errors="replace") for each in raw]
-                table = table.set_column(index, name, pa.chunked_array([pa.array(texts, kind)]))
+                texts = clean_text(cells.cast(kind))
+                table = table.set_column(index, name, texts.cast(kind))
     return table
 
 

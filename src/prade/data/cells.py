@@ -33,6 +33,9 @@ DAY = 86_400_000_000  # microseconds
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FARTHEST = 2**62  # microseconds from 1970, about 146,000 years: times farther away are moved to this limit
 LONGEST = 400  # digits: decimal numbers with more become floats (the range of a double ends before that)
+NOT_TEXT = (
+    "\ufffd"  # begins the text of a cell that is not Unicode, which makes it unlike any number, date or listed value
+)
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -101,7 +104,7 @@ def texts_of(cells: Any) -> Any:
 
 
 def clean_text(texts: Any) -> Any:
-    """The texts, with each byte that is not valid UTF-8 replaced by an escape such as \\xff."""
+    """The texts; a cell that is not valid UTF-8 becomes a text that no schema lists (`text_of_bytes`)."""
     import pyarrow as pa
 
     texts = texts.cast(pa.large_string())
@@ -109,8 +112,30 @@ def clean_text(texts: Any) -> Any:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raw = texts.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if each is None else each.decode(errors="backslashreplace") for each in raw], texts.type)
+        return pa.array([None if each is None else text_of_bytes(each) for each in raw], texts.type)
     return texts
+
+
+def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
+    """The text of bytes; bytes that are not text become U+FFFD and escapes, a different text for all different bytes.
+
+    >>> text_of_bytes(b"caf\\xe9", "latin-1"), text_of_bytes(b"caf\\xe9")
+    ('café', '\ufffdcaf\\\\xe9')
+    """
+    try:
+        return raw.decode(encoding)
+    except UnicodeError:
+        return NOT_TEXT + raw.decode("ascii", "backslashreplace")
+
+
+def text_of_characters(cell: str) -> str:
+    """The text of a Python string; one with half of a surrogate pair is not text, and treated like such bytes."""
+    plain = str.__str__(cell)
+    try:
+        plain.encode()
+    except UnicodeError:
+        return NOT_TEXT + plain.encode("ascii", "backslashreplace").decode()
+    return plain
 
 
 def floats_of(cells: Any) -> NDArray[np.float64]:
@@ -277,9 +302,9 @@ def _plain_kind(cell: Any) -> tuple[type | None, Any]:
     if isinstance(cell, datetime.date):
         return datetime.date, (cell - EPOCH.date()).days
     if isinstance(cell, str):
-        return str, str.__str__(cell).encode(errors="backslashreplace").decode()
+        return str, text_of_characters(cell)
     if isinstance(cell, bytes):
-        return str, cell.decode(errors="backslashreplace")
+        return str, text_of_bytes(cell)
     return (str, str(cell)) if isinstance(cell, uuid.UUID) else (object, {})
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.duplicate_files import content_hash, refuse_duplicates
 from prade.core.errors import DataError
+from prade.data.csv_format import DEFAULT_FORMAT, CsvFormat, format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class PublicFiles:
     """Files of public rows, all with the same columns, and the name of the column of weights, if there is one.
 
-    `sha256` are the hashes of the files' contents, if known; they show whether a file was moved or is another one.
+    `csv` is the format of those that are CSV files. `sha256` are the hashes of the files' contents, if known; they show
+    whether a file was moved or is another one.
 
     >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
     'PWGTP'
@@ -29,6 +31,7 @@ class PublicFiles:
     files: tuple[str, ...]
     weight: str | None = None
     sha256: tuple[str, ...] = ()
+    csv: CsvFormat = DEFAULT_FORMAT
 
     def __post_init__(self) -> None:
         texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
@@ -44,7 +47,9 @@ class PublicFiles:
     @classmethod
     def at(cls, paths: Iterable[str | PathLike[str]], weight: str | None = None) -> PublicFiles:
         """The files at these paths, made absolute so that they are found from any folder later."""
-        return cls(tuple(str(Path(path).absolute()) for path in paths), weight)
+        given = list(paths)
+        form = replace(format_of(given), line_breaks=False)  # public cells may have line breaks in any case
+        return cls(tuple(str(Path(path).absolute()) for path in given), weight, csv=form)
 
     def seen_from(self, folder: str | PathLike[str]) -> PublicFiles:
         """The same files with paths relative to a folder, so that files and folder can be moved together."""
@@ -68,7 +73,7 @@ class PublicFiles:
                     f"{file} is not one of the public files that the plan was made with, and could be the private one; "
                     "give the paths of those files. To start from another public table in Python, give the table itself"
                 )
-        return replace(moved, weight=now.weight or self.weight)
+        return replace(moved, weight=now.weight or self.weight, csv=self.csv)
 
     def _existing(self) -> tuple[str, ...]:
         for file in self.files:
@@ -80,15 +85,15 @@ class PublicFiles:
         """What to read as one table: the path of the only file, or the rows of all files together."""
         self._existing()
         refuse_duplicates(self.files)  # to give rows more weight, use a column of weights
-        return self.files[0] if len(self.files) == 1 else _concatenated(self.files)
+        return self.csv.file(self.files[0]) if len(self.files) == 1 else _concatenated(self.files, self.csv)
 
 
-def _concatenated(files: tuple[str, ...]) -> pa.Table:
+def _concatenated(files: tuple[str, ...], form: CsvFormat) -> pa.Table:
     import pyarrow as pa
 
     from prade.data.tables import plain_cells, read_table
 
-    tables = [read_table(file) for file in files]
+    tables = [read_table(form.file(file)) for file in files]
     names = tables[0].column_names
     for file, table in zip(files, tables, strict=True):
         if set(table.column_names) != set(names):

@@ -6,8 +6,10 @@ from its cells (CSV, Python objects), it is not guessed for private rows: one mo
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,8 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.words import closest, names_of
-from prade.data.cells import is_missing, object_cells, one_piece, texts_of
+from prade.data.cells import clean_text, is_missing, object_cells, one_piece, text_of_characters, texts_of
+from prade.data.csv_format import CsvFormat, first_line_outside, format_of, header_of
 from prade.data.decompression_limits import refuse_gzip_bomb, refuse_parquet_bomb
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     objects each cell keeps its own type (an Arrow union). Types that a file or frame declares are kept either way.
     """
     if isinstance(source, (str, PathLike)):
-        return _read_file(Path(source), columns, guess)
+        return _read_file(Path(source), columns, guess, format_of(source))
     names = column_names(source)
     chosen = _chosen(names, columns, "the table")
     import pyarrow as pa
@@ -130,7 +133,7 @@ def _cell_text(cell: Any) -> str | None:
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))
     try:
-        return str(cell).encode(errors="backslashreplace").decode()
+        return text_of_characters(str(cell))
     except Exception:  # an object may raise anything here; that must not affect the other rows
         return type(cell).__name__
 
@@ -154,7 +157,7 @@ def require_csv(path: str | PathLike[str]) -> str:
     return suffix
 
 
-def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
+def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
     import pyarrow as pa
 
     from prade.data.cell_types import replace_invalid_utf8
@@ -171,34 +174,40 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Tab
             return replace_invalid_utf8(pq.read_table(path, columns=chosen))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
-        return _read_csv(path, columns, guess)
+        return _read_csv(path, columns, guess, form)
     except PermissionError:
         raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
-    except (pa.ArrowException, OSError, UnicodeError):
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
         # The reader's own message would quote a line of the file.
         raise DataError(f"{path} is not a well-formed {suffix[1:]} file; create it again or convert it") from None
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool) -> pa.Table:
+def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    with csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)) as reader:
-        names = column_names(reader.schema.empty_table())
-    chosen = _chosen(names, columns, str(path))
-    table = csv.read_csv(
-        path,
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            include_columns=chosen,
-            # In a text column, a cell that is not valid UTF-8 would be an error.
-            column_types=dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary())),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    read = _guess_type if guess else _text_of_bytes
-    return pa.table([read(one_piece(table[name])) for name in chosen], names=chosen)
+    header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
+    parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(encoding=form.encoding)
+    try:
+        with csv.open_csv(path, read, parse) as reader:
+            names = column_names(reader.schema.empty_table())
+        chosen = _chosen(names, columns, str(path))
+        # In a text column, a cell that is not valid UTF-8 would be an error.
+        kinds = dict.fromkeys(chosen, pa.dictionary(pa.int32(), pa.string() if guess else pa.binary()))
+        convert = csv.ConvertOptions(
+            include_columns=chosen, column_types=kinds, null_values=[""], strings_can_be_null=True
+        )
+        table = csv.read_csv(path, read, parse, convert)
+    except (pa.ArrowException, UnicodeError):
+        if (line := first_line_outside(path, form.encoding)) is None:
+            raise
+        raise DataError(
+            f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not",
+            remedy="encoding",
+        ) from None
+    typed = _guess_type if guess else _text_of_bytes
+    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
 
 
 def with_types(table: pa.Table) -> pa.Table:
@@ -214,11 +223,8 @@ def with_types(table: pa.Table) -> pa.Table:
 def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
     import pyarrow as pa
 
-    try:
-        texts = coded.dictionary.cast(pa.string())
-    except pa.ArrowInvalid:
-        texts = pa.array([text.decode(errors="replace") for text in coded.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(coded.indices, texts)
+    texts = clean_text(coded.dictionary.view(pa.string()))
+    return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
 
 
 def _guess_type(coded: pa.DictionaryArray) -> pa.Array:

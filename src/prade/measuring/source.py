@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.core.duplicate_files import refuse_duplicates
 from prade.core.errors import DataError, PradeError
 from prade.core.words import closest
+from prade.data.csv_format import CsvFormat, format_of
 from prade.measuring.connections import connected, no_table, table_in
 from prade.measuring.locked_folders import spill_folder
 from prade.measuring.public_overlap import found_files, paths_of
@@ -141,12 +142,9 @@ def open_source(
     types of files and of tables in memory follow their rows, so no type is refused there; a cell that does not fit
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
-    A CSV file is read as text, with a header, commas and double quotes: if types were guessed, one person's cell could
-    change how all others are read. It is read sequentially, not in parallel pieces: where a piece begins inside quotes,
-    the engine would take the lines of a cell for rows. A record with too few fields or of over 2 MB is left out; of a
-    record with too many fields, the first ones count. The file must come from a proper CSV writer: a quote that opens a
-    field and is never closed swallows the records up to the next quote, and then one row changes more than its own
-    counts. In a file with a single column, an unquoted carriage return has the same effect.
+    A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
+    every line after it is one record, whatever bytes it has (`prade.measuring.csv_records`): no cell can change how the
+    records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     An Ibis table may select columns and rows and compute cells row by row. Anything through which one row could change
     how others are counted (limits, samples, aggregates, windows, joins, SQL) is refused. prade cannot look inside a
@@ -171,7 +169,7 @@ def _opened(source: Any, settings: dict[str, Any]) -> Source:
     if isinstance(source, str) and "://" in source:
         return _open_address(source, settings)
     paths = paths_of(source)
-    return _open_memory(source, settings) if paths is None else _open_files(paths, settings)
+    return _open_memory(source, settings) if paths is None else _open_files(paths, format_of(source), settings)
 
 
 def guarded(doing: str, task: Callable[[], Result]) -> Result:
@@ -198,14 +196,15 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
 # ---------------------------------------------------------------------- files and tables in memory
 
 
-def _open_files(paths: list[str], settings: dict[str, Any]) -> Source:
+def _open_files(paths: list[str], form: CsvFormat, settings: dict[str, Any]) -> Source:
     files = found_files(paths)
     endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
     if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(ENDINGS)}); {HELP}")
     refuse_duplicates(files)
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    stream = guarded(f"opening {name}", lambda: (parquet_stream if endings == {".parquet"} else csv_stream)(files))
+    text = endings != {".parquet"}
+    stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files))
     return _streamed(stream, name, settings)
 
 

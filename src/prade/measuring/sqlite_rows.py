@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from prade.data.cells import text_of_bytes
 from prade.measuring.streams import ROWS_PER_BATCH, Stream, cursor_stream
 
 
@@ -56,9 +57,9 @@ def _fetched(connection: sqlite3.Connection, statement: str) -> Iterator[list[An
 
 @contextmanager
 def _bytes_as_text(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read text that is not UTF-8 with escapes such as \\xff; otherwise it would end the run."""
+    """Read text that is not UTF-8 as a text that no schema lists; otherwise it would end the run."""
     before = connection.text_factory
-    connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
+    connection.text_factory = text_of_bytes
     try:
         yield
     finally:

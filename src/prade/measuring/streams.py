@@ -8,9 +8,6 @@ not fit its column counts as a value outside the domain.
 
 from __future__ import annotations
 
-import csv
-import glob
-import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,7 +16,9 @@ import numpy as np
 
 from prade.core.errors import DataError
 from prade.data.cells import clean_text, floats_of, is_text, object_cells, plain_array, texts_of
+from prade.data.csv_format import CsvFormat, header_of
 from prade.data.matching import code_cells
+from prade.measuring.csv_records import csv_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,45 +163,23 @@ def parquet_stream(files: Sequence[str]) -> Stream:
     return _of_files(files, [table.schema.names for table in tables], read)
 
 
-def csv_stream(files: Sequence[str]) -> Stream:
-    """CSV files as text; nothing about the dialect or the types is guessed from the rows."""
-    headers = [_header(file) for file in files]
+def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:
+    """CSV files as text; the caller declares their format, and nothing is guessed from the rows."""
+    headers = [_header(file, form) for file in files]
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for file, header in zip(files, headers, strict=True):
-            yield from _csv_batches(file, header, names)
+            for columns in csv_batches(file, form, len(header), [header.index(name) for name in names]):
+                yield dict(zip(names, columns, strict=True))
 
     return _of_files(files, headers, read)
 
 
-def _csv_batches(file: str, header: list[str], names: Sequence[str]) -> Iterator[Batch]:
-    import duckdb
-
-    with duckdb.connect(config={"threads": 1, "temp_directory": ""}) as engine:  # a stream has nothing to spill
-        rows = engine.read_csv(
-            glob.escape(file),  # one file, whatever characters its name has
-            hive_partitioning=False,  # the names of its folders are not columns
-            columns={f"c{number}": "VARCHAR" for number in range(len(header))},
-            auto_detect=False,
-            header=True,
-            delimiter=",",
-            quotechar='"',
-            escapechar='"',
-            na_values="",
-            ignore_errors=True,
-            parallel=False,  # parallel pieces may begin at a line inside quotes, and one row would become many
-            strict_mode=False,  # in strict mode one stray carriage return makes the engine fail on the whole file
-        )
-        wanted = ", ".join(f"c{header.index(name)}" for name in names)
-        for batch in rows.project(wanted).to_arrow_reader(ROWS_PER_BATCH):
-            yield dict(zip(names, batch.columns, strict=True))
-
-
-def _header(path: str) -> list[str]:
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    # A block of rows is decoded along with the first line; bytes that are not text must not matter here.
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(csv.reader(file), [])
+def _header(file: str, form: CsvFormat) -> list[str]:
+    try:
+        return header_of(file, form)
+    except DataError as error:
+        raise DataError(f"{error.args[0]}. Nothing was spent", remedy=error.remedy) from None
 
 
 def _of_files(

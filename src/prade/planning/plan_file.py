@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 from prade.core.documents import toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.core.words import closest
+from prade.data.csv_format import CsvFormat
 from prade.data.groups import Groups
 from prade.data.invariants import Invariant, invariants_of
 from prade.data.public_files import PublicFiles
@@ -37,6 +38,7 @@ KEYS = (
     *("invariant", "groups", "schema"),
 )
 OPTIONAL = ("settings", "expected", "public", "invariant", "groups")
+PUBLIC_KEYS = ("files", "encoding", "delimiter", "weight", "sha256")
 
 Record = TypeVar("Record")
 
@@ -67,7 +69,7 @@ def content_to_dict(plan: Content) -> dict[str, Any]:
     if plan.public is not None:
         weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
         hashes = {"sha256": list(plan.public.sha256)} if plan.public.sha256 else {}
-        tables["public"] = {"files": list(plan.public.files), **weight, **hashes}
+        tables["public"] = {"files": list(plan.public.files), **plan.public.csv.to_dict(), **weight, **hashes}
     return {key: tables[key] for key in KEYS if key in tables}
 
 
@@ -175,13 +177,14 @@ def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Reco
 
 def _public(table: Mapping[str, Any]) -> PublicFiles:
     with within("public"):
-        _only(table, ("files", "weight", "sha256"), optional=("weight", "sha256"))
+        _only(table, PUBLIC_KEYS, optional=PUBLIC_KEYS[1:])
         files, hashes = table["files"], table.get("sha256", [])
         if not isinstance(files, list):
             raise DataError(f"files is {str(files)[:40]!r}; write a list of paths")
         if not isinstance(hashes, list) or not all(isinstance(each, str) for each in hashes):
             raise DataError(f"sha256 is {str(hashes)[:40]!r}; write a list of hashes, one per file, or leave it out")
-        return PublicFiles(tuple(files), table.get("weight"), tuple(hashes))
+        form = CsvFormat(table.get("encoding", "utf-8"), table.get("delimiter", ","))
+        return PublicFiles(tuple(files), table.get("weight"), tuple(hashes), form)
 
 
 def _groups(table: Mapping[str, Any]) -> Groups:

@@ -18,6 +18,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.core.threads import several
+from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table
 from prade.reporting.facts import PublicPriors
@@ -65,7 +66,8 @@ def true_rows(plan: Plan, source: Any) -> tuple[Coded, Ints]:
     files = _files(source)
     if files is None:
         return coded_rows(plan, source)
-    each = [coded_rows(plan, file) for file in files]
+    form = format_of(source)
+    each = [coded_rows(plan, form.file(file)) for file in files]
     codes = {name: np.concatenate([coded.codes[name] for coded, _ in each]) for name in each[0][0].codes}
     return Coded(plan.schema, codes), np.concatenate([number for _, number in each])
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema, Unit, Workload
+from prade import Column, CsvFile, Schema, Unit, Workload
 from prade.measuring.run import measure
 from prade.planning.questions import Level
 from worlds.plans import ONE_ROW, ledger_for, plan_of
@@ -141,15 +141,7 @@ OPEN_QUOTE = b'70,m,"' + SECRET.encode() + b",a,9"
 
 @pytest.mark.parametrize(
     "record",
-    [
-        *MALFORMED,
-        pytest.param(
-            OPEN_QUOTE,
-            marks=pytest.mark.xfail(
-                reason="a quote that nothing closes joins lines; the file is none that a CSV writer wrote"
-            ),
-        ),
-    ],
+    [*(record for record in MALFORMED if b"\n" not in record), OPEN_QUOTE],
     ids=lambda record: ascii(record[:30]),
 )
 def test_a_malformed_record_changes_at_most_one_row(record, tmp_path):
@@ -164,7 +156,7 @@ def test_a_malformed_record_changes_at_most_one_row(record, tmp_path):
 
 @pytest.mark.parametrize(("suffix", "size"), [("csv", 700), ("csv.gz", 70_000), ("csv", 3_000_000)])
 def test_a_record_with_many_lines_in_quotes_changes_at_most_one_row(suffix, size, tmp_path):
-    """Valid CSV, and so placed that the engine's pieces of the file would begin inside the quotes."""
+    """Declared to have line breaks, and so placed that pieces of the file begin inside the quotes."""
     header, lines = csv_of([(*row[:4], "long" * 100) for row in HONEST * 10_000]).split(b"\n", 1)
     inner = b"\n3,f,1,a,5"
     record = b'70,m,"' + inner * (size // len(inner)) + b'",a,5\n'
@@ -173,7 +165,7 @@ def test_a_record_with_many_lines_in_quotes_changes_at_most_one_row(suffix, size
     for name, text in (("without", lines), ("with", lines[:start] + record + lines[start:])):
         path = tmp_path / f"{name}.{suffix}"
         path.write_bytes(gzip.compress(header + b"\n" + text, 1) if suffix == "csv.gz" else header + b"\n" + text)
-        found.append(true_release(path, tmp_path))
+        found.append(true_release(CsvFile(path, line_breaks=True), tmp_path))
     assert largest_change(*found) <= 1
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prade import Column, Schema
+from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
 from prade.data.encoding import encode
 from prade.measuring.connections import without_secrets
@@ -119,17 +119,19 @@ def test_one_cell_does_not_change_how_others_are_read(tmp_path):
     assert found == [[2, 1]] * len(found)
 
 
-def test_records_with_too_few_fields_are_left_out_and_with_too_many_count_by_their_first(tmp_path):
+def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
     lines = ["AGE,SEX,CODE,PUMA", "3,f,1,a", "70", "70,m,2", "70,m,2,a,5,6", "70,m,2,b", ""]
     (tmp_path / "odd.csv").write_bytes("\n".join(lines).encode() + b"\n70,\xff\xfe,2,a\n64,m,6,a\n")
     found = answers(tmp_path / "odd.csv")
-    assert found[0] == [[0, 0, 1, 0], [1, 1, 1, 0]]
+    assert found[0] == [[0, 0, 1, 0], [1, 1, 2, 0]]
+    with open_source(tmp_path / "odd.csv") as source:
+        assert count(source, SCHEMA, PARTS[:1])[0].sum() == 7  # every line but the empty one
 
 
 def young_and_old(path, text, threads):
     """How many rows are below 18 and how many are 65 or more, of CSV text written to a file."""
     path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
-    with open_source(path, threads=threads) as source:
+    with open_source(CsvFile(path, line_breaks=True), threads=threads) as source:
         (found,) = count(source, SCHEMA, PARTS[:1])
     return found[0, 0], found[0, 2]
 
@@ -137,31 +139,33 @@ def young_and_old(path, text, threads):
 @pytest.mark.parametrize(
     ("name", "cut", "size", "threads"),
     [
-        ("rows.csv", 8_000_000, 70, 1),
-        ("rows.csv", 8_000_000, 700, 2),
-        ("rows.csv", 8_000_000, 1_000_000, 2),
-        ("rows.csv.gz", 8_000_000, 700, 2),
-        ("rows.csv.gz", 8_000_000, 1_000_000, 1),
-        ("rows.csv", 33_554_432, 700, 2),
-        ("rows.csv.gz", 33_554_432, 700, 1),
+        ("rows.csv", 2**23, 70, 1),
+        ("rows.csv", 2**23, 700, 2),
+        ("rows.csv", 2**23, 20_000_000, 2),
+        ("rows.csv.gz", 2**23, 700, 2),
+        ("rows.csv.gz", 2**23, 1_000_000, 1),
     ],
 )
 def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_path):
-    """The engine reads files in pieces of 8,000,000 or 33,554,432 bytes; a cell full of lines lies across the cut."""
+    """Files are read in pieces of 2**22 bytes; a cell full of lines lies across a cut."""
     header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
     note = inner * (size // len(inner))
-    before, rest = divmod(cut - len(header) - len(note) // 2, len(line))
+    before, rest = divmod(max(cut - len(header) - len(note) // 2, 10_000), len(line))
     filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
     text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
     assert young_and_old(tmp_path / name, text, threads) == (1, before + 5000)
 
 
-@pytest.mark.parametrize("size", [3_000_000, 40_000_000])
-@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
-def test_a_record_of_many_lines_that_is_too_long_is_left_out(size, name, tmp_path):
-    header, line, inner = b"AGE,NOTE\r\n", b"70,x\r\n", b"\r\n3,x"
-    text = header + line * 1000 + b'3,"' + inner * (size // len(inner)) + b'"\r\n' + line * 1000
-    assert young_and_old(tmp_path / name, text, 2) == (0, 2000)
+@pytest.mark.parametrize("line_breaks", [False, True])
+@pytest.mark.parametrize("note", [b"x", b'"'])
+def test_the_rest_of_a_record_that_would_fill_the_memory_is_not_read(line_breaks, note, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.measuring.csv_records.LONGEST", 5_000)
+    monkeypatch.setattr("prade.measuring.csv_records.BLOCK", 1_000)
+    lines = [b"AGE,NOTE,SEX", *[b"70,x,f"] * 100, b'3,"' + note * 20_000 + b'",m', *[b"70,x,f"] * 100, b""]
+    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
+    with open_source(CsvFile(tmp_path / "rows.csv", line_breaks=line_breaks)) as source:
+        (found,) = count(source, SCHEMA, PARTS[:1])
+    assert found.tolist() == [[1, 0, 200, 0]]
 
 
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
