@@ -160,7 +160,7 @@ def test_numbers_of_rows_alone_leave_the_parents_distribution():
     release = release_of(plan, rows_of(3), 5)
     settings = Settings(own=0.0)
     found = list(Descent(release, PUBLIC, settings).estimates())
-    parents = list(Descent(release, PUBLIC, settings).level(0, [PUBLIC.prior.weights], lambda each: each))
+    parents = list(Descent(release, PUBLIC, settings).level(0, [Parent(PUBLIC.prior.weights)], lambda each: each))
     for each, parent in zip(found, (0, 0, 0, 1), strict=True):
         handed = 0.95 * parents[parent].estimate.weights + 0.05 * PUBLIC.prior.weights
         assert np.abs(each.estimate.weights - handed).max() < 1e-9
@@ -261,7 +261,7 @@ def test_the_posterior_changes_single_draws_only():
         found = []
         for posterior in ("linear", "laplace"):
             descent = Descent(release, PUBLIC, Settings(posterior=posterior))
-            parents = [PUBLIC.prior.weights] * (1 if level == 0 else 2)
+            parents = [Parent(PUBLIC.prior.weights, 100.0)] * (1 if level == 0 else 2)
             found.append(np.stack([each.estimate.weights for each in descent.level(level, parents, lambda e: e)]))
         assert np.array_equal(*found) == same
 

@@ -10,7 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.data.public import Public
-from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.descent import Descent, Parent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.totals import estimated_totals_variance
@@ -75,10 +75,10 @@ def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
     release = invented(survey(levels), 3)
     found = Estimates.of(release, PUBLIC, settings)
-    descent, parents = Descent(release, PUBLIC, settings), [PUBLIC.prior.weights]
+    descent, parents = Descent(release, PUBLIC, settings), [Parent(PUBLIC.prior.weights)]
     for level in range(len(release.plan.levels)):
         made = list(descent.level(level, parents, lambda each: each))
-        parents = [each.estimate.weights for each in made]
+        parents = [each.parent for each in made]
         for group, each in enumerate(made):
             np.testing.assert_allclose(found.weights(level, group), each.estimate.weights, atol=1e-15)
             assert found.levels[level].totals[group] == each.total

@@ -33,9 +33,10 @@ from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothi
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.published import with_published
 from prade.estimating.levels.resemblance import resemblance
-from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals
+from prade.estimating.levels.totals import FEWEST_ROWS, adding_up, estimated_totals, estimated_totals_variance
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
+from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.privacy.budget import Law
 from prade.queries.parts import Part
@@ -53,9 +54,10 @@ PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 @dataclass(frozen=True)
 class Parent:
-    """What children start from: weights of the public rows, and `followed` as in `GroupEstimate`."""
+    """What children start from: weights of the public rows, the number of rows, and `followed` of `GroupEstimate`."""
 
     weights: Floats
+    total: float = 0.0
     followed: Mapping[Part, Floats] = field(default_factory=dict)
 
 
@@ -80,7 +82,7 @@ class GroupEstimate:
     @property
     def parent(self) -> Parent:
         """What the group hands on to its children."""
-        return Parent(self.estimate.weights, self.followed)
+        return Parent(self.estimate.weights, self.total, self.followed)
 
 
 class Descent:
@@ -150,7 +152,7 @@ class _LevelGroups:
         self.answers = raw_answers(descent.release, level)
         self.layout = self.cells.layout(self.answers.parts)
         self.priors = GroupPriors(descent.public, descent.plan, level, self.settings)
-        self.totals = with_published(estimated_totals(self.answers, self.priors.sizes()), level, descent.plan)
+        self.totals = self._totals(descent.plan, level)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
         self.shares = self.answers.shares(self.rows)
         self.noise = self.answers.noise(self.rows)
@@ -168,7 +170,17 @@ class _LevelGroups:
         self.law: Law = descent.plan.noise_budget.law if own_law else "gaussian"
 
     def __len__(self) -> int:
-        return len(self.totals)
+        return len(self.answers.totals)
+
+    def _totals(self, plan: Plan, level: int) -> Floats:
+        """The groups' numbers of rows: whole numbers that add up to the parents', and meet what is published."""
+        public = self.priors.sizes()
+        totals = with_published(estimated_totals(self.answers, public), level, plan)
+        if self.priors.top:
+            return np.rint(totals)
+        parents = np.array([parent.total for parent in self.parents])
+        variance = estimated_totals_variance(self.answers, public)
+        return adding_up(totals, variance, self.priors.parent_of, parents)
 
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
@@ -215,9 +227,8 @@ class _LevelGroups:
         With c a group's part of its parent's rows, and k how much the parent's estimate follows its raw answers, which
         are the sums of its groups': the variance of y_g - k sum_h c_h y_h is about (1 - 2 k c + k^2 c) Var(y_g).
         """
-        none = np.zeros(self.layout.n_cells)
         follows = [
-            np.concatenate([parent.followed[part] for part in self.answers.parts]) if parent.followed else none
+            np.concatenate([parent.followed.get(part, np.zeros(part.n_cells)) for part in self.answers.parts])
             for parent in self.parents
         ]
         inherited = np.where(self.priors.recurs[:, None], 0.0, np.stack(follows)[self.priors.parent_of])

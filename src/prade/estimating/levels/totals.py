@@ -10,7 +10,8 @@ hundred rows is drawn by what hundreds change by, and one of ten thousand by wha
     sum over groups of (noisy number - m_g)^2 / (t_g^2 + v_g) = groups - 1
 
 or 0 if the sum is smaller anyway (Paule and Mandel, 1982): one degree of freedom went into the scale of the m_g.
-Recurring groups and others are fitted apart.
+Recurring groups and others are fitted apart. The numbers of a parent's groups then add up to the parent's number
+(`adding_up`), which knows the sum of all their answers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, Ints, shared_out
 from prade.estimating.levels.answers import RawAnswers
 
 FEWEST_ROWS = 1.0  # a number of rows that shares can be divided by
@@ -37,6 +38,24 @@ def estimated_totals(answers: RawAnswers, public: Floats) -> Floats:
 def estimated_totals_variance(answers: RawAnswers, public: Floats) -> Floats:
     """Variances of the errors of `estimated_totals`."""
     return _each_kind(totals_variance, answers, public)
+
+
+def adding_up(totals: Floats, variance: Floats, parent_of: Ints, parents: Floats) -> Floats:
+    """Whole numbers of rows that add up to the numbers of the parents.
+
+    What is missing is handed to the groups in proportion to the variances of their numbers, as shares are in
+    `prade.estimating.levels.benchmarking`; none becomes negative.
+
+    >>> adding_up(np.array([10.2, 20.4, 7.0]), np.array([1.0, 3.0, 1.0]), np.array([0, 0, 1]), np.array([35.0, 9.0]))
+    array([11., 24.,  9.])
+    """
+    whole = np.zeros(len(totals))
+    for parent, rows in enumerate(parents):
+        mine = np.flatnonzero(parent_of == parent)
+        unsure = variance[mine] if variance[mine].any() else np.ones(len(mine))
+        missing = rows - totals[mine].sum()
+        whole[mine] = shared_out(int(rows), np.maximum(totals[mine] + missing * unsure / unsure.sum(), 0.0))
+    return whole
 
 
 def expected_totals(noisy: Floats, public: Floats) -> Floats:
