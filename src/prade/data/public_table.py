@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
 from prade.data.cells import one_piece
-from prade.data.decoding import Decoder, Like
+from prade.data.declared_types import Like
+from prade.data.decoding import Decoder
 from prade.data.groups import Groups
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles

@@ -12,12 +12,16 @@ from typing import Any
 from prade.core.errors import SchemaError
 from prade.core.words import closest, names_of
 from prade.data.column import Column
+from prade.data.links import checked_links, proposed_links
 
 __all__ = ["Column", "Schema"]
 
 
 class Schema:
     """An ordered set of columns; the domain is the product of their codes.
+
+    `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
+    values in such a set from one public row.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -26,8 +30,9 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
+    linked: tuple[tuple[str, ...], ...]
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], *, linked: Sequence[Sequence[str]] = ()) -> None:
         self.columns = tuple(columns)
         if not self.columns:
             raise SchemaError("a schema needs at least one column; write a [[column]] table for each column")
@@ -38,6 +43,7 @@ class Schema:
             if column.name in self._by_name:
                 raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
             self._by_name[column.name] = column
+        self.linked = checked_links(linked, self.coded, self.names)
 
     # ------------------------------------------------------------------ lookup
 
@@ -87,7 +93,9 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """A schema with these columns only, in this order."""
-        return Schema([self[name] for name in names_of(names)])
+        chosen = [self[name] for name in names_of(names)]
+        linked = [[name for name in together if name in names_of(names)] for together in self.linked]
+        return Schema(chosen, linked=[together for together in linked if len(together) > 1])
 
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
@@ -114,7 +122,7 @@ class Schema:
                     f"{closest(column.name, groups.column_names)}"
                 )
             filled.append(column)
-        return Schema(filled)
+        return Schema(filled, linked=self.linked)
 
     # ------------------------------------------------------------------ files
 
@@ -123,7 +131,7 @@ class Schema:
         """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
         from prade.data import schema_file
 
-        return cls(schema_file.columns_of_file(path))
+        return cls(**schema_file.content_of_file(path))
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -131,7 +139,7 @@ class Schema:
         from prade.core.documents import toml_table
         from prade.data import schema_file
 
-        return cls(schema_file.columns_of_table(toml_table(text, SchemaError)))
+        return cls(**schema_file.content_of_table(toml_table(text, SchemaError)))
 
     @classmethod
     def from_contest(cls, path: str | PathLike[str]) -> Schema:
@@ -169,17 +177,19 @@ class Schema:
         `max_values` distinct texts, Booleans or whole numbers becomes categorical. A column with more distinct numbers
         becomes numeric with about `bins` bins, whose edges are rounded quantiles. Columns in `groups` become group
         columns with the values in the table. A text column with more than `max_values` values cannot be binned: list it
-        in `groups` or `skip`, or increase `max_values`.
+        in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly ever above the
+        other.
         """
         from prade.data.draft import infer_columns
 
-        return cls(infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins))
+        columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
+        return cls(columns, linked=proposed_links(columns, table))
 
     def to_toml(self) -> str:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
         from prade.data import schema_file
 
-        return schema_file.toml_of_columns(self.columns)
+        return schema_file.toml_of_content(self.columns, self.linked)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""
@@ -195,10 +205,12 @@ class Schema:
     # ------------------------------------------------------------------ comparison and display
 
     def __eq__(self, other: object) -> bool:
-        return self.columns == other.columns if isinstance(other, Schema) else NotImplemented
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return (self.columns, self.linked) == (other.columns, other.linked)
 
     def __hash__(self) -> int:
-        return hash(self.columns)
+        return hash((self.columns, self.linked))
 
     def __repr__(self) -> str:
         kinds = (f"{column.name}: {column.kind}" for column in self.columns[:6])

@@ -19,6 +19,7 @@ from prade.core.words import closest
 from prade.data.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
 
 VERSION = 1
+KEYS = ("version", "linked", "column")
 MOST_VALUES = 10**6  # for a column whose values are not listed in the file
 Number = int | float | datetime.date
 
@@ -66,14 +67,15 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
 # ---------------------------------------------------------------------- reading
 
 
-def columns_of_file(path: str | PathLike[str]) -> list[Column]:
-    """The columns that a schema file declares; its format is recognised from its content."""
+def content_of_file(path: str | PathLike[str]) -> dict[str, Any]:
+    """What a schema file declares, as arguments of `Schema`; its format is recognised from its content."""
     text = file_text(path, "schema file", SchemaError)
     if text.lstrip().startswith("{"):
         content = _object(path, text)
-        return columns_of_contest(content) if isinstance(content.get("schema"), Mapping) else columns_of_mbi(content)
+        contest = isinstance(content.get("schema"), Mapping)
+        return {"columns": columns_of_contest(content) if contest else columns_of_mbi(content)}
     try:
-        return columns_of_table(toml_table(text, SchemaError))
+        return content_of_table(toml_table(text, SchemaError))
     except SchemaError as error:
         raise error.within(str(path)) from None
 
@@ -93,13 +95,13 @@ def _object(path: str | PathLike[str], text: str) -> dict[str, Any]:
     return value
 
 
-def columns_of_table(table: Mapping[str, Any]) -> list[Column]:
-    """The columns of the TOML format: ``version = 1`` and one ``[[column]]`` table per column."""
+def content_of_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the TOML format declares, as arguments of `Schema`: its columns, and which of them are linked."""
     for key in table:
-        if key not in ("version", "column"):
+        if key not in KEYS:
             raise SchemaError(
-                f"unknown key {key!r}{closest(key, ('version', 'column'))}; "
-                "a schema has `version` and one [[column]] table per column"
+                f"unknown key {key!r}{closest(key, KEYS)}; "
+                "a schema has `version`, `linked` if columns belong together, and one [[column]] table per column"
             )
     if "version" not in table:
         raise SchemaError(f"the version of the format is missing; begin the file with `version = {VERSION}`")
@@ -108,7 +110,8 @@ def columns_of_table(table: Mapping[str, Any]) -> list[Column]:
     entries = table.get("column")
     if not isinstance(entries, list) or not entries:
         raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
-    return [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
+    columns = [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
+    return {"columns": columns, "linked": table.get("linked", [])}  # Schema checks the sets: it knows the columns
 
 
 def _column_of_entry(number: int, entry: Any) -> Column:
@@ -184,13 +187,14 @@ def _contest_column(name: str, entry: Any) -> Column:
 # ---------------------------------------------------------------------- writing
 
 
-def toml_of_columns(columns: Iterable[Column]) -> str:
-    """The TOML text of the columns, one line per key."""
+def toml_of_content(columns: Iterable[Column], linked: Iterable[Iterable[str]] = ()) -> str:
+    """The TOML text of a schema's columns and linked sets, one line per key."""
     import tomli_w
 
     # Keys are in the entry's order; defaults are left out, because a missing key means its default.
     entries = [msgspec.to_builtins(ColumnEntry.of(column), builtin_types=(datetime.date,)) for column in columns]
-    return one_line_arrays(tomli_w.dumps({"version": VERSION, "column": entries}))
+    sets = [list(together) for together in linked]
+    return one_line_arrays(tomli_w.dumps({"version": VERSION, **({"linked": sets} if sets else {}), "column": entries}))
 
 
 def one_line_arrays(text: str) -> str:

@@ -19,7 +19,7 @@ from prade.core.words import closest
 from prade.data.groups import Groups
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
-from prade.data.schema_file import columns_of_table, one_line_arrays, toml_of_columns
+from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
@@ -86,7 +86,7 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         "unit": plan.unit.to_dict(),
         "level": levels,
         "groups": plan.groups.to_dict(),
-        "schema": tomllib.loads(toml_of_columns(plan.schema)),
+        "schema": tomllib.loads(plan.schema.to_toml()),
     }
 
 
@@ -122,7 +122,7 @@ def content_of_toml(text: str) -> Content:
     if document["version"] != VERSION or isinstance(document["version"], bool):
         raise DataError(f"version is {document['version']!r}; this prade reads plans with `version = {VERSION}`")
     with within("schema"):
-        schema = Schema(columns_of_table(_table(document["schema"], "schema")))
+        schema = Schema(**content_of_table(_table(document["schema"], "schema")))
     levels = [_level(schema, number, level) for number, level in enumerate(_tables(document["level"], "level"), 1)]
     with within("budget"):
         budget = Budget.from_dict(_table(document["budget"], "budget"))
