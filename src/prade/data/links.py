@@ -20,7 +20,7 @@ from prade.data.matching import code_cells, numbers_of
 
 EXAMPLE = 'linked = [["WAGES", "INCOME"]]'
 HOLDS = 0.99  # an order that holds in at least this share of the public rows is a rule
-BREAKS = 0.01  # a rule that would be broken in a smaller share of rows needs no link
+BREAKS = 0.05  # below this share of rows, the order may be one of scale only (hours of work are below most incomes)
 MOST_ROWS = 50_000  # enough to tell such shares apart
 FEWEST_ROWS = 100  # rows with both values; an order of fewer may be chance
 
@@ -69,7 +69,7 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     if len(numeric) < 2:
         return ()
     public = read_table(table, [column.name for column in numeric])
-    rows = np.arange(0, public.num_rows, -(-public.num_rows // MOST_ROWS))
+    rows = np.arange(0, public.num_rows, max(1, -(-public.num_rows // MOST_ROWS)))
     generator = np.random.default_rng(0)
     values: dict[str, Floats] = {}
     alone: dict[str, Floats] = {}  # each column's values, exchanged within their bins

@@ -131,7 +131,11 @@ class Schema:
         """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
         from prade.data import schema_file
 
-        return cls(**schema_file.content_of_file(path))
+        content = schema_file.content_of_file(path)
+        try:
+            return cls(**content)
+        except SchemaError as error:
+            raise error.within(str(path)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
