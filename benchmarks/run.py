@@ -21,6 +21,7 @@ NAMES = {
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",
     "intervals": "How often intervals contain the truth",
+    "values": "Values that belong together",
 }
 
 
