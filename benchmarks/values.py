@@ -91,7 +91,7 @@ def _world(name: str, schema: Schema, public: pa.Table, private: pa.Table, group
 
 
 def changed(coded: Coded, linked: Schema) -> Coded:
-    """The rows with other bins in the first numeric column that is not linked: hardly any public row has these codes."""
+    """The rows with other bins in the first numeric column that is not linked: hardly any public row has the codes."""
     together = {name for each in linked.linked for name in each}
     column = next(column for column in linked if column.kind == "numeric" and column.name not in together)
     other = (coded.codes[column.name].astype(np.int64) + column.present // 2) % column.size
