@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from prade.core.documents import json_value
+from prade.core.errors import PradeError
 from prade.data.cells import one_piece
 
 if TYPE_CHECKING:
@@ -127,8 +129,8 @@ def _schema_of_frame(public: Any) -> pa.Schema | None:
 
 def _pandas_notes(schema: pa.Schema) -> dict[str, Any]:
     """The notes for pandas in a schema's metadata; empty if there are none, or if they are malformed."""
-    with suppress(ValueError, KeyError, TypeError):
-        notes = json.loads((schema.metadata or {})[PANDAS])
+    with suppress(PradeError, KeyError, TypeError):
+        notes = json_value((schema.metadata or {})[PANDAS])
         if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
             return dict(notes)
     return {}

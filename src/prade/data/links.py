@@ -15,6 +15,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError
 from prade.core.words import closest
+from prade.data.cells import one_piece
 from prade.data.column import Column
 from prade.data.matching import code_cells, numbers_of
 
@@ -74,7 +75,7 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     values: dict[str, Floats] = {}
     alone: dict[str, Floats] = {}  # each column's values, exchanged within their bins
     for column in numeric:
-        cells = plain_cells(public[column.name]).combine_chunks().take(rows)
+        cells = one_piece(plain_cells(public[column.name])).take(rows)
         values[column.name] = numbers_of(column, cells)
         alone[column.name] = values[column.name][_exchanged(code_cells(column, cells)[0], generator)]
     return _joined(

@@ -130,7 +130,14 @@ def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path: Pa
 
 def test_malformed_notes_are_ignored(tmp_path: Path) -> None:
     plain = pa.table({"A": pa.array([1, 2, None] * 50)})
-    for note in (b"{", b"[]", b'{"columns": [{}]}', b'{"columns": 3}', b'{"columns": [{"field_name": 3}]}'):
+    for note in (
+        b"{",
+        b"[]",
+        b'{"columns": [{}]}',
+        b'{"columns": 3}',
+        b'{"columns": [{"field_name": 3}]}',
+        b"[" * 10**5,
+    ):
         public = plain.replace_schema_metadata({b"pandas": note})
         schema = Schema.infer(public)
         assert Decoder.fit(schema, public).decode(encode(schema, public), seed=0).schema.metadata in (None, {})
