@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, Ints, distinct_rows
+from prade.core.arrays import Flags, distinct_rows, smallest_unsigned
 from prade.data.cells import one_piece
 from prade.data.matching import code_cells, numbers_of
 from prade.data.tables import plain_cells
@@ -65,7 +66,7 @@ def copied_rows(menus: Sequence[Menu], table: pa.Table) -> Flags:
     return np.asarray(is_public[number[public:]])
 
 
-def _numbered(menu: Menu, cells: Any) -> tuple[Ints, Ints]:
+def _numbered(menu: Menu, cells: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """A number for the value of each public row, and of each cell; equal values have equal numbers."""
     column, cells = menu.column, one_piece(plain_cells(cells))
     place = menu.of_row.astype(np.int64)
@@ -81,5 +82,7 @@ def _numbered(menu: Menu, cells: Any) -> tuple[Ints, Ints]:
     # A value outside the domain has a code too, but it is not the value that is written for the code.
     public = np.where(menu.codes >= column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
     mine = np.where(codes >= column.present, MISSING, np.where(fits, index + 2, OUTSIDE))
-    mine[mine == OUTSIDE] = max(public.max(initial=0), mine.max(initial=0)) + 1  # equal to no public value
-    return public, mine
+    beyond = int(max(public.max(initial=0), mine.max(initial=0))) + 1
+    mine[mine == OUTSIDE] = beyond  # equal to no public value
+    kind = smallest_unsigned(beyond)
+    return public.astype(kind), mine.astype(kind)
