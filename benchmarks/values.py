@@ -160,6 +160,13 @@ def _distances(column: Column, world: World, alone: pa.Table) -> list[str]:
     return [f"{each:.4g}" for each in (wasserstein_distance(public, true), before, after)] + [f"{after / before:.3f}"]
 
 
+def mean_ratios(lines: list[list[str]]) -> str:
+    """The geometric mean of the ratios in the table of distances, by world."""
+    names = dict.fromkeys(line[0] for line in lines)
+    ratios = {name: [float(line[-1]) for line in lines if line[0] == name] for name in names}
+    return ", ".join(f"{np.exp(np.mean(np.log(each))):.3f} ({name})" for name, each in ratios.items())
+
+
 def sdmetrics_scores(world: World, tables: dict[str, pa.Table]) -> list[list[str]]:
     """The lines of the table of SDMetrics' scores."""
     kinds = {
@@ -199,7 +206,8 @@ def main() -> None:
         "row that was drawn; by codes, it is drawn from the public rows with the same codes. Orders are those that the "
         "draft of a schema would link; the share is of the rows that have both values.",
         table(["world", "values", "broken orders", "copied", "seconds to decode"], order_lines),
-        "The Wasserstein distance of each numeric column from the true one, in the column's units:",
+        "The Wasserstein distance of each numeric column from the true one, in the column's units. The last column is "
+        f"the ratio of the two before it; its geometric mean is {mean_ratios(far_lines)}.",
         table(["world", "column", "public table", "alone", "donors", "donors / alone"], far_lines),
     ]
     if score_lines:
