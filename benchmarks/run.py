@@ -22,6 +22,7 @@ NAMES = {
     "nist": "Last year's table as the prior, and a bad prior",
     "promises": "The expected error beside what comes out",
     "intervals": "How often intervals contain the truth",
+    "values": "Values that belong together",
 }
 
 

@@ -20,7 +20,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
-from prade.data.decoding import Like
+from prade.data.declared_types import Like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
@@ -157,7 +157,7 @@ def sample(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Draw synthetic rows with values like those of the public table. This spends nothing.
+    """Draw synthetic rows with the values of public rows. This spends nothing.
 
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan

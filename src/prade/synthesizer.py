@@ -19,7 +19,7 @@ from typing import Any
 
 from prade.core.errors import DataError, PradeError
 from prade.core.progress import Progress
-from prade.data.decoding import Decoder, Like
+from prade.data.declared_types import DeclaredTypes, Like
 from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
@@ -322,9 +322,7 @@ class Synthesizer:
 
     def _framed(self, table: Any) -> Any:
         known = self.public is not None or hasattr(self, "public_")
-        return Decoder(self.estimates_.plan.schema, [], {}).framed(
-            table, self._drawn_from().like if known else "pyarrow"
-        )
+        return DeclaredTypes().framed(table, self._drawn_from().like if known else "pyarrow")
 
     # ---------------------------------------------------------------- the folder
 

@@ -220,8 +220,8 @@ def sample(
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
-    Every group gets its estimated number of rows, with values like those of the public table. This command spends
-    nothing.
+    Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
+    have all values of one public row. This command spends nothing.
     """
     from prade.core.progress import progress_bar
     from prade.data.tables import require_csv, table_suffix
@@ -242,8 +242,11 @@ def sample(
 
 def _sampled(table: Any, path: str) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    facts = {"file": path, "rows": table.num_rows, "columns": table.column_names}
-    return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns"
+    from prade.data.copies import copied_share, copies_in_words
+
+    copied = copied_share(table.schema)
+    facts = {"file": path, "rows": table.num_rows, "columns": table.column_names, "copied": copied}
+    return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns\n{copies_in_words(copied)}"
 
 
 @prade.command()

@@ -57,6 +57,20 @@ def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
     return np.asarray(np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right"))
 
 
+def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, generator: np.random.Generator) -> Ints:
+    """One index from each run first : stop, drawn in proportion to the weights whose cumulative sum is given.
+
+    An empty run gives its own start.
+
+    >>> drawn_in_runs(np.array([1.0, 1.0, 3.0]), np.array([0, 2, 3]), np.array([2, 3, 3]), np.random.default_rng(0))
+    array([0, 2, 3])
+    """
+    below = np.concatenate([[0.0], cumulative])
+    target = below[first] + generator.random(len(first)) * (below[stop] - below[first])
+    found = np.searchsorted(cumulative, target, side="right")
+    return np.asarray(np.clip(found, first, np.maximum(first, stop - 1)))  # rounding may leave the run
+
+
 def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """The index at which each distinct row first appears, and for every row the number of its distinct row.
 

@@ -1,9 +1,9 @@
 """An invented, census-like pair of tables, public and private, for demonstrations, rehearsals and tests.
 
-Nobody in them is real. A small latent-factor model generates them in four steps: places -> persons -> attributes ->
-tables. Places differ in a few factors, people in a few lasting traits, and every attribute is a threshold or a logit of
-these plus noise. So columns depend on each other, a person's rows resemble each other, and the public table is a
-useful but imperfect prior for the private one.
+A small latent-factor model generates them in four steps: places -> persons -> attributes -> tables. Places differ in a
+few factors, people in a few lasting traits, and every attribute is a threshold or a logit of these plus noise. So
+columns depend on each other, a person's rows resemble each other, and the public table is a useful but imperfect prior
+for the private one.
 """
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ class PublicFiles:
 def _concatenated(files: tuple[str, ...], form: CsvFormat) -> pa.Table:
     import pyarrow as pa
 
-    from prade.data.tables import plain_cells, read_table
+    from prade.data.declared_types import common_schema
+    from prade.data.tables import read_table
 
     tables = [read_table(form.file(file)) for file in files]
     names = tables[0].column_names
@@ -103,12 +104,27 @@ def _concatenated(files: tuple[str, ...], form: CsvFormat) -> pa.Table:
                 f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
                 "same columns"
             )
-    plain = [pa.table({name: plain_cells(table[name]) for name in names}) for table in tables]
+    alike = {name: len({table.schema.field(name).type for table in tables}) == 1 for name in names}
+    plain = [
+        pa.table({name: table[name] if alike[name] else _without_type(table[name]) for name in names})
+        for table in tables
+    ]
     try:
-        return pa.concat_tables(plain, promote_options="permissive")
+        joined = pa.concat_tables(plain, promote_options="permissive")
     except pa.ArrowException:
         differing = [name for name in names if len({str(table.schema.field(name).type) for table in plain}) > 1]
         raise DataError(
             f"the public files have incompatible types (numbers and text) in {', '.join(differing[:5])}; "
             "convert the columns to one type"
         ) from None
+    return joined.cast(common_schema([table.schema for table in tables], joined.schema))
+
+
+def _without_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column for joining with one of another type: without a dictionary, and without any type if it has no value."""
+    import pyarrow as pa
+
+    from prade.data.tables import plain_cells
+
+    empty = column.null_count == len(column)
+    return pa.chunked_array([pa.nulls(len(column))]) if empty else plain_cells(column)

@@ -13,7 +13,8 @@ import numpy as np
 
 from prade.core.errors import DataError, PradeError
 from prade.data.cells import is_text, one_piece
-from prade.data.decoding import Decoder, Like
+from prade.data.declared_types import Like
+from prade.data.decoding import Decoder
 from prade.data.groups import Groups
 from prade.data.matching import numbers_of
 from prade.data.public import Public, group_columns

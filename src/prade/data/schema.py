@@ -14,6 +14,7 @@ from prade.core.errors import SchemaError
 from prade.core.words import closest, names_of
 from prade.data.column import Column
 from prade.data.invariants import Invariant, checked_invariants
+from prade.data.links import checked_links, proposed_links
 
 __all__ = ["Column", "Schema"]
 
@@ -21,8 +22,9 @@ __all__ = ["Column", "Schema"]
 class Schema:
     """An ordered set of columns; the domain is the product of their codes.
 
-    `invariants` are facts about the rows that a task with this schema takes over. Schemas with the same columns are
-    equal, because they code rows alike.
+    `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
+    values in such a set from one public row. `invariants` are facts about the rows that a task with this schema takes
+    over; schemas that differ in nothing else are equal, because they code rows alike.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -31,9 +33,16 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
+    linked: tuple[tuple[str, ...], ...]
     invariants: tuple[Invariant, ...]
 
-    def __init__(self, columns: Sequence[Column], *, invariants: Sequence[Invariant] = ()) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        linked: Sequence[Sequence[str]] = (),
+        invariants: Sequence[Invariant] = (),
+    ) -> None:
         self.columns = tuple(columns)
         self.invariants = checked_invariants(invariants)
         if not self.columns:
@@ -45,6 +54,7 @@ class Schema:
             if column.name in self._by_name:
                 raise SchemaError(f"column {column.name!r} is declared twice; remove one of the two")
             self._by_name[column.name] = column
+        self.linked = checked_links(linked, self.coded, self.names)
 
     # ------------------------------------------------------------------ lookup
 
@@ -94,7 +104,9 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """A schema with these columns only, in this order."""
-        return Schema([self[name] for name in names_of(names)])
+        chosen = [self[name] for name in names_of(names)]
+        linked = [[name for name in together if name in names_of(names)] for together in self.linked]
+        return Schema(chosen, linked=[together for together in linked if len(together) > 1])
 
     def with_invariants(self, invariants: Sequence[Invariant]) -> Schema:
         """This schema with other invariants."""
@@ -127,7 +139,7 @@ class Schema:
                     f"{closest(column.name, groups.column_names)}"
                 )
             filled.append(column)
-        return Schema(filled, invariants=self.invariants)
+        return Schema(filled, linked=self.linked, invariants=self.invariants)
 
     # ------------------------------------------------------------------ files
 
@@ -136,7 +148,11 @@ class Schema:
         """Read a schema file: prade's TOML, the NIST contest's parameters.json, or mbi's {column: size} JSON."""
         from prade.data import schema_file
 
-        return cls(**schema_file.content_of_file(path))
+        content = schema_file.content_of_file(path)
+        try:
+            return cls(**content)
+        except SchemaError as error:
+            raise error.within(str(path)) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -183,17 +199,19 @@ class Schema:
         becomes numeric with about `bins` bins, whose edges are quantiles rounded to usual numbers. A text such as "N"
         in a column of numbers stands for missing, and a column without values is always missing. Columns in `groups`
         become group columns with the values in the table. A text column with more than `max_values` values cannot be
-        binned: list it in `groups` or `skip`, or increase `max_values`.
+        binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
+        ever above the other.
         """
         from prade.data.draft import infer_columns
 
-        return cls(infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins))
+        columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
+        return cls(columns, linked=proposed_links(columns, table))
 
     def to_toml(self) -> str:
         """The schema as TOML text; `from_toml` turns it back into an equal schema."""
         from prade.data import schema_file
 
-        return schema_file.toml_of_content(self.columns, self.invariants)
+        return schema_file.toml_of_content(self.columns, self.linked, self.invariants)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a TOML file."""
@@ -209,10 +227,12 @@ class Schema:
     # ------------------------------------------------------------------ comparison and display
 
     def __eq__(self, other: object) -> bool:
-        return self.columns == other.columns if isinstance(other, Schema) else NotImplemented
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return (self.columns, self.linked) == (other.columns, other.linked)
 
     def __hash__(self) -> int:
-        return hash(self.columns)
+        return hash((self.columns, self.linked))
 
     def __repr__(self) -> str:
         kinds = (f"{column.name}: {column.kind}" for column in self.columns[:6])

@@ -21,7 +21,7 @@ from prade.data.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
 from prade.data.invariants import Invariant, invariants_of
 
 VERSION = 1
-KEYS = ("version", "column", "invariant")
+KEYS = ("version", "linked", "column", "invariant")
 MOST_VALUES = 10**6  # for a column whose values are not listed in the file
 Number = int | float | datetime.date
 
@@ -98,7 +98,7 @@ def _object(path: str | PathLike[str], text: str) -> dict[str, Any]:
 
 
 def content_of_table(table: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
-    """What the TOML format declares, as arguments of `Schema`: its columns, and what all rows have in common.
+    """What the TOML format declares, as arguments of `Schema`: columns, linked columns, what all rows have in common.
 
     Files that invariants name are relative to `folder`; without one, they may not name files.
     """
@@ -106,7 +106,8 @@ def content_of_table(table: Mapping[str, Any], folder: Path | None = None) -> di
         if key not in KEYS:
             raise SchemaError(
                 f"unknown key {key!r}{closest(key, KEYS)}; "
-                "a schema has `version`, one [[column]] table per column, and [[invariant]] tables if there are any"
+                "a schema has `version`, `linked` if columns belong together, one [[column]] table per column, and "
+                "[[invariant]] tables if there are any"
             )
     if "version" not in table:
         raise SchemaError(f"the version of the format is missing; begin the file with `version = {VERSION}`")
@@ -116,7 +117,9 @@ def content_of_table(table: Mapping[str, Any], folder: Path | None = None) -> di
     if not isinstance(entries, list) or not entries:
         raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
     columns = [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
-    return {"columns": columns, "invariants": invariants_of(table.get("invariant", []), folder)}
+    # Schema checks the linked sets: it knows the columns
+    linked, facts = table.get("linked", []), invariants_of(table.get("invariant", []), folder)
+    return {"columns": columns, "linked": linked, "invariants": facts}
 
 
 def _column_of_entry(number: int, entry: Any) -> Column:
@@ -192,15 +195,18 @@ def _contest_column(name: str, entry: Any) -> Column:
 # ---------------------------------------------------------------------- writing
 
 
-def toml_of_content(columns: Iterable[Column], invariants: Iterable[Invariant] = ()) -> str:
+def toml_of_content(
+    columns: Iterable[Column], linked: Iterable[Iterable[str]] = (), invariants: Iterable[Invariant] = ()
+) -> str:
     """The TOML text of a schema, one line per key."""
     import tomli_w
 
     # Keys are in the entry's order; defaults are left out, because a missing key means its default.
     entries = [msgspec.to_builtins(ColumnEntry.of(column), builtin_types=(datetime.date,)) for column in columns]
-    facts = [each.to_dict() for each in invariants]
-    stated = {"invariant": facts} if facts else {}
-    return one_line_arrays(tomli_w.dumps({"version": VERSION, "column": entries, **stated}))
+    sets, facts = [list(together) for together in linked], [each.to_dict() for each in invariants]
+    stated = {"linked": sets} if sets else {}
+    stated_last = {"invariant": facts} if facts else {}
+    return one_line_arrays(tomli_w.dumps({"version": VERSION, **stated, "column": entries, **stated_last}))
 
 
 def one_line_arrays(text: str) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.threads import cores
+from prade.data.copies import copied_share, copies_in_words
 from prade.estimating.estimate import Status
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
@@ -83,9 +84,17 @@ def write_report(
     rows = None if against is None else against.rows
     facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
     data = data_of(estimates, facts, against, shapes, threads=threads, progress=progress)
+    promise = {**promise_of(release), "copies": copies_in_words(_copied_share(release))}
     with replace_file(target) as temporary:
-        temporary.write_text(page(promise_of(release), data), encoding="utf-8")
+        temporary.write_text(page(promise, data), encoding="utf-8")
     return target
+
+
+def _copied_share(release: Release) -> float | None:
+    """The share of the synthetic rows that have all values of one public row, as the file of these rows states it."""
+    import pyarrow.parquet as pq
+
+    return copied_share(pq.read_schema(release.path / SYNTHETIC))
 
 
 def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:

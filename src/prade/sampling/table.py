@@ -1,4 +1,4 @@
-"""From estimates to a table: draw every group's rows, and write values like the public table's.
+"""From estimates to a table: draw every group's rows, and give each the values of the public row it was drawn from.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
 the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError, EstimationError
 from prade.core.progress import Progress
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.decoding import Like
+from prade.data.copies import with_copied_share
+from prade.data.declared_types import Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
 from prade.data.public_table import PublicTable
@@ -46,22 +47,36 @@ def drawn_table(
     like: Like | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Rows drawn from estimates, with values like the public table's: an Arrow table, or a frame like the public one.
+    """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
     and two-way tables closer to those of the estimates (see `prade.sampling.improve.improve`). `like` is "pyarrow",
     "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
     """
-    coded, group = sample_groups(estimates, seed, passes=passes, threads=threads, progress=progress)
+    drawn, group = _drawn_rows(estimates, seed, passes=passes, threads=threads, progress=progress)
     decoder = public.decoder(estimates.plan.schema)
-    table = with_groups(estimates, decoder.decode(coded, seed=seed), group, public.typed)
-    return decoder.framed(table, like or public.like)
+    values = decoder.decode(_coded(estimates, drawn), seed=seed, drawn=drawn)
+    table = decoder.types.of_table(with_groups(estimates, values, group, public.typed))
+    return decoder.types.framed(with_copied_share(table, decoder.copied(table)), like or public.like)
 
 
 def sample_groups(
     estimates: Estimates, seed: int, *, passes: int = PASSES, threads: int = 1, progress: Progress | None = None
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
+    drawn, group = _drawn_rows(estimates, seed, passes=passes, threads=threads, progress=progress)
+    return _coded(estimates, drawn), group
+
+
+def _coded(estimates: Estimates, rows: Ints) -> Coded:
+    """The codes of some public rows."""
+    return Coded(estimates.plan.schema, {name: code[rows] for name, code in estimates.public.prior.codes.items()})
+
+
+def _drawn_rows(
+    estimates: Estimates, seed: int, *, passes: int, threads: int, progress: Progress | None
+) -> tuple[Ints, Ints]:
+    """Public rows drawn for all groups of the last level, in random order within a group, and the group of each."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
     codes, schema = estimates.public.prior.codes, estimates.plan.schema
@@ -84,9 +99,7 @@ def sample_groups(
         drawn.append(rows)
         if progress is not None:
             progress("sampling", len(drawn), len(totals))
-    chosen = np.concatenate(drawn)
-    group = np.repeat(np.arange(len(totals)), totals)
-    return Coded(schema, {name: code[chosen] for name, code in codes.items()}), group
+    return np.concatenate(drawn), np.repeat(np.arange(len(totals)), totals)
 
 
 def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Table) -> pa.Table:

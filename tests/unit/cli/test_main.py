@@ -101,6 +101,7 @@ def test_from_two_files_to_synthetic_rows(release):
     assert f"{table.num_rows:,} rows" in done.stdout
     assert table.column_names == COLUMNS
     assert table.num_rows > 1_000
+    assert "100 % of the rows have, in every column but those of groups and person ids" in done.stdout
     assert not pc.any(pc.equal(table["PLACE"], SECRET)).as_py()
 
 
@@ -375,6 +376,7 @@ def test_every_stage_speaks_json(files, tmp_path):
     drawn = said("sample", place, "-o", tmp_path / "rows.csv")
     assert drawn["columns"] == COLUMNS
     assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
+    assert drawn["copied"] == whole["synthetic"]["copied"] == 1.0
 
 
 def test_scores_are_words_or_json(release, files):

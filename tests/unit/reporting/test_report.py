@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -327,6 +328,18 @@ def test_benchmarks_stay_in_the_documentation(release, tmp_path):
     assert documented.startswith(f"# {named}\n")
     assert re.search(r"95 % intervals .* \d+ to \d+ of 100", documented)
     assert re.findall(r"\d+", re.sub("<.*?>", "", said)) == ["95", "100", "0"]
+
+
+def test_the_page_says_what_a_synthetic_row_is(release, folder, tmp_path):
+    """All rows have the values of a public row; rows of earlier versions do not say how many."""
+    said = re.search(r'<p id="copies">.*?</p>', write_report(release, tmp_path / "page.html").read_text())[0]
+    assert "100 % of the rows have, in every column but those of groups and person ids, the values of one" in said
+    assert "No value in them comes from the private table" in said
+    old = Release.load(shutil.copytree(folder / "release", tmp_path / "old"))
+    write_rows(
+        read_table(old.path / "synthetic.parquet").replace_schema_metadata(None), old.path / "synthetic.parquet", old
+    )
+    assert "was not recorded" in write_report(old, tmp_path / "old.html").read_text()
 
 
 def test_the_promise_is_the_releases(release):

@@ -1,0 +1,210 @@
+"""The types that a public table declares, carried into the synthetic table: so programs read both as the same types.
+
+A parquet file has an Arrow type for each column, notes for polars beside it, and notes for pandas about all columns
+(such as `Int64`, whole numbers that may be missing). Those about the columns that are written are carried. An index of
+pandas is left out, because it numbers the rows of the public file. Other notes in a file's metadata describe that file
+and are not carried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from prade.core.documents import json_value
+from prade.core.errors import PradeError
+from prade.data.cells import one_piece
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Like = Literal["pyarrow", "pandas", "polars"]
+PANDAS = b"pandas"
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredTypes:
+    """The types of a public table's columns: Arrow's, with their notes, and those of a pandas or polars frame.
+
+    `dictionaries` are the values of columns that are dictionary-encoded: the categories of pandas, in their order.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    dictionaries: Mapping[str, Any] = field(default_factory=dict)
+    of_frame: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, public: Any, table: pa.Table) -> DeclaredTypes:
+        """The types of a public table as it was given, and as the Arrow table that it was read as."""
+        import pyarrow as pa
+
+        schema = _schema_of_frame(public) or table.schema
+        fields = {each.name: each for each in schema if each.name in table.column_names}
+        coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
+        dictionaries = {name: one_piece(table[name]).dictionary for name in coded}
+        if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
+            frame = {name: public[name].dtype for name in table.column_names}
+        else:
+            frame = _pandas_types(schema)
+        return cls(fields, _pandas_notes(schema), dictionaries, frame)
+
+    def of_table(self, table: pa.Table) -> pa.Table:
+        """The same rows with these types and notes, in each column whose values allow that."""
+        import pyarrow as pa
+
+        arrays, fields = [], []
+        for name in table.column_names:
+            declared, cells = self.fields.get(name), table[name]
+            if declared is not None and pa.types.is_dictionary(declared.type):
+                cells = _encoded(cells, declared.type, self.dictionaries.get(name))
+            if declared is None or declared.type != cells.type:
+                declared = pa.field(name, cells.type)
+            fields.append(declared.with_nullable(declared.nullable or cells.null_count > 0))
+            arrays.append(cells)
+        return pa.table(arrays, schema=pa.schema(fields, self._metadata(fields, table.schema.metadata)))
+
+    def _metadata(self, fields: Sequence[pa.Field], own: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
+        """A table's own metadata, and the notes for pandas about its columns, where their types are as declared."""
+        kept = [each.name for each in fields if each.name in self.fields and self.fields[each.name].type == each.type]
+        metadata = {key: value for key, value in (own or {}).items() if key != PANDAS}
+        columns = [each for each in self.notes.get("columns", []) if each["field_name"] in kept]
+        if columns:
+            notes = {**self.notes, "index_columns": [], "columns": columns}
+            metadata[PANDAS] = json.dumps(notes).encode()
+        return metadata
+
+    def framed(self, table: pa.Table, like: Like) -> Any:
+        """An Arrow table, converted to a frame with these types if `like` asks for one."""
+        if like == "pandas":
+            return _to_pandas(table, self.of_frame)
+        return _to_polars(table, self.of_frame) if like == "polars" else table
+
+
+def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
+    """The types of several files' joined rows, with the notes that all files have about a column, word for word.
+
+    Nullable whole numbers of different widths (`Int8` and `Int64`) are noted as those of the joined rows' width.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for each in joined:
+        first, *others = (schema.field(each.name) for schema in schemas)
+        same = all(other.equals(first, check_metadata=True) for other in others) and first.type == each.type
+        fields.append(each.with_metadata(first.metadata if same else None))
+    notes = [_pandas_notes(schema) for schema in schemas]
+    about = [{each["field_name"]: each for each in note.get("columns", [])} for note in notes]
+    columns = [_common_note([of.get(each.name) for of in about], each.type) for each in joined]
+    pandas = {**notes[0], "index_columns": [], "columns": [note for note in columns if note is not None]}
+    return pa.schema(fields, {PANDAS: json.dumps(pandas).encode()} if pandas["columns"] else None)
+
+
+def _common_note(notes: Sequence[dict[str, Any] | None], kind: pa.DataType) -> dict[str, Any] | None:
+    """What pandas is told about a column of several files; None if the files say different things."""
+    first, *others = notes
+    if all(other == first for other in others):
+        return first
+    nullable = all(note is not None and str(note.get("numpy_type")).startswith(("Int", "UInt")) for note in notes)
+    if first is None or not nullable or not str(kind).startswith(("int", "uint")):
+        return None
+    return {**first, "pandas_type": str(kind), "numpy_type": str(kind).replace("int", "Int").replace("u", "U")}
+
+
+def _schema_of_frame(public: Any) -> pa.Schema | None:
+    """The Arrow schema of a frame with its notes; None for other tables, and for frames that Arrow cannot describe."""
+    import pyarrow as pa
+
+    home = type(public).__module__.partition(".")[0]
+    with suppress(Exception):  # a frame may hold objects that raise anything
+        if home == "pandas":
+            return pa.Schema.from_pandas(public, preserve_index=False)
+        if home == "polars":
+            return public.head(0).to_arrow().schema
+    return None
+
+
+def _pandas_notes(schema: pa.Schema) -> dict[str, Any]:
+    """The notes for pandas in a schema's metadata; empty if there are none, or if they are malformed."""
+    with suppress(PradeError, KeyError, TypeError):
+        notes = json_value((schema.metadata or {})[PANDAS])
+        if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
+            return dict(notes)
+    return {}
+
+
+def _pandas_types(schema: pa.Schema) -> dict[str, Any]:
+    """The types as which pandas reads the columns that the notes describe; categories are in the rows themselves."""
+    described = {each["field_name"] for each in _pandas_notes(schema).get("columns", [])}
+    if not described:
+        return {}
+    import pandas as pd
+
+    with suppress(Exception):  # pandas raises various errors for notes of other versions
+        types = schema.empty_table().to_pandas(ignore_metadata=False).dtypes
+        return {
+            str(name): kind
+            for name, kind in types.items()
+            if name in described and not isinstance(kind, pd.CategoricalDtype)
+        }
+    return {}
+
+
+def _encoded(cells: Any, kind: pa.DictionaryType, dictionary: Any) -> Any:
+    """Plain cells with a dictionary encoding: the public dictionary's values first, then those that it lacks."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if cells.type != kind.value_type or dictionary is None:
+        return cells
+    cells = one_piece(cells)
+    seen = cells.drop_null().unique()
+    values = pa.concat_arrays([dictionary, seen.filter(pc.invert(pc.is_in(seen, value_set=dictionary)))])
+    indices = pc.index_in(cells, value_set=values)
+    with suppress(pa.ArrowInvalid):  # more values than the index type can number
+        indices = indices.cast(kind.index_type)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
+
+
+def _to_pandas(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    nullable = {
+        getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
+        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    }
+    nullable[pa.bool_()] = pd.BooleanDtype()
+    frame = {}
+    for name, cells in zip(table.column_names, table.columns, strict=True):
+        # Integers with missing cells stay integers.
+        series = cells.to_pandas(types_mapper=nullable.get if cells.null_count else None)
+        dtype = frame_types.get(name)
+        if isinstance(dtype, pd.CategoricalDtype):
+            extra = [value for value in series.dropna().unique() if value not in dtype.categories]
+            dtype = pd.CategoricalDtype([*dtype.categories, *extra], dtype.ordered)
+        if dtype is not None and not _is_polars(dtype):
+            # If the public type cannot hold missing cells or one of the values, keep the type that can.
+            with suppress(TypeError, ValueError):
+                series = series.astype(dtype)
+        frame[name] = series
+    return pd.DataFrame(frame)
+
+
+def _to_polars(table: pa.Table, frame_types: Mapping[str, Any]) -> Any:
+    import polars as pl
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    for name, dtype in frame_types.items():
+        if _is_polars(dtype) and name in frame.columns and frame[name].dtype != dtype:
+            with suppress(pl.exceptions.PolarsError):  # the public type may not allow all of the values
+                frame = frame.with_columns(frame[name].cast(dtype))
+    return frame
+
+
+def _is_polars(dtype: Any) -> bool:
+    return type(dtype).__module__.startswith("polars")

@@ -1,0 +1,80 @@
+"""Which synthetic rows have all values of one public row, measured on the finished table."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, Schema
+from prade.data.copies import copied_share, copies_in_words, with_copied_share
+from prade.data.decoding import Decoder
+
+SCHEMA = Schema(
+    [
+        Column("PLACE", "group", values=["a", "b"]),
+        Column("PAY", "numeric", edges=[100], min=0, max=999, missing=True),
+        Column("WORK", "categorical", values=["full", "part", "other"], other="other", missing=True),
+    ]
+)
+PUBLIC = pa.table(
+    {
+        "PLACE": ["a", "a", "b", "b"],
+        "PAY": [10.5, None, 200.0, 5000.0],
+        "WORK": ["full", "part", None, "none"],  # "none" is coded as "other", and 5000 as the last bin
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("pay", "work", "copied"),
+    [
+        (10.5, "full", True),
+        (10.4, "full", False),  # the same bin
+        (10.5, "part", False),  # both occur, but not together
+        (None, "part", True),
+        (None, "full", False),
+        (200.0, None, True),
+        (200.0, "full", False),
+        (200.0, "other", False),
+        (5000.0, "other", False),  # outside the domain: not a value that is ever written
+    ],
+)
+def test_every_value_counts(pay, work, copied):
+    table = pa.table({"WORK": pa.array([work], pa.string()), "PAY": pa.array([pay], pa.float64()), "PLACE": ["b"]})
+    assert Decoder.fit(SCHEMA, PUBLIC).copied(table).tolist() == [copied]
+
+
+def test_types_do_not_matter_and_rows_without_weight_do_not_count():
+    public = PUBLIC.append_column("W", pa.array([1.0, 0.0, 1.0, 1.0]))
+    table = pa.table({"WORK": ["full", "part"], "PAY": ["10.50", None]})
+    assert Decoder.fit(SCHEMA, public, weight="W").copied(table).tolist() == [True, False]
+
+
+def test_against_a_set_of_rows():
+    generator = np.random.default_rng(0)
+    schema = Schema([Column(name, "numeric", edges=[3], integer=True) for name in "ABC"])
+    public, table = (pa.table({name: generator.integers(0, 6, rows) for name in "ABC"}) for rows in (80, 400))
+    known = set(zip(*(public[name].to_pylist() for name in "ABC"), strict=True))
+    expected = [row in known for row in zip(*(table[name].to_pylist() for name in "ABC"), strict=True)]
+    assert Decoder.fit(schema, public).copied(table).tolist() == expected
+    assert 0 < sum(expected) < 400
+
+
+def test_the_share_stays_with_the_table(tmp_path):
+    import pyarrow.parquet as pq
+
+    table = with_copied_share(PUBLIC, np.array([True, True, False, True]))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert copied_share(pq.read_schema(tmp_path / "rows.parquet")) == 0.75
+    assert copied_share(with_copied_share(PUBLIC.slice(0, 0), np.zeros(0, np.bool_)).schema) == 0
+    assert copied_share(PUBLIC.schema) is None
+    for stated in (b"much", b"1.5", b"nan"):
+        assert copied_share(PUBLIC.schema.with_metadata({b"prade:copied": stated})) is None
+
+
+@pytest.mark.parametrize(("share", "said"), [(1.0, "100 % of"), (0.99996, "99.9 % of"), (0.5, "50 % of"), (0.0, "0 %")])
+def test_all_is_said_only_where_it_is_all(share, said):
+    assert copies_in_words(share).startswith(said)
+
+
+def test_an_unknown_share_is_said_to_be_unknown():
+    assert "not recorded" in copies_in_words(None)

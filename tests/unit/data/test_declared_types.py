@@ -1,0 +1,196 @@
+"""Programs read the synthetic file as the same types as the public one: pandas, polars and pyarrow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Schema
+from prade.data.decoding import Decoder
+from prade.data.encoding import encode
+from prade.data.public_table import PublicTable
+from prade.data.tables import read_table, write_table
+
+ROWS = 300
+
+
+def frame(seed: int = 0) -> pd.DataFrame:
+    """One column of each kind, some with missing values, and an index that is not the rows' numbers."""
+    generator = np.random.default_rng(seed)
+    gaps = generator.random(ROWS) < 0.2
+    return pd.DataFrame(
+        {
+            "CODE": pd.Series(generator.integers(1, 4, ROWS), dtype="Int64").mask(gaps),
+            "SMALL": pd.Series(generator.integers(0, 100, ROWS), dtype="Int8").mask(gaps),
+            "WIDE": generator.integers(0, 1000, ROWS).astype("uint16"),
+            "KIND": pd.Categorical(generator.choice(["x", "y"], ROWS), ["y", "x", "never"], ordered=True),
+            "REAL": np.where(gaps, np.nan, generator.normal(size=ROWS).round(3)),
+            "TEXT": pd.Series(generator.choice(["a", "b"], ROWS), dtype="str").mask(gaps),
+            "FLAG": pd.Series(generator.random(ROWS) < 0.5, dtype="boolean").mask(gaps),
+            "DAY": pd.to_datetime("2020-01-01") + pd.to_timedelta(generator.integers(0, 900, ROWS), unit="D"),
+        },
+        index=pd.Index(np.arange(ROWS) + 5, name="ID"),
+    )
+
+
+def as_polars(public: pd.DataFrame) -> pl.DataFrame:
+    return pl.from_pandas(public).with_columns(
+        pl.col("TEXT").cast(pl.Categorical),
+        pl.col("KIND").cast(pl.Enum(["y", "x", "never"])),
+        pl.col("CODE").cast(pl.UInt8),
+    )
+
+
+@pytest.fixture(scope="module", params=["pandas", "polars", "pyarrow"])
+def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Schema]:
+    """A public file, a synthetic one made from it, and the schema."""
+    folder = tmp_path_factory.mktemp(request.param)
+    public, synthetic = folder / "public.parquet", folder / "synthetic.parquet"
+    if request.param == "pandas":
+        frame().to_parquet(public)
+    elif request.param == "polars":
+        as_polars(frame()).write_parquet(public)
+    else:
+        pq.write_table(pa.Table.from_pandas(frame(), preserve_index=False).replace_schema_metadata(None), public)
+    schema = Schema.infer(public, skip=["ID"] if request.param == "pandas" else [])
+    write_table(Decoder.fit(schema, public).decode(encode(schema, public), seed=1), synthetic)
+    return public, synthetic, schema
+
+
+def test_pandas_reads_the_same_types(files: tuple[Path, Path, Schema]) -> None:
+    public, synthetic = map(pd.read_parquet, files[:2])
+    assert synthetic.dtypes.to_dict() == public.dtypes[list(synthetic.columns)].to_dict()
+    assert list(synthetic.columns) == [*files[2].names]
+    assert list(synthetic.index) == list(range(ROWS))  # the public index numbers other rows
+    assert synthetic["CODE"].isna().any()
+
+
+def test_polars_reads_the_same_types(files: tuple[Path, Path, Schema]) -> None:
+    public, synthetic = map(pl.read_parquet, files[:2])
+    assert synthetic.schema == public.select(synthetic.columns).schema
+
+
+def test_pyarrow_reads_the_same_types_and_notes(files: tuple[Path, Path, Schema]) -> None:
+    public, synthetic = map(pq.read_schema, files[:2])
+    for name in synthetic.names:
+        assert synthetic.field(name).equals(public.field(name), check_metadata=True), name
+
+
+def test_codes_with_missing_values_stay_whole_numbers(tmp_path: Path) -> None:
+    """The finding: pandas read them as floats, so that the code 1 became 1.0."""
+    frame().to_parquet(tmp_path / "public.parquet")
+    schema = Schema.infer(tmp_path / "public.parquet", skip=["ID"])
+    made = Decoder.fit(schema, tmp_path / "public.parquet").decode(encode(schema, frame()), seed=1)
+    write_table(made, tmp_path / "synthetic.parquet")
+    read = pd.read_parquet(tmp_path / "synthetic.parquet")
+    assert str(read["CODE"].dtype) == "Int64"
+    assert set(read["CODE"].dropna().astype(str)) == {"1", "2", "3"}
+    assert made.to_pandas()["CODE"].dtype == read["CODE"].dtype  # in memory too
+    notes = json.loads(pq.read_schema(tmp_path / "synthetic.parquet").metadata[b"pandas"])
+    assert notes["index_columns"] == []
+    assert [each["name"] for each in notes["columns"]] == [*schema.names]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_frame_in_memory_decides_the_types_of_the_file(kind: str, tmp_path: Path) -> None:
+    public: Any = frame().reset_index(drop=True) if kind == "pandas" else as_polars(frame())
+    schema = Schema.infer(public)
+    write_table(Decoder.fit(schema, public).decode(encode(schema, public), seed=1), tmp_path / "synthetic.parquet")
+    if kind == "pandas":
+        assert pd.read_parquet(tmp_path / "synthetic.parquet").dtypes.to_dict() == public.dtypes.to_dict()
+    else:
+        assert pl.read_parquet(tmp_path / "synthetic.parquet").schema == public.schema
+
+
+def test_a_frame_that_is_asked_for_has_the_types_of_the_file(files: tuple[Path, Path, Schema]) -> None:
+    public, _, schema = files
+    if b"pandas" in (pq.read_schema(public).metadata or {}):
+        made = Decoder.fit(schema, public).decode(encode(schema, public), seed=1, like="pandas")
+        assert made.dtypes.to_dict() == pd.read_parquet(public).dtypes[list(made.columns)].to_dict()
+    made = Decoder.fit(schema, public).decode(encode(schema, public), seed=1, like="polars")
+    assert made.schema["KIND"] in (pl.Enum(["y", "x", "never"]), pl.Categorical)
+
+
+def test_values_that_the_public_dictionary_lacks_come_after_its_own(tmp_path: Path) -> None:
+    from prade import Column
+
+    public = pa.table({"KIND": pa.array(["x", "y", "x"]).dictionary_encode()})
+    schema = Schema([Column("KIND", "categorical", values=["new", "y", "x"])])
+    made = Decoder.fit(schema, public).decode(encode(schema, {"KIND": ["new", "y", "new"]}), seed=0)
+    assert made["KIND"].combine_chunks().dictionary.to_pylist() == ["x", "y", "new"]
+    assert made["KIND"].to_pylist() == ["new", "y", "new"]
+    assert made.schema == public.schema
+
+
+def test_malformed_notes_are_ignored(tmp_path: Path) -> None:
+    plain = pa.table({"A": pa.array([1, 2, None] * 50)})
+    for note in (
+        b"{",
+        b"[]",
+        b'{"columns": [{}]}',
+        b'{"columns": 3}',
+        b'{"columns": [{"field_name": 3}]}',
+        b"[" * 10**5,
+    ):
+        public = plain.replace_schema_metadata({b"pandas": note})
+        schema = Schema.infer(public)
+        assert Decoder.fit(schema, public).decode(encode(schema, public), seed=0).schema.metadata in (None, {})
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def test_whole_numbers_of_a_csv_file_stay_whole_numbers(tmp_path: Path) -> None:
+    rows = "\n".join(f"{k % 3 + 1 if k % 5 else ''},{k * 37 % 1000},{k / 4},0{k % 7}" for k in range(200))
+    (tmp_path / "public.csv").write_text(f"CODE,PAY,REAL,ZIP\n{rows}\n")
+    schema = Schema.infer(tmp_path / "public.csv")
+    made = PublicTable(tmp_path / "public.csv").decoder(schema).decode(encode(schema, tmp_path / "public.csv"), seed=1)
+    write_table(made, tmp_path / "synthetic.csv")
+    cells = [line.split(",") for line in (tmp_path / "synthetic.csv").read_text().splitlines()[1:]]
+    assert {code for code, *_ in cells} == {"1", "2", "3", ""}
+    assert all(pay.isdigit() for _, pay, *_ in cells)
+    assert {zipped.strip('"') for *_, zipped in cells} == {f"0{k}" for k in range(7)}
+    public, synthetic = (read_table(tmp_path / name) for name in ("public.csv", "synthetic.csv"))
+    assert synthetic.schema == public.schema
+
+
+# ---------------------------------------------------------------- several files
+
+
+def test_several_files_keep_what_they_agree_on(tmp_path: Path) -> None:
+    one, other = frame(0), frame(1)
+    other["SMALL"] = other["SMALL"].astype("Int32")  # another width
+    other["WIDE"] = other["WIDE"].astype("float64")  # another type
+    other["TEXT"] = pd.Series([None] * ROWS, dtype="object").to_numpy()  # no value at all
+    other["KIND"] = other["KIND"].cat.set_categories(["x", "y", "more"], ordered=True)
+    for name, rows in (("one", one), ("other", other)):
+        rows.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    public = PublicTable([tmp_path / "one.parquet", tmp_path / "other.parquet"])
+    schema = public.draft()
+    write_table(
+        public.decoder(schema).decode(public.rows(schema).prior, seed=0), path := tmp_path / "synthetic.parquet"
+    )
+    read = pd.read_parquet(path)
+    kinds = {name: str(kind) for name, kind in read.dtypes.items()}
+    assert {name: kinds[name] for name in ("CODE", "SMALL", "WIDE", "FLAG")} == {
+        "CODE": "Int64",
+        "SMALL": "Int32",
+        "WIDE": "float64",
+        "FLAG": "boolean",
+    }
+    assert list(read["KIND"].cat.categories) == ["y", "x", "never", "more"]
+    assert kinds["TEXT"] == str(one["TEXT"].dtype)
+
+
+def test_a_csv_file_without_values_in_a_column_takes_the_type_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("A,B\n1,\n2,\n")
+    (tmp_path / "two.csv").write_text("A,B\n3,4\n,5\n")
+    table = PublicTable([tmp_path / "one.csv", tmp_path / "two.csv"]).typed
+    assert table.schema == pa.schema({"A": pa.int64(), "B": pa.int64()})
+    assert table["B"].to_pylist() == [None, None, 4, 5]

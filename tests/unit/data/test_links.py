@@ -1,0 +1,138 @@
+"""Linked columns: what a schema may declare, its file, and what a public table suggests."""
+
+import numpy as np
+import pytest
+
+from prade import Column, Plan, Schema, SchemaError, Task
+from prade.data.invented import census_like
+from prade.data.links import proposed_links
+
+PLACE = Column("PLACE", "group", values=["a", "b"])
+WAGES, INCOME, AGE = (Column(name, "numeric", edges=(10, 100)) for name in ("WAGES", "INCOME", "AGE"))
+SEX = Column("SEX", "categorical", values=(1, 2))
+COLUMNS = [PLACE, WAGES, INCOME, AGE, SEX]
+LINKED = Schema(COLUMNS, linked=[["INCOME", "WAGES"], ["AGE", "SEX"]])
+
+
+def test_links_are_part_of_a_schema():
+    assert LINKED.linked == (("INCOME", "WAGES"), ("AGE", "SEX"))
+    assert Schema(COLUMNS) != LINKED
+    assert hash(LINKED) != hash(Schema(COLUMNS))
+    assert Schema(COLUMNS, linked=LINKED.linked) == LINKED
+    assert LINKED.with_groups({"PLACE": ["c"]}).linked == LINKED.linked
+
+
+def test_the_file_keeps_them(tmp_path):
+    LINKED.save(tmp_path / "schema.toml")
+    text = (tmp_path / "schema.toml").read_text()
+    assert 'linked = [["INCOME", "WAGES"], ["AGE", "SEX"]]\n' in text
+    assert Schema.load(tmp_path / "schema.toml") == LINKED
+    assert Schema.from_toml(text) == LINKED
+    assert "linked" not in Schema(COLUMNS).to_toml()  # files and plans without links are those of earlier versions
+
+
+def test_a_plan_keeps_them(tmp_path):
+    plan = Plan.simplest(Task("people", LINKED, 1, levels=["PLACE"], groups={"PLACE": ["a", "b"]}))
+    plan.save(tmp_path / "plan.toml")
+    assert Plan.load(tmp_path / "plan.toml").schema.linked == LINKED.linked
+
+
+def test_some_of_the_columns_keep_the_links_between_them():
+    assert LINKED.select(["SEX", "WAGES", "AGE"]).linked == (("AGE", "SEX"),)
+
+
+@pytest.mark.parametrize(
+    ("linked", "message"),
+    [
+        ([["WAGES", "INCOM"]], r"'INCOM', which is not a column of the schema.*INCOME"),
+        ([["WAGES", 3]], r"3, which is not a column of the schema"),
+        ([["WAGES", "PLACE"]], r"group column 'PLACE'; remove it"),
+        ([["WAGES"]], r"\['WAGES'\] has fewer than two columns"),
+        ([[]], r"fewer than two columns"),
+        ([["WAGES", "INCOME"], ["AGE", "WAGES"]], r"'WAGES' is listed twice; join the sets"),
+        ([["WAGES", "WAGES"]], r"'WAGES' is listed twice"),
+        (["WAGES", "INCOME"], r"give a list of lists of column names"),
+        ("WAGES", r"give a list of lists of column names"),
+        ({"WAGES": "INCOME"}, r"give a list of lists of column names"),
+        (7, r"give a list of lists of column names"),
+    ],
+    ids=str,
+)
+def test_bad_links_are_refused(linked, message):
+    with pytest.raises(SchemaError, match=message):
+        Schema(COLUMNS, linked=linked)
+
+
+def test_bad_links_in_a_file_name_the_file(tmp_path):
+    path = tmp_path / "schema.toml"
+    path.write_text(LINKED.to_toml().replace('"SEX"]]', '"SIX"]]'))
+    with pytest.raises(SchemaError, match=r"schema\.toml.*'SIX', which is not a column of the schema"):
+        Schema.load(path)
+
+
+# ---------------------------------------------------------------- proposals
+
+
+def money(rows=2000, seed=0):
+    """Wages up to income up to the household's income; ages far below all of them; rents without any order."""
+    generator = np.random.default_rng(seed)
+    wages = generator.integers(1000, 90_000, rows)
+    income = wages + generator.integers(0, 2000, rows)
+    return {
+        "WAGES": wages,
+        "AGE": generator.integers(0, 90, rows),
+        "RENT": generator.integers(0, 90_000, rows),
+        "INCOME": income,
+        "HOUSEHOLD": income + generator.integers(0, 2000, rows),
+    }
+
+
+def bins(*names):
+    return [Column(name, "numeric", edges=(100, 20_000, 50_000), integer=True) for name in names]
+
+
+def test_an_order_that_drawing_alone_would_break_is_proposed():
+    columns = bins("HOUSEHOLD", "AGE", "WAGES", "RENT", "INCOME")
+    assert proposed_links(columns, money()) == (("HOUSEHOLD", "WAGES", "INCOME"),)
+
+
+def test_an_order_with_too_many_exceptions_is_not():
+    table = money()
+    pair = bins("WAGES", "INCOME")
+    for exceptions, proposed in ((10, (("WAGES", "INCOME"),)), (60, ())):  # 0.5 % and 3 % of the rows
+        income = table["INCOME"].copy()
+        income[:exceptions] = 0
+        assert proposed_links(pair, {**table, "INCOME": income}) == proposed
+
+
+def test_missing_values_do_not_count_and_few_rows_prove_nothing():
+    table = money()
+    wages = [None if k >= 150 else int(wage) for k, wage in enumerate(table["WAGES"])]
+    columns = [Column("WAGES", "numeric", edges=(100, 20_000, 50_000), missing=True), *bins("INCOME")]
+    assert proposed_links(columns, {**table, "WAGES": wages}) == (("WAGES", "INCOME"),)
+    wages[90:] = [None] * (len(wages) - 90)
+    assert proposed_links(columns, {**table, "WAGES": wages}) == ()
+
+
+def test_separate_sets_stay_separate():
+    table = money()
+    table |= {"LOW": table["RENT"], "HIGH": table["RENT"] + 1}
+    assert proposed_links(bins("LOW", "WAGES", "HIGH", "INCOME"), table) == (("LOW", "HIGH"), ("WAGES", "INCOME"))
+
+
+def test_dates_are_compared_with_dates_only():
+    start = np.datetime64("2020-01-01") + np.arange(2000) % 700
+    table = {"START": start, "END": start + 3, "DAYS": np.arange(2000)}
+    schema = Schema.infer(table, max_values=5)
+    assert schema.linked == (("START", "END"),)
+
+
+def test_the_draft_of_a_schema_proposes_links():
+    data = census_like(persons=2000, places_per_state=2)
+    drafted = Schema.infer(data.public, groups=["STATE", "PLACE"], skip=["PERSON"])
+    assert ("WAGE", "INCOME") in drafted.linked
+
+
+def test_no_numeric_columns_and_no_rows():
+    assert proposed_links([SEX], {"SEX": [1, 2]}) == ()
+    assert proposed_links([WAGES, INCOME], {"WAGES": np.zeros(0), "INCOME": np.zeros(0)}) == ()
