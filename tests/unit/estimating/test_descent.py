@@ -14,7 +14,7 @@ from prade.data.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks
-from prade.estimating.levels.descent import Descent, _LevelGroups
+from prade.estimating.levels.descent import Descent, Parent, _LevelGroups
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
 from prade.estimating.levels.public_cells import PublicCells
