@@ -28,7 +28,7 @@ def words(text: str) -> list[str]:
 
 WORDS = words(
     """AGE SEX WORK STATE BORN `AGE` missing and or not in is ( ) [ ] , == != < <= > >= 65 18 1 2 -1 1e999 'part'
-    "none" '2020-12-31' None True lambda AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
+    "none" '2020-12-31' None True lambda = <> & | between BETWEEN AND Or NOT null IN part AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
 )
 WORDS += ["AGE >= 65", "SEX == 2", "9" * 400, "0x" + "f" * 400]
 QUERIES = [
@@ -36,6 +36,8 @@ QUERIES = [
     "not ( WORK in [ 'part' , 'full' ] or AGE is missing )",
     "18 <= AGE < 65",
     "`SEX` != 1",
+    "AGE between 18 and 64 AND SEX = 2 | WORK IN ( 'part' )",
+    "NOT ( AGE not between 18 and 64 & SEX <> 1 )",
 ]
 DIGITS = [*"0123456789.-+eE/_ ½٣", *words("nan inf 1/3 1e-9 0x e9999999"), "9" * 5000]
 OPTIONS = words(
