@@ -28,7 +28,8 @@ def words(text: str) -> list[str]:
 
 WORDS = words(
     """AGE SEX WORK STATE BORN `AGE` missing and or not in is ( ) [ ] , == != < <= > >= 65 18 1 2 -1 1e999 'part'
-    "none" '2020-12-31' None True lambda = <> & | between BETWEEN AND Or NOT null IN part AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
+    "none" '2020-12-31' None True = <> & | between BETWEEN AND Or NOT null IN part
+    lambda AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
 )
 WORDS += ["AGE >= 65", "SEX == 2", "9" * 400, "0x" + "f" * 400]
 QUERIES = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.groups import Grouping
@@ -69,26 +69,49 @@ class CellCounts:
         return np.maximum(self.rows, FEWEST_ROWS)[:, None]
 
 
-def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells, *, threads: int = 1) -> CellCounts:
-    """The counts of the cells that are asked for, in the groups `by`."""
-    cells, size = asked
+def cell_counts(
+    estimates: Distributions,
+    by: str | Sequence[str],
+    asked: Cells,
+    *,
+    chosen: Flags | None = None,
+    combined: Floats | None = None,
+    threads: int = 1,
+) -> CellCounts:
+    """The counts of the cells that are asked for, in the groups `by`.
+
+    With `chosen`, only rows in these groups of the last level are counted in cells. With `combined`, [combinations,
+    cells], the counts are linear combinations of the cells' counts.
+    """
     level, last = estimates.plan.groups.level(names_of(by)), estimates.plan.groupings[-1]
-    if finer := [name for name in level.by if not follows(estimates.plan, name)]:
-        raise DataError(
-            f"{finer[0]!r} is not a column of the release's levels ({', '.join(last.by) or 'none'}), and does not "
-            "follow from them: the release does not tell its groups apart"
-        )
-    shares = np.array(list(estimates.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
+    need_known(estimates.plan, level.by)
+    shares = estimates.masses(asked, threads=threads)
+    shares = shares if combined is None else shares @ combined.T
+    shares = shares if chosen is None else np.where(chosen[:, None], shares, 0.0)
     above = last.above(level)
     rows, rows_variance = np.zeros(len(level)), np.zeros(len(level))
-    counts, variance = np.zeros((2, len(level), size))
+    counts, variance = np.zeros((2, len(level), shares.shape[1]))
     of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
     np.add.at(rows, above, estimates.totals)
     np.add.at(rows_variance, above, of_total)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
     np.add.at(variance, above, of_total[:, None] * shares**2)
-    known = sum_variances(estimates, [asked], above, len(level))
+    sums = len(level)
+    if chosen is not None and sums < len(last):  # the others are added up too, in a sum that nobody asked for
+        above, sums = np.where(chosen, above, len(last)), len(last) + 1
+    known = sum_variances(estimates, [asked], above, sums, combined)[: len(level)]
+    if chosen is not None and sums == len(last):
+        known = np.where(chosen[np.argsort(above), None], known, 0.0)
     return CellCounts(level, rows, rows_variance, counts, known, variance)
+
+
+def need_known(plan: Plan, names: Sequence[str]) -> None:
+    """Raise a DataError unless these columns of the list of groups are known from the last level's group."""
+    if finer := [name for name in names if not follows(plan, name)]:
+        raise DataError(
+            f"{finer[0]!r} is not a column of the release's levels ({', '.join(plan.groupings[-1].by) or 'none'}), and "
+            "does not follow from them: the release does not tell its groups apart"
+        )
 
 
 def follows(plan: Plan, name: str) -> bool:

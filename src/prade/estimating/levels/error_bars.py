@@ -53,15 +53,16 @@ class Errors:
     shared: Floats
 
 
-def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Errors:
+def errors(estimates: Distributions, level: int, asked: Sequence[Cells], combined: Floats | None = None) -> Errors:
     """The errors of a level's groups in further cells: for each part, every public row's cell and the number of cells.
 
-    A row in no cell of a part has that number.
+    A row in no cell of a part has that number. With `combined`, [combinations, cells], the errors are those of linear
+    combinations of the cells.
     """
     pieces = []
     every = blocks_of(estimates.levels[level].parts)
-    for batch in batches(asked):
-        blocks = [_in_block(estimates, level, at, block, batch) for block, at in enumerate(every)]
+    for batch in batches(asked) if combined is None else [asked]:
+        blocks = [_in_block(estimates, level, at, block, batch, combined) for block, at in enumerate(every)]
         # the cells that answer a question are mostly in one block: the one that leaves the least variance
         best = np.argmin([block.variance for block in blocks], axis=0)[None]
         pieces.append(
@@ -87,18 +88,23 @@ def batches(asked: Sequence[Cells]) -> Iterator[list[Cells]]:
     yield batch
 
 
-def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells]) -> Errors:
+def _in_block(
+    estimates: Distributions, level: int, at: slice, block: int, batch: Sequence[Cells], combined: Floats | None
+) -> Errors:
     """The errors if only the cells of one block had been measured."""
     kept, recurs = estimates.levels[level], estimates.priors[level].recurs
     rows = np.maximum(kept.totals, FEWEST_ROWS)
     noise = estimates.answers[level].noise(rows)[:, at]
     variation = estimates.cells.variation(estimates.layouts[level], at, batch)
     size = sum(number for _, number in batch)
+    exact = np.concatenate([_variance_of_rows(estimates, *cells) for cells in batch])
+    if combined is not None:
+        variation, size = variation.combined(combined), len(combined)
+        exact = _variance_of_rows(estimates, *batch[0], combined)
     settings = estimates.settings
     # the paper's estimators meet raw answers, as if the prior were worth nothing
     n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
     one_row = np.diag(variation.within)[-size:]
-    exact = np.concatenate([_variance_of_rows(estimates, *cells) for cells in batch])
     one_row = np.where(one_row < exact / 2, exact, one_row)  # the sample that C is made of missed a few rows
     each = np.zeros((4, len(recurs), size))
     for kind in set(recurs.tolist()):
@@ -110,12 +116,14 @@ def _in_block(estimates: Distributions, level: int, at: slice, block: int, batch
     return Errors(*each)
 
 
-def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
-    """The diagonal of C for further cells, from all public rows."""
+def _variance_of_rows(estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None) -> Floats:
+    """The diagonal of C for further cells, or for combinations of them, from all public rows."""
     public = estimates.public
     mass = mass_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
     shares = mass / public.group_weights[:, None]
-    return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
+    each = np.eye(size) if combined is None else combined
+    variances = shares @ each.T**2 - (shares @ each.T) ** 2
+    return np.asarray(public.group_weights @ variances / public.group_weights.sum())
 
 
 def _of_groups(

@@ -29,23 +29,26 @@ from prade.estimating.levels.group_prior import HANDED_ON, GroupPriors
 from prade.estimating.levels.public_cells import Cells
 
 
-def sum_variances(estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
+def sum_variances(
+    estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int, combined: Floats | None = None
+) -> Floats:
     """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
 
-    `above` says which sum each group is in.
+    `above` says which sum each group is in. With `combined`, [combinations, cells], the variances are those of linear
+    combinations of the cells.
     """
-    size = sum(number for _, number in asked)
+    size = sum(number for _, number in asked) if combined is None else len(combined)
     total = np.zeros((n_sums, size))
     terms = _Terms(above, np.arange(len(above)), np.repeat(estimates.totals[:, None], size, axis=1))
     level = len(estimates.levels) - 1
-    known = errors(estimates, level, asked)
+    known = errors(estimates, level, asked, combined)
     if n_sums == len(above):  # every group by itself
         terms.add_independent(total, known.variance)
         return total
     while True:
         priors = estimates.priors[level]
         inherits = ~priors.recurs & (level > 0)
-        parents = _handed_on(errors(estimates, level - 1, asked)) if inherits.any() else None
+        parents = _handed_on(errors(estimates, level - 1, asked, combined)) if inherits.any() else None
         here = _Level(priors, known, inherits, parents)
         here.add_to(total, terms)
         if parents is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prade.core.progress import Progress
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_weights import keep_weights, small_enough
 from prade.planning.settings import Settings
 from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT
@@ -14,7 +15,7 @@ from prade.release.release import Release
 def kept_estimates(release: Release) -> Estimates:
     """The estimates that the release's folder keeps; a DataError where there are none, or where a file has changed."""
     check_kept(release, KEPT_ESTIMATES)
-    return Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT))
+    return _with_weights(Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT)))
 
 
 def estimates_of(
@@ -36,7 +37,7 @@ def estimates_of(
         check_kept(release, KEPT_ESTIMATES)
         kept = Estimates.load(file, release, public)
         if settings in (None, kept.settings):
-            return kept
+            return _with_weights(kept)
     wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
     estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
@@ -44,4 +45,14 @@ def estimates_of(
         with recorded(release, KEPT_ESTIMATES):
             public.save(release.path / SUPPORT)
             estimates.save(file)
+        shape = len(public), len(estimates.totals)
+        if small_enough(*shape):
+            keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads))
+        return _with_weights(estimates)
+    return estimates
+
+
+def _with_weights(estimates: Estimates) -> Estimates:
+    """The same estimates; they take the folder's weights, once they need them, instead of working them out."""
+    estimates.weights_are_kept = True
     return estimates

@@ -23,6 +23,16 @@ class PublicVariation:
     between: Floats
     within: Floats
 
+    def combined(self, combinations: Floats) -> PublicVariation:
+        """The same with linear combinations, [combinations, cells], in place of the last cells."""
+        first = len(self.between) - combinations.shape[1]
+
+        def changed(matrix: Floats) -> Floats:
+            rows = np.concatenate([matrix[:first], combinations @ matrix[first:]])
+            return np.concatenate([rows[:, :first], rows[:, first:] @ combinations.T], axis=1)
+
+        return PublicVariation(changed(self.between), changed(self.within))
+
     @classmethod
     def of(
         cls,
