@@ -18,6 +18,7 @@ from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError, WorkloadError
 from prade.data.comparison import OffEdge
 from prade.data.schema import Schema
+from prade.estimating.levels.basis import Basis, basis, worst
 from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
 from prade.estimating.levels.public_cells import Cells
 from prade.queries.asked import asked_query, bracketing
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some groups of the last level (None for all), and for each query the public rows that satisfy it in these."""
+    """Some groups of the last level (None for all); for each query, what is left of it there and who satisfies it."""
 
     groups: Flags | None
-    rows: tuple[Flags, ...]
+    left: tuple[Expression | bool, ...]
+    rows: tuple[Flags, ...]  # of the public table
 
 
 def asked_schema(plan: Plan) -> Schema:
@@ -66,7 +68,8 @@ def pieces_of(estimates: Distributions, queries: Sequence[Query]) -> list[Piece]
     coded = plan.schema.coded
     used = [name for name in dict.fromkeys(name for query in queries for name in query.columns) if name not in coded]
     if not used:
-        return [Piece(None, tuple(query.mask(codes) for query in queries))]
+        left = tuple(query.expression for query in queries)
+        return [Piece(None, left, tuple(query.mask(codes) for query in queries))]
     need_known(plan, used)
     last = plan.groupings[-1]
     first = np.unique(last.number, return_index=True)[1]  # a row of the list for each group
@@ -74,19 +77,14 @@ def pieces_of(estimates: Distributions, queries: Sequence[Query]) -> list[Piece]
     alike: dict[tuple[Expression | bool, ...], list[int]] = {}
     for group, row in enumerate(plan.groups.codes[first][:, columns].tolist()):
         known = dict(zip(used, row, strict=True))
-        left = tuple(simplified(query.expression, known) for query in queries)
-        alike.setdefault(left, []).append(group)
-    pieces = []
-    for left, groups in alike.items():
-        if any(each is not False for each in left):
-            chosen = np.isin(np.arange(len(last)), groups)
-            rows = tuple(
-                np.full(len(estimates.public), each) if isinstance(each, bool) else Query(each).mask(codes)
-                for each in left
-            )
-            pieces.append(Piece(chosen, rows))
-    nobody = tuple(np.zeros(len(estimates.public), np.bool_) for _ in queries)
-    return pieces or [Piece(None, nobody)]
+        alike.setdefault(tuple(simplified(query.expression, known) for query in queries), []).append(group)
+
+    def rows_of(each: Expression | bool) -> Flags:
+        return np.full(len(estimates.public), each) if isinstance(each, bool) else Query(each).mask(codes)
+
+    return [
+        Piece(np.isin(np.arange(len(last)), groups), each, tuple(map(rows_of, each))) for each, groups in alike.items()
+    ]
 
 
 def counted(
@@ -120,6 +118,14 @@ def _together(one: CellCounts, other: CellCounts) -> CellCounts:
         variance=(np.sqrt(one.variance) + np.sqrt(other.variance)) ** 2,
         variance_by_rows=one.variance_by_rows + other.variance_by_rows,
     )
+
+
+def basis_of(plan: Plan, by: str | Sequence[str], pieces: Sequence[Piece]) -> Basis:
+    """What the counts of the pieces' queries are based on; the number of all rows of a group is always counted."""
+    some = any(piece.groups is not None for piece in pieces)
+    left = [each for piece in pieces for each in piece.left]
+    words = [basis(plan, by, Query(each), some_groups=some) for each in left if not isinstance(each, bool)]
+    return worst(words or ["summed" if some else "measured"])
 
 
 def need_numbers(estimates: Distributions, column: str) -> Floats:
