@@ -19,7 +19,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
-from prade.data.decoding import Like
+from prade.data.decoding import Frame, Like, check_like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
@@ -143,7 +143,7 @@ def sample(
     passes: int = PASSES,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Frame:
     """Draw synthetic rows with values like those of the public table. This spends nothing.
 
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
@@ -152,6 +152,7 @@ def sample(
     ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
     the estimated ones.
     """
+    check_like(like or "pyarrow")
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
     if not isinstance(estimates, Estimates):

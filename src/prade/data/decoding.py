@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,21 @@ from prade.data.matching import PER_DAY, code_cells, numbers_of
 from prade.data.tables import plain_cells, read_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from prade.data.joint import Joint
     from prade.data.schema import Schema
 
 Like = Literal["pyarrow", "pandas", "polars"]
+Frame: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
+
+
+def check_like(like: str) -> None:
+    """Raise a DataError unless `like` names a kind of table that can be returned."""
+    if like not in get_args(Like):
+        raise DataError(f"like is {like!r}; use {', '.join(map(repr, get_args(Like)))}")
 
 
 @dataclass(frozen=True)
@@ -124,12 +133,11 @@ class Decoder:
         columns = [column for column in schema.columns if column.kind != "group" or column.values]
         return cls(schema, [_menu_of_schema(column, natural_type(column)) for column in columns], {})
 
-    def decode(self, coded: Joint, *, seed: int | np.random.Generator, like: Like = "pyarrow") -> Any:
+    def decode(self, coded: Joint, *, seed: int | np.random.Generator, like: Like = "pyarrow") -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table."""
         import pyarrow as pa
 
-        if like not in ("pyarrow", "pandas", "polars"):
-            raise DataError(f"like is {like!r}; use 'pyarrow', 'pandas' or 'polars'")
+        check_like(like)
         for name in coded.columns:
             if name not in self._menus:
                 raise DataError(
@@ -142,8 +150,14 @@ class Decoder:
             pa.table([self._menus[name].draw(coded.codes[name], rng) for name in names], names=names), like
         )
 
-    def framed(self, table: pa.Table, like: Like) -> Any:
+    def listed(self, name: str) -> pa.Array:
+        """The values of a column with listed values, in the order of its codes, as the public table writes them."""
+        menu = self._menus[name]
+        return _as_declared(menu.values, menu.type)
+
+    def framed(self, table: pa.Table, like: Like) -> Frame:
         """An Arrow table, converted to a frame with the public frame's types if `like` asks for one."""
+        check_like(like)
         if like == "pandas":
             return _to_pandas(table, self._frame_types)
         return _to_polars(table, self._frame_types) if like == "polars" else table
