@@ -63,7 +63,10 @@ def read_query(estimates: Distributions, text: str) -> Query:
 
 
 def pieces_of(estimates: Distributions, queries: Sequence[Query]) -> list[Piece]:
-    """The rows that satisfy each query, for groups of the last level in which the same is left of all queries."""
+    """The rows that satisfy each query, for groups of the last level in which the same is left of all queries.
+
+    Groups in which nobody satisfies any of them are left out, unless there are no others.
+    """
     plan, codes = estimates.plan, estimates.public.prior.codes
     coded = plan.schema.coded
     used = [name for name in dict.fromkeys(name for query in queries for name in query.columns) if name not in coded]
@@ -82,6 +85,9 @@ def pieces_of(estimates: Distributions, queries: Sequence[Query]) -> list[Piece]
     def rows_of(each: Expression | bool) -> Flags:
         return np.full(len(estimates.public), each) if isinstance(each, bool) else Query(each).mask(codes)
 
+    nobody = tuple(False for _ in queries)
+    if len(alike) > 1:
+        alike.pop(nobody, None)
     return [
         Piece(np.isin(np.arange(len(last)), groups), each, tuple(map(rows_of, each))) for each, groups in alike.items()
     ]
