@@ -112,7 +112,10 @@ def _show(table: pa.Table | None, output: str | None, as_json: bool) -> None:
     rows = [] if table is None else table.to_pylist()
     if output is None:
         if not as_json and rows:
-            remark("low to high is a 95 % interval for the count or value; sd is the standard error of share or value")
+            what = [name for name in ("count", "value") if name in rows[0]]
+            of = ["share" if name == "count" else name for name in what]
+            interval, error = " or ".join(what), " or ".join(of)
+            remark(f"low to high is a 95 % interval for the {interval}; sd is the standard error of the {error}")
         result(rows, text_table(rows), as_json)
     else:
         facts = {"file": output if rows else None, "rows": len(rows)}

@@ -20,7 +20,7 @@ class Parameters:
     get_parameters = get_params  # the name in SDV
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change some parameters, for the next `plan` or `fit`; results that are there already stay as they are."""
+        """Change some parameters, for the next `plan` or `fit`; earlier results do not change."""
         known = self.get_params()
         for name in parameters:
             if name not in known:

@@ -4,7 +4,7 @@
     mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9), histogram(AGEP)
     mean(WAGP) where AGEP >= 18             of the rows that satisfy a query
 
-A comparison that no row of the schema's domain can satisfy is refused here: a plan may ask it, but whoever asks a
+A comparison that no row of the schema's domain can satisfy is refused here: a plan may ask it, but a person who asks a
 release has mistaken the column's range.
 """
 

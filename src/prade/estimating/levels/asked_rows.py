@@ -1,4 +1,4 @@
-"""Which public rows a question is about, in each group of the last level: a query may also use the groups' columns.
+"""The public rows that satisfy a query in each group of the last level; a query may also use the groups' columns.
 
 The values of the groups' columns are known from the list of groups, so what is left of the query for one group is a
 query over the other columns: "STATE == 36 and AGEP >= 65" is "AGEP >= 65" in the groups of state 36 and nobody

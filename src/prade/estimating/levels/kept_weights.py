@@ -35,7 +35,7 @@ def small_enough(rows: int, groups: int) -> bool:
 
 
 def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[Floats]) -> None:
-    """Write the weights of each group, [rows, groups] in all; a disk without room is no reason to fail."""
+    """Write the weights of each group, [rows, groups] in all; if the disk is full, no file is written."""
     with suppress(OSError), recorded(release, KEPT_WEIGHTS), replace_file(release.path / WEIGHTS) as temporary:
         kept = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
         waiting: list[Kept] = []
