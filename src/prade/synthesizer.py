@@ -311,7 +311,7 @@ class Synthesizer(Parameters):
         plan, rows = self._fitted().plan_, self.sample(seed=seed, like="pyarrow")
         warnings.warn("this score is computed from private rows and is not differentially private", stacklevel=2)
         by = plan.levels[-1].by if by is None else by
-        return score(private, rows, plan.schema, by, groups=plan.groups if plan.groups.names else None, **options)
+        return score(private, rows, plan.schema, by, groups=plan.groups, **options)
 
     def account(self) -> str:
         """Describe the promise, what was measured, its noise and cost, and what remained of the cap."""

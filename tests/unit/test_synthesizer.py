@@ -706,6 +706,12 @@ def test_evaluate_scores_private_rows_and_says_so(fitted):
         Synthesizer(1).evaluate(PRIVATE)
 
 
+def test_one_group_of_everybody_is_evaluated_too(tmp_path):
+    found = synthesizer(tmp_path, groups=None, levels=()).fit(PRIVATE)
+    with pytest.warns(UserWarning, match="not differentially private"):
+        assert found.evaluate(PRIVATE, pairs="all").true_rows.tolist() == [len(PRIVATE)]
+
+
 def test_it_shows_itself_in_notebooks(fitted):
     shown = fitted._repr_html_()
     assert "people" in shown
