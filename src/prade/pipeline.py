@@ -20,7 +20,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
-from prade.data.declared_types import Like
+from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
@@ -156,7 +156,7 @@ def sample(
     passes: int = PASSES,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Frame:
     """Draw synthetic rows with the values of public rows. This spends nothing.
 
     The same seed draws the same rows. Every group gets its estimated number of rows; `rows` sets another total, and
@@ -165,6 +165,7 @@ def sample(
     ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
     the estimated ones.
     """
+    check_like(like or "pyarrow")
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
     if not isinstance(estimates, Estimates):

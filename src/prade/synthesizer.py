@@ -6,11 +6,7 @@ A `Synthesizer` holds its parameters and results, and calls `prade.pipeline`. It
 
 from __future__ import annotations
 
-import inspect
-import os
 import secrets
-import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
+from prade.core.parameters import Parameters
 from prade.core.progress import Progress
-from prade.data.declared_types import DeclaredTypes, Like
+from prade.data.declared_types import DeclaredTypes, Frame, Like
 from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
@@ -41,8 +38,12 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.unit import Unit
+from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
+from prade.reporting.summary import summary_html
+from prade.sampling.public_types import like_public
+from prade.scoring.score import Score, score
 
 _IN_THE_SCHEMA = "the schema declares the domains, which are never read from private rows: edit the schema"
 _NO_SEED = "the noise has no seed, because anyone who knew it could remove the noise; `sample` takes a seed"
@@ -61,7 +62,7 @@ class NotFittedError(PradeError, AttributeError):
     """A result was requested before `fit` or `load`."""
 
 
-class Synthesizer:
+class Synthesizer(Parameters):
     """Make synthetic rows like those of a private table, from a public table and a privacy budget.
 
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
@@ -150,16 +151,18 @@ class Synthesizer:
         self.weak_protection = weak_protection
         self.against_advice = against_advice
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; ``Synthesizer(**params)`` makes an unfitted copy."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
-
-    get_parameters = get_params  # the name in SDV
-
     def __repr__(self) -> str:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
         return f"Synthesizer({str(self.folder)!r}, {state})"
+
+    def _repr_html_(self) -> str:
+        state = "not fitted"
+        facts = {"folder": self.folder, "budget": self.epsilon}
+        if hasattr(self, "release_"):
+            plan, state = self.plan_, self.plan_.unit.promise()
+            rows = f"{self.estimates_.totals.sum():,.0f} estimated, in {len(self.estimates_.totals):,} groups"
+            facts |= {"data set": plan.dataset, "budget": plan.budget, "rows": rows, "columns": len(plan.schema.coded)}
+        return summary_html("Synthesizer", state, facts)
 
     # ---------------------------------------------------------------- plan
 
@@ -258,7 +261,7 @@ class Synthesizer:
             )
         return self
 
-    def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **options: Any) -> Any:
+    def fit_sample(self, data: Any, num_rows: int | None = None, seed: int | None = None, **options: Any) -> Frame:
         """Call `fit`, then `sample`. Without `num_rows`, draw the estimated number of rows: the true one is private."""
         return self.fit(data, **options).sample(num_rows, seed)
 
@@ -271,7 +274,7 @@ class Synthesizer:
         *,
         groups: Mapping[str, Any] | None = None,
         like: Like | None = None,
-    ) -> Any:
+    ) -> Frame:
         """Draw `num_rows` synthetic rows, divided among the groups in proportion to their estimated numbers of rows.
 
         Without `num_rows`, every group gets its estimated number. `groups` selects some groups by their values in the
@@ -284,13 +287,32 @@ class Synthesizer:
         table, progress = self._drawn_from(), self.progress
         return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, progress=progress)
 
-    def answer(self, query: str, by: str | Sequence[str] = ()) -> Any:
-        """Estimate how many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group: see `Estimates.answer`."""
-        return self._framed(self._fitted().estimates_.answer(query, by))
+    def answer(
+        self, query: str, by: str | Sequence[str] = (), *, of: str | None = None, like: Like | None = None
+    ) -> Frame:
+        """Estimate how many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group, with 95 % intervals.
 
-    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = ()) -> Any:
+        "mean(WAGE)" and other statistics, and `of`, the query to divide by, are explained in `Estimates.answer`. The
+        result has the types of `sample`, and is the same kind of table, or the kind that `like` names.
+        """
+        return self._framed(self._fitted().estimates_.answer(query, by, of=of), like)
+
+    def marginal(
+        self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, like: Like | None = None
+    ) -> Frame:
         """Estimate the counts of every combination of these columns' values, by group: see `Estimates.marginal`."""
-        return self._framed(self._fitted().estimates_.marginal(columns, by))
+        return self._framed(self._fitted().estimates_.marginal(columns, by), like)
+
+    def evaluate(self, private: Any, by: str | Sequence[str] | None = None, *, seed: int = 0, **options: Any) -> Score:
+        """Score synthetic rows against the private table: see `prade.scoring.score.score`, which takes the options.
+
+        The score is computed from private rows without noise. It is not differentially private: do not publish it.
+        `by` are group columns, by default those of the last level.
+        """
+        plan, rows = self._fitted().plan_, self.sample(seed=seed, like="pyarrow")
+        warnings.warn("this score is computed from private rows and is not differentially private", stacklevel=2)
+        by = plan.levels[-1].by if by is None else by
+        return score(private, rows, plan.schema, by, groups=plan.groups, **options)
 
     def account(self) -> str:
         """Describe the promise, what was measured, its noise and cost, and what remained of the cap."""
@@ -320,21 +342,17 @@ class Synthesizer:
             raise DataError("the release does not name its public files", remedy="public")
         return self.public_ if hasattr(self, "public_") else PublicTable(self.public, self.weight)
 
-    def _framed(self, table: Any) -> Any:
-        known = self.public is not None or hasattr(self, "public_")
-        return DeclaredTypes().framed(table, self._drawn_from().like if known else "pyarrow")
+    def _framed(self, table: Any, like: Like | None) -> Frame:
+        plan = self.estimates_.plan
+        if hasattr(self, "public_"):
+            return like_public(table, plan, self.public_, like)
+        return DeclaredTypes().framed(table, like or "pyarrow")
 
     # ---------------------------------------------------------------- the folder
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Copy the whole release to another folder. What `fit` made is already saved in its own folder."""
-        source, target = self._fitted().release_.path, Path(folder).absolute()
-        if target.exists():
-            raise DataError(f"{target} already exists, and prade does not overwrite it: give the name of a new folder")
-        if not target.parent.is_dir():
-            raise DataError(f"there is no folder {target.parent} to save in; make it first")
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as unfinished:
-            os.replace(shutil.copytree(source, Path(unfinished) / target.name), target)
+        copy_release(self._fitted().release_, folder)
 
     @classmethod
     def load(

@@ -28,7 +28,8 @@ def words(text: str) -> list[str]:
 
 WORDS = words(
     """AGE SEX WORK STATE BORN `AGE` missing and or not in is ( ) [ ] , == != < <= > >= 65 18 1 2 -1 1e999 'part'
-    "none" '2020-12-31' None True lambda AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
+    "none" '2020-12-31' None True = <> & | between BETWEEN AND Or NOT null IN part
+    lambda AGE.x f(1) 1j b'x' \'\'\' # ` \\ ~"""
 )
 WORDS += ["AGE >= 65", "SEX == 2", "9" * 400, "0x" + "f" * 400]
 QUERIES = [
@@ -36,20 +37,24 @@ QUERIES = [
     "not ( WORK in [ 'part' , 'full' ] or AGE is missing )",
     "18 <= AGE < 65",
     "`SEX` != 1",
+    "AGE between 18 and 64 AND SEX = 2 | WORK IN ( 'part' )",
+    "NOT ( AGE not between 18 and 64 & SEX <> 1 )",
 ]
 DIGITS = [*"0123456789.-+eE/_ ½٣", *words("nan inf 1/3 1e-9 0x e9999999"), "9" * 5000]
 OPTIONS = words(
     """--epsilon --delta --rho --levels --groups --schema --public --weight --max-rows-per-person --person-id
-    --dataset --no-tune --json -o --by --pairs --seed --skip --bins --max-values --spreadsheet-safe schema.toml
+    --dataset --no-tune --json -o --by --of --queries --pairs --seed --skip --bins --max-values --spreadsheet-safe
+    schema.toml
     public.parquet places.csv release STATE PLACE STATE,PLACE AGE WEIGHT 1 0 -1 1/3 1e999 nan all ² out.toml out.csv
     none.csv . x"""
 )
-OPTIONS += ["", "9" * 30, "AGE >= 65"]
+OPTIONS += ["", "9" * 30, "AGE >= 65", "median(AGE)", "quantile(AGE, 2)", "histogram(SEX) where"]
 COMMANDS = [
     ["schema", "infer", "public.parquet", "-o", "out.toml"],
     ["check", "public.parquet", "--schema", "schema.toml"],
     ["plan", "--schema", "schema.toml", "--public", "public.parquet", "--epsilon", "1", "--no-tune", "-o", "out.toml"],
     ["answer", "release", "AGE >= 65"],
+    ["answer", "release", "mean(AGE) where SEX == 2"],
     ["sample", "release", "--public", "public.parquet", "-o", "out.csv"],
     ["score", "public.parquet", "public.parquet", "--schema", "schema.toml", "--by", "STATE", "--pairs", "2"],
 ]

@@ -12,7 +12,8 @@ from prade.data.joint import Joint
 from prade.data.schema import Column, Schema
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
-from prade.queries.query import backticked, expect, parse
+from prade.queries.query import expect, parse
+from prade.queries.query_text import backticked
 from prade.queries.workload import Cells, Predicate, RowCells, Workload
 
 law = settings(derandomize=True, deadline=None, max_examples=150)
@@ -80,7 +81,13 @@ def comparisons(draw, column):
     name = backticked(column.name)
     if column.missing and draw(st.integers(0, 4)) == 0:
         wanted = draw(st.booleans())
-        return f"{name} is {'' if wanted else 'not '}missing", lambda value: (value is None) == wanted
+        word = draw(st.sampled_from(["missing", "null", "NULL"]))
+        return f"{name} is {'' if wanted else 'not '}{word}", lambda value: (value is None) == wanted
+    if column.kind == "numeric" and column.integer and len(column.edges) > 1 and draw(st.integers(0, 3)) == 0:
+        low, high = int(column.edges[0]), int(column.edges[-1]) - 1
+        inside, words = draw(st.booleans()), draw(st.sampled_from(["between {} and {}", "BETWEEN {} AND {}"]))
+        text = f"{name} {'' if inside else 'not '}{words.format(low, high)}"
+        return text, lambda value: value is not None and (low <= value <= high) == inside
     if column.kind == "categorical" and draw(st.booleans()):
         listed = draw(st.lists(st.sampled_from(column.values), min_size=1, max_size=3))
         inside = draw(st.booleans())
@@ -92,6 +99,9 @@ def comparisons(draw, column):
     else:
         symbol = draw(st.sampled_from(["<", ">=", "<=", ">"] if column.integer else ["<", ">="]))
         bound = int(draw(st.sampled_from(column.edges))) - (symbol in ("<=", ">"))
+    if symbol in ("==", "!=") and draw(st.booleans()):
+        sql = {"==": "=", "!=": "<>"}[symbol]
+        return f"{name} {sql} {bound!r}", lambda value: value is not None and COMPARE[symbol](value, bound)
     text = f"{bound!r}{MIRROR[symbol]}{name}" if draw(st.booleans()) else f"{name} {symbol} {bound!r}"
     return text, lambda value: value is not None and COMPARE[symbol](value, bound)
 
@@ -106,9 +116,10 @@ def queries(draw, schema, depth=3):
         return text, lambda row: holds(row[column.name])
     if form == "not":
         text, holds = draw(queries(schema, depth - 1))
-        return f"not ({text})", lambda row: not holds(row)
+        return f"{draw(st.sampled_from(['not', 'NOT']))} ({text})", lambda row: not holds(row)
     terms = [draw(queries(schema, depth - 1)) for _ in range(draw(st.integers(2, 3)))]
-    text = f" {form} ".join(f"({text})" for text, _ in terms)
+    word = draw(st.sampled_from({"and": ["and", "AND", "&"], "or": ["or", "Or", "|"]}[form]))
+    text = f" {word} ".join(f"({text})" for text, _ in terms)
     join = all if form == "and" else any
     return text, lambda row: join(holds(row) for _, holds in terms)
 

@@ -53,7 +53,7 @@ def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
         return "no rows"
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     texts = [[name, *_texts(values)] for name, values in columns.items()]
-    numeric = [all(isinstance(value, (int, float)) for value in values) for values in columns.values()]
+    numeric = [all(isinstance(value, (int, float, type(None))) for value in values) for values in columns.values()]
     padded = [
         [text.rjust(width) if is_numeric else text.ljust(width) for text in column]
         for column, is_numeric in zip(texts, numeric, strict=True)

@@ -141,7 +141,8 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    for module in ("planning_commands", "ledger_commands", "release_commands", "report_commands", "demo"):
+    modules = ("planning_commands", "ledger_commands", "release_commands", "answer_commands", "report_commands", "demo")
+    for module in modules:
         importlib.import_module(f"prade.cli.{module}")
     return prade
 

@@ -1,4 +1,4 @@
-"""The commands that make and use a release: `measure`, `estimate`, `sample`, `answer` and `synthesize`."""
+"""The commands that make and use a release: `measure`, `estimate`, `sample` and `synthesize`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_file, need_folder, text_table
+from prade.cli.console import FILE, need_file, need_folder
 from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
     advice_of,
     as_json,
-    columns_of,
     facts_of,
     planning,
     public_again,
@@ -114,7 +113,7 @@ def _looks_empty(release: Release) -> bool:
     return bool(explained) and all(explained)
 
 
-# ---------------------------------------------------------------------- estimate, sample, answer
+# ---------------------------------------------------------------------- estimate, sample
 
 
 @prade.command()
@@ -249,31 +248,15 @@ def _sampled(table: Any, path: str) -> tuple[dict[str, Any], str]:
     return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns\n{copies_in_words(copied)}"
 
 
-@prade.command()
-@release_folder
-@click.argument("query")
-@click.option(
-    "--by", default="", metavar="COLUMNS", help="Group columns to break the answer down by, as in STATE+PUMA."
-)
-@public_again
-@as_json
-@examples('  prade answer release "AGEP >= 65 and SEX == 2" --by PUMA')
-def answer(release_folder: str, query: str, by: str, public: tuple[str, ...], as_json: bool) -> None:
-    """Answer a QUERY from a RELEASE.
-
-    The answer is the estimated number of rows that satisfy the query, and their share. This command spends nothing.
-    """
+def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estimates:
+    """Return the estimates in a release folder; make them if there are none, or if other public files are given."""
     from prade.pipeline import estimate as make_estimates
     from prade.release.derived_files import KEPT_ESTIMATES, is_kept
     from prade.release.release import Release
 
     release = Release.load(release_folder)
     kept = is_kept(release, KEPT_ESTIMATES) and not public
-    estimates = make_estimates(release) if kept else _estimates(release, public)
-    rows = estimates.answer(query, columns_of(by)).to_pylist()
-    if not as_json:
-        remark("low to high is a 95 % interval for the count; sd is the standard error of the share")
-    result(rows, text_table(rows), as_json)
+    return make_estimates(release) if kept else _estimates(release, public)
 
 
 # ---------------------------------------------------------------------- all five stages

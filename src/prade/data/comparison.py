@@ -20,6 +20,14 @@ Mask = NDArray[np.bool_]
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
+class OffEdge(WorkloadError):
+    """A comparison with a number inside a bin: `below` and `above` are the nearest edges, None where there is none."""
+
+    def __init__(self, message: str, below: float | None, above: float | None) -> None:
+        super().__init__(message, below, above)
+        self.below, self.above = below, above
+
+
 def codes_satisfying(column: Column, op: str, value: Any) -> Mask:
     """Which codes satisfy ``column op value``; missing satisfies none, not even ``!=``.
 
@@ -119,11 +127,18 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
     return equal
 
 
-def _off_edge(column: Column, op: str, value: Any, number: float) -> WorkloadError:
+def _off_edge(column: Column, op: str, value: Any, number: float) -> OffEdge:
     near = sorted(sorted(column.cuts, key=lambda cut: abs(cut - number))[:2])
     names = " and ".join(column.number_text(cut) for cut in near)
     where = f"the nearest edges are {names}" if near else "the column has a single bin"
-    return WorkloadError(
+    starts = column.thresholds
+    below, above = (
+        max((x for x in starts if x < number), default=None),
+        min((x for x in starts if x > number), default=None),
+    )
+    return OffEdge(
         f"{column.name} {op} {value!r} is not at the edge of a bin: {where}; "
-        "compare with an edge, or add one to the schema"
+        "compare with an edge, or add one to the schema",
+        below,
+        above,
     )

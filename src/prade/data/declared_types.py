@@ -12,17 +12,26 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from prade.core.documents import json_value
-from prade.core.errors import PradeError
+from prade.core.errors import DataError, PradeError
 from prade.data.cells import one_piece
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Like = Literal["pyarrow", "pandas", "polars"]
+Frame: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
 PANDAS = b"pandas"
+
+
+def check_like(like: str) -> None:
+    """Raise a DataError unless `like` names a kind of table that can be returned."""
+    if like not in get_args(Like):
+        raise DataError(f"like is {like!r}; use {', '.join(map(repr, get_args(Like)))}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +86,9 @@ class DeclaredTypes:
             metadata[PANDAS] = json.dumps(notes).encode()
         return metadata
 
-    def framed(self, table: pa.Table, like: Like) -> Any:
+    def framed(self, table: pa.Table, like: Like) -> Frame:
         """An Arrow table, converted to a frame with these types if `like` asks for one."""
+        check_like(like)
         if like == "pandas":
             return _to_pandas(table, self.of_frame)
         return _to_polars(table, self.of_frame) if like == "polars" else table

@@ -18,7 +18,7 @@ from prade.core.errors import DataError
 from prade.data.cells import one_piece
 from prade.data.column import Column
 from prade.data.copies import copied_rows
-from prade.data.declared_types import DeclaredTypes, Like
+from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
 from prade.data.donors import Donors
 from prade.data.matching import numbers_of
 from prade.data.menus import Menu, menu_of_public, menu_of_schema
@@ -79,15 +79,14 @@ class Decoder:
 
     def decode(
         self, coded: Joint, *, seed: int | np.random.Generator, like: Like = "pyarrow", drawn: Ints | None = None
-    ) -> Any:
+    ) -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table.
 
         `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known.
         """
         import pyarrow as pa
 
-        if like not in ("pyarrow", "pandas", "polars"):
-            raise DataError(f"like is {like!r}; use 'pyarrow', 'pandas' or 'polars'")
+        check_like(like)
         for name in coded.columns:
             if name not in self._menus:
                 raise DataError(
@@ -99,6 +98,12 @@ class Decoder:
         donors = {} if self._donors is None else self._donors.find(coded.codes, rng, drawn)
         cells = [self._menus[name].draw(coded.codes[name], rng, donors.get(name)) for name in names]
         return self.types.framed(self.types.of_table(pa.table(cells, names=names)), like)
+
+    def listed(self, name: str) -> pa.Array:
+        """The values of a column with listed values, in the order of its codes, as the public table writes them."""
+        import pyarrow as pa
+
+        return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
     def copied(self, table: pa.Table) -> Flags:
         """Whether each row of a table has, in every coded column, the values of one and the same public row."""

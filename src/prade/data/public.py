@@ -1,13 +1,14 @@
 """`Public`, the encoded public table: every row with its weight and its public group.
 
 It differs from a `Prior` in that rows are not merged, so that the rows of each group can be told apart: estimates use
-them as priors for the private groups.
+them as priors for the private groups. It also keeps the numbers behind the codes of numeric columns, from which means
+and quantiles are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -20,8 +21,11 @@ from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
 from prade.data.cell_types import require_plain_type
+from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
+from prade.data.column import Column
 from prade.data.encoding import encode
 from prade.data.groups import Grouping, Groups
+from prade.data.matching import numbers_of
 from prade.data.parquet_with_header import (
     WEIGHT_FIELD,
     damage_reported,
@@ -34,8 +38,9 @@ from prade.data.prior import Prior
 from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
 
-FORMAT = 1
+FORMAT = 2  # format 1 had no numbers of numeric columns
 GROUP_FIELD = "prade:group"
+NUMBER_FIELD = "prade:number:"  # followed by the column's name
 AGAIN = "run `prade estimate` again, which spends nothing"
 
 
@@ -49,7 +54,8 @@ class _Header(msgspec.Struct):
 class Public:
     """Public rows with their weights (`prior`), the public groups (`groups`), and the number of each row's `group`.
 
-    Identical rows are not merged, because they may be in different groups.
+    Identical rows are not merged, because they may be in different groups. `numbers` has every row's number in each
+    numeric column (days since 1970 for dates), moved into the row's bin if it is outside, and NaN if it is missing.
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
@@ -61,6 +67,7 @@ class Public:
     prior: Prior
     groups: Grouping
     group: Ints
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
@@ -79,9 +86,11 @@ class Public:
             with_weight = np.flatnonzero(coded.weights)
             coded, rows = coded.take(with_weight), rows.take(with_weight)
         prior = Prior(schema, coded.codes, coded.weights)
+        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        numbers = {name: binned_numbers(schema[name], rows[name], prior.codes[name]) for name in numeric}
         present = [name for name in by if name in rows.column_names]
         if not present:
-            return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64))
+            return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64), numbers)
         for name in present:
             require_plain_type(name, rows[name].type)
         plain = pa.table({name: plain_cells(rows[name]) for name in present})
@@ -93,7 +102,7 @@ class Public:
             raise DataError(
                 f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"
             )
-        return cls(prior, level, number)
+        return cls(prior, level, number, numbers)
 
     @cached_property
     def group_weights(self) -> Floats:
@@ -108,9 +117,11 @@ class Public:
         import pyarrow as pa
 
         columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
-        if len(columns) < len(self.prior.codes) + 2:
+        columns |= {f"{NUMBER_FIELD}{name}": numbers for name, numbers in self.numbers.items()}
+        if len(columns) < len(self.prior.codes) + 2 + len(self.numbers):
             raise DataError(
-                f"a column has the name {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, which the file needs for itself; rename it"
+                f"a column has the name {WEIGHT_FIELD!r} or {GROUP_FIELD!r}, or one that begins with {NUMBER_FIELD!r}, "
+                "which the file needs for itself; rename it"
             )
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
@@ -122,11 +133,14 @@ class Public:
         table = read_table(path)
         with damage_reported(path, "saved public rows", AGAIN):
             header = read_header(table, _Header, path, FORMAT)
-            schema, names = Schema.from_toml(header.schema), [*table.column_names]
-            if {*names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD}:
+            schema = Schema.from_toml(header.schema)
+            numeric = [name for name in schema.coded if f"{NUMBER_FIELD}{name}" in table.column_names]
+            fields = {f"{NUMBER_FIELD}{name}" for name in numeric}
+            if {*table.column_names} != {*schema.coded, WEIGHT_FIELD, GROUP_FIELD, *fields}:
                 raise Malformed("the columns are not those of the schema")
+            names = [name for name in table.column_names if name in schema]
             weights, group = floats(table, WEIGHT_FIELD), whole_numbers(table, GROUP_FIELD)
-            prior = Prior(schema, {name: whole_numbers(table, name) for name in names[:-2]}, weights)
+            prior = Prior(schema, {name: whole_numbers(table, name) for name in names}, weights)
             if not np.allclose(prior.weights, weights, rtol=1e-9, atol=0):
                 raise Malformed("the weights do not sum to one")
             prior.weights = weights  # exactly as saved: dividing by their sum again may change the last bit
@@ -134,13 +148,50 @@ class Public:
                 raise Malformed("a group does not have one value for each of its columns")
             if group.min() < 0 or group.max() >= len(header.groups):
                 raise Malformed("a row is in a group that is not listed")
+            numbers = {name: floats(table, f"{NUMBER_FIELD}{name}") for name in numeric}
+            for name, each in numbers.items():
+                if not np.array_equal(np.isnan(each), prior.codes[name] >= schema[name].present):
+                    raise Malformed(f"the numbers of {name} are not those of its bins")
             values = tuple(tuple(row) for row in header.groups)
-            return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64))
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64), numbers)
 
     def take(self, rows: NDArray[Any]) -> Public:
         """Some of the rows; the groups keep their numbers."""
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
-        return Public(Prior(self.prior.schema, codes, self.prior.weights[rows]), self.groups, self.group[rows])
+        prior = Prior(self.prior.schema, codes, self.prior.weights[rows])
+        numbers = {name: each[rows] for name, each in self.numbers.items()}
+        return Public(prior, self.groups, self.group[rows], numbers)
+
+
+def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
+    """The number in each cell of a numeric column, moved into the bin of its code; NaN where the code is missing.
+
+    A cell outside the domain has the bin that the column's policy gave it. A number is moved to the bin's nearest
+    bound, and a cell that is not a number gets the bin's bound, the middle of the bin if it has two.
+    """
+    bounds = [column.bounds(code) for code in range(column.present)]
+    low = np.array([-np.inf if low is None else low for low, _ in bounds])
+    high = np.array([np.inf if high is None else high for _, high in bounds])
+    middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
+    missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
+    found = _numbers_of_any(column, cells)
+    found = np.where(np.isfinite(found), np.clip(found, low[bins], high[bins]), middle[bins])
+    return np.where(missing, np.nan, found)
+
+
+def _numbers_of_any(column: Column, cells: Any) -> Floats:
+    """The numbers of cells whose type may be dictionary-encoded text, or differ from cell to cell (an Arrow union)."""
+    import pyarrow as pa
+
+    whole = one_piece(cells)
+    if pa.types.is_union(whole.type):
+        whole = pa.array([None if is_missing(cell) else str(cell) for cell in whole.to_pylist()], pa.string())
+    if pa.types.is_dictionary(whole.type):
+        values = plain_array(whole.dictionary)
+        distinct = numbers_of(column, clean_text(values) if is_text(values.type) else values)
+        indices = whole.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        return np.asarray(np.append(distinct, np.nan)[indices])
+    return numbers_of(column, plain_array(whole))
 
 
 def kept(public: Public, rows: Ints) -> Public:

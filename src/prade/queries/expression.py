@@ -6,7 +6,7 @@ domain, or translated to another language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
@@ -76,6 +76,25 @@ def evaluate(expression: Expression, look_up: Callable[[Condition], Mask]) -> Ma
         return ~next(masks)
     combined: Mask = reduce(np.logical_and if expression.operator == "and" else np.logical_or, masks)
     return combined
+
+
+def simplified(expression: Expression, known: Mapping[str, int]) -> Expression | bool:
+    """What is left of the expression for rows whose codes in some columns are known.
+
+    >>> sex, age = Condition("SEX", "SEX == 2", (False, True)), Condition("AGE", "AGE >= 65", (False, True))
+    >>> str(simplified(join("and", [sex, age]), {"SEX": 1})), simplified(join("and", [sex, age]), {"SEX": 0})
+    ('AGE >= 65', False)
+    """
+    if isinstance(expression, Condition):
+        return expression if expression.column not in known else expression.table[known[expression.column]]
+    terms = [simplified(term, known) for term in expression.terms]
+    if expression.operator == "not":
+        return not terms[0] if isinstance(terms[0], bool) else Combination("not", (terms[0],))
+    decisive = expression.operator == "or"  # one such term decides, the others do not matter
+    if decisive in terms:
+        return decisive
+    left = [term for term in terms if not isinstance(term, bool)]
+    return join(expression.operator, left) if left else not decisive
 
 
 def possible(expression: Expression, negated: bool = False) -> dict[str, Mask]:

@@ -15,7 +15,8 @@ from prade.data.joint import Codes, joint_codes
 from prade.data.schema import Schema
 from prade.queries.expression import Mask
 from prade.queries.parts import MAX_CELLS, Part, column_names_of
-from prade.queries.query import backticked, column_of
+from prade.queries.query import column_of
+from prade.queries.query_text import backticked
 
 
 class Marginal(Part):

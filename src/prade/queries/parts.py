@@ -22,7 +22,8 @@ from prade.core.words import names_of
 from prade.data.joint import Codes, joint_codes
 from prade.queries.colouring import joint_sizes, may_overlap, times_satisfied
 from prade.queries.expression import Mask
-from prade.queries.query import Query, backticked, column_of, shorten
+from prade.queries.query import Query, column_of
+from prade.queries.query_text import backticked, shorten
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

@@ -8,11 +8,8 @@ query is answered by table lookups joined by and, or and not.
 from __future__ import annotations
 
 import ast
-import keyword
 import math
-import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -21,24 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
+from prade.core.words import closest
+from prade.data.column import some_of
 from prade.data.comparison import codes_satisfying
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
+from prade.queries.query_text import ALLOWED, PlainText, backticked, plain_text, shorten
 
 if TYPE_CHECKING:
     from prade.data.joint import Joint
     from prade.data.schema import Column, Schema
 
 Value = bool | int | float | str
+# Which codes satisfy a comparison that a query makes, and the comparison itself: column, symbol, value, and whether the
+# query negates it.
+Compare = Callable[["Column", str, Value, bool], tuple[str, Value, Mask]]
 
 MAX_LENGTH = 10_000  # characters; short enough that Python's parser refuses deep nesting itself instead of crashing
 MAX_DEPTH = 50  # nested and / or / not; functions that walk an expression recurse at most this deep
 MAX_TABLE = 2**20  # cells of a query's table over the joint domain of its columns
-
-ALLOWED = (
-    "a query compares columns with values (AGEP >= 65, 20 <= AGEP < 65, SEX == 2, SEX in [1, 2], "
-    "SEX not in (1, 2), SEX is missing, SEX is not missing) and joins them with and, or, not and parentheses"
-    "; put a column name in backticks if it is not a plain word (`marital status` == 1)"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,27 +134,33 @@ class Query:
                 )
 
 
-def parse(text: str, schema: Schema) -> Query:
+def exactly(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
+    """The comparison as it is written; a WorkloadError if codes cannot decide it."""
+    return symbol, value, codes_satisfying(column, symbol, value)
+
+
+def parse(text: str, schema: Schema, compare: Compare = exactly) -> Query:
     """Read a query against a schema.
 
-    A query compares columns with values, also in chains or with `in`, `not in`, `is missing` and `is not missing`, and
-    joins the comparisons with and / or / not and parentheses. A comparison is false for a row whose value is missing,
-    even `!=` and `not in`; `not` negates whatever follows it.
+    A query compares columns with values, also in chains or with `between`, `in`, `not in`, `is missing` and `is not
+    missing`, and joins the comparisons with and / or / not and parentheses. A comparison is false for a row whose value
+    is missing, even `!=`, `not in` and `not between`; `not` in front of a comparison negates whatever follows it.
+    Other spellings mean the same: AND, `&`, `|`, a single `=`, `<>`, `is null`. `compare` decides single comparisons.
     """
     if not isinstance(text, str) or not text.strip():
         raise WorkloadError(f"expected the text of a query, got {shorten(repr(text))}; {ALLOWED}")
     if len(text) > MAX_LENGTH:
         raise WorkloadError(f"the query has {len(text):,} characters, but the limit is {MAX_LENGTH:,}; split it up")
-    plain, quoted = _without_backticks(text)
+    plain = plain_text(text, schema.names)
     try:
-        tree = ast.parse(plain, mode="eval")
+        tree = ast.parse(plain.text, mode="eval")
     except (RecursionError, MemoryError):
         raise _too_deep(text) from None
     except ValueError as error:  # also SyntaxError's relatives: null bytes, lone surrogates
         raise WorkloadError(f"cannot read query {shorten(text)!r}: {error}; {ALLOWED}") from None
     except SyntaxError as error:
         raise WorkloadError(f"cannot read query {shorten(text)!r}: {error.msg}; {ALLOWED}") from None
-    return Query(_Reader(text, plain, quoted, schema).expression(tree.body, 0))
+    return Query(_Reader(text, plain, schema, compare).expression(tree.body, 0, negated=False))
 
 
 def expect(joint: Joint, query: str | Query) -> float:
@@ -169,36 +172,38 @@ def expect(joint: Joint, query: str | Query) -> float:
 class _Reader:
     """Converts the syntax tree of one query, and refuses every form that is not on the list."""
 
-    def __init__(self, text: str, plain: str, quoted: Mapping[str, str], schema: Schema) -> None:
-        self.text, self.plain, self.quoted, self.schema = text, plain, quoted, schema
+    def __init__(self, text: str, plain: PlainText, schema: Schema, compare: Compare) -> None:
+        self.text, self.plain, self.quoted = text, plain.text, plain.quoted
+        self.schema, self.compare = schema, compare
 
-    def expression(self, node: ast.expr, depth: int) -> Expression:
+    def expression(self, node: ast.expr, depth: int, *, negated: bool) -> Expression:
         chained = isinstance(node, ast.Compare) and len(node.ops) > 1  # the same as comparisons under an "and"
         if depth + chained > MAX_DEPTH:
             raise _too_deep(self.text)
         match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return join("and", [self.expression(value, depth + 1) for value in values])
-            case ast.BoolOp(values=values):
-                return join("or", [self.expression(value, depth + 1) for value in values])
+            case ast.BoolOp(op=operator, values=values):
+                terms = [self.expression(value, depth + 1, negated=negated) for value in values]
+                return join("and" if isinstance(operator, ast.And) else "or", terms)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Combination("not", (self.expression(operand, depth + 1),))
+                return Combination("not", (self.expression(operand, depth + 1, negated=not negated),))
             case ast.Compare(left=left, ops=operators, comparators=comparators):
                 sides = [left, *comparators]
                 links = zip(sides, operators, comparators, strict=False)
-                return join("and", [self.comparison(*link, whole=node) for link in links])
+                return join("and", [self.comparison(*link, whole=node, negated=negated) for link in links])
             case ast.Name():
                 raise self.refuse(node, f"a column by itself (compare it: {self.source(node)} == ...)")
         raise self.refuse(node)
 
-    def comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, whole: ast.expr) -> Condition:
+    def comparison(
+        self, left: ast.expr, operator: ast.cmpop, right: ast.expr, whole: ast.expr, negated: bool
+    ) -> Condition:
         if isinstance(operator, (ast.Is, ast.IsNot)):
             return self.missing_test(left, isinstance(operator, ast.Is), right)
         if isinstance(operator, (ast.In, ast.NotIn)):
-            return self.membership(left, isinstance(operator, ast.In), right)
+            return self.membership(left, isinstance(operator, ast.In), right, negated)
         symbol = _SYMBOLS[type(operator)]
         if isinstance(left, ast.Name) and isinstance(right, ast.Name):
-            raise self.refuse(whole, "a comparison of two columns (compare each with a value)")
+            raise self.two_names(left, right, whole)
         if isinstance(left, ast.Name):
             name, value = self.column(left), self.value(right)
         elif isinstance(right, ast.Name):
@@ -206,24 +211,54 @@ class _Reader:
         else:
             values = self.value(left), self.value(right)
             raise self.refuse(whole, f"a comparison of two values, {values[0]!r} and {values[1]!r}, without a column")
-        table = codes_satisfying(column_of(self.schema, name), symbol, value)
+        symbol, value, table = self.compare(column_of(self.schema, name), symbol, value, negated)
         return Condition(name, f"{backticked(name)} {symbol} {value!r}", tuple(table.tolist()))
 
-    def membership(self, left: ast.expr, inside: bool, right: ast.expr) -> Condition:
+    def two_names(self, left: ast.Name, right: ast.Name, whole: ast.expr) -> WorkloadError:
+        """Refuse a comparison of two names: of two columns, or of a column with text that lacks its quotes."""
+        known = [name in self.schema for name in (self.column(left), self.column(right))]
+        if all(known):
+            return self.refuse(whole, "a comparison of two columns (compare each with a value)")
+        if not any(known):
+            column_of(self.schema, self.column(left))  # raises an error with the closest name
+        column, word = (left, right) if known[0] else (right, left)
+        return self.unquoted(self.column(column), word)
+
+    def unquoted(self, name: str, word: ast.Name) -> WorkloadError:
+        """Refuse a word where a value of a column is expected, and guess which value is meant."""
+        column, text = column_of(self.schema, name), self.source(word)
+        if column.value_type == "bool" and text.lower() in ("true", "false"):
+            hint = f"did you mean {text.capitalize()}?"
+        elif text in column.values:
+            hint = f"did you mean {text!r} in quotes?"
+        elif column.value_type == "str":
+            alike = {value.lower(): value for value in map(str, column.values)}
+            hint = closest(text.lower(), alike).removeprefix("; ")
+            hint = f"did you mean {alike[text.lower()]!r}?" if text.lower() in alike else hint
+            hint = hint or f"the values of {name} are {some_of(column.values)}"
+        else:
+            values = f"numbers: {some_of(column.values)}" if column.values else "dates" if column.dates else "numbers"
+            hint = f"the values of {name} are {values}"
+        return self.refuse(word, f"a word without quotes, which is not a column ({hint})")
+
+    def membership(self, left: ast.expr, inside: bool, right: ast.expr, negated: bool) -> Condition:
         if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
-            raise self.refuse(right, "`in` without a list of values after it (write SEX in [1, 2])")
+            raise self.refuse(right, "`in` without a list of values after it (write SEX in (1, 2))")
         name = self.column(left)
-        values = [self.value(element) for element in right.elts]
         column = column_of(self.schema, name)
+        for element in right.elts:
+            if isinstance(element, ast.Name):
+                raise self.unquoted(name, element)
+        values = [self.value(element) for element in right.elts]
         # "not in" is a conjunction of "!=", so that a missing value satisfies neither "in" nor "not in".
-        tables = [codes_satisfying(column, "==" if inside else "!=", value) for value in values]
+        tables = [self.compare(column, "==" if inside else "!=", value, negated)[2] for value in values]
         table = reduce(np.logical_or if inside else np.logical_and, tables)
         word = "in" if inside else "not in"
         listed = ", ".join(repr(value) for value in values)
         return Condition(name, f"{backticked(name)} {word} [{listed}]", tuple(table.tolist()))
 
     def missing_test(self, left: ast.expr, wanted: bool, right: ast.expr) -> Condition:
-        if not isinstance(right, ast.Name) or right.id != "missing":
+        if not isinstance(right, ast.Name) or right.id.lower() not in ("missing", "null"):
             raise self.refuse(
                 right, "`is` followed by something other than missing (write SEX is missing, or SEX == 1)"
             )
@@ -303,46 +338,6 @@ def _described(node: ast.expr) -> str:
     return _FORMS.get(type(node), f"a form that is not allowed in queries ({type(node).__name__})")
 
 
-_PIECES = re.compile(
-    r"""(?P<triple>'{3}|"{3})|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<comment>\#)"""
-    r"""|`(?P<name>(?:[^`]|``)+)`|(?P<space>\s+)""",
-    re.DOTALL,
-)
-
-
-def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
-    """The text as one line of Python with placeholders for backticked names, and the name for each placeholder."""
-    stem = "column"
-    while stem in text:  # a placeholder must not be a name that the text uses itself
-        stem += "_"
-    quoted: dict[str, str] = {}
-
-    def replace(piece: re.Match[str]) -> str:
-        if piece["triple"] or piece["comment"]:
-            what = "a triple quote" if piece["triple"] else "a comment"
-            raise WorkloadError(f"query {shorten(text)!r} contains {what}; {ALLOWED}")
-        if piece["space"]:
-            return " "
-        if piece["name"] is None:
-            return piece[0]
-        placeholder = f"{stem}{len(quoted)}_"
-        quoted[placeholder] = piece["name"].replace("``", "`")
-        return placeholder
-
-    return _PIECES.sub(replace, text).strip(), quoted
-
-
-def backticked(name: str) -> str:
-    """A column's name as it is written in a query: in backticks unless it is a plain word.
-
-    >>> backticked("AGEP"), backticked("marital status")
-    ('AGEP', '`marital status`')
-    """
-    # Python's parser converts names to NFKC, so only names already in that form can go without backticks.
-    plain = name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
-    return name if plain else "`" + name.replace("`", "``") + "`"
-
-
 def column_of(schema: Schema, name: str) -> Column:
     """The schema's column; a WorkloadError if there is none or its codes are not known yet."""
     try:
@@ -350,11 +345,6 @@ def column_of(schema: Schema, name: str) -> Column:
     except SchemaError as error:
         raise WorkloadError(str(error)) from None
     return schema[name]
-
-
-def shorten(text: str, limit: int = 80) -> str:
-    """The text, shortened in the middle if it is longer than `limit`."""
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 3 :]}"
 
 
 def _too_deep(text: str) -> WorkloadError:

@@ -22,7 +22,8 @@ from prade.privacy.unit import Unit
 from prade.queries.colouring import colour_intervals, colour_queries, colour_sets
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells, Part, Predicate, RowCells
-from prade.queries.query import Query, backticked, column_of, parse, shorten
+from prade.queries.query import Query, column_of, parse
+from prade.queries.query_text import backticked, shorten
 from prade.queries.sensitivity import most_per_row
 
 if TYPE_CHECKING:

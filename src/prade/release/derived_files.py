@@ -2,6 +2,7 @@
 
     estimates.json      the record of estimates.parquet and support.parquet, which belong together
     synthetic.json      the record of synthetic.parquet
+    weights.json        the record of weights.npy, and of the estimates that it was made from
 
 A record is sealed JSON, like `release.json`: the hashes of its files and that of the release they were made from. It is
 removed before its files are written and written after them, so files without a record are ignored and made again. A
@@ -23,7 +24,7 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.data.tables import write_table
-from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC
+from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC, WEIGHTS
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 FORMAT = 1
@@ -44,6 +45,7 @@ class Record:
 
 KEPT_ESTIMATES = Record("estimates.json", (ESTIMATES, SUPPORT), "estimate")
 KEPT_ROWS = Record("synthetic.json", (SYNTHETIC,), "sample")
+KEPT_WEIGHTS = Record("weights.json", (WEIGHTS, ESTIMATES, SUPPORT), "estimate")
 
 
 class _Content(msgspec.Struct):

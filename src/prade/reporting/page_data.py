@@ -9,6 +9,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.threads import several
+from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.queries.marginal import Marginal
 from prade.reporting.facts import Facts, View, all_pairs
@@ -87,7 +88,10 @@ def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, A
     sd = np.sqrt(sum_variances(estimates, cells, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
     ends = np.cumsum([part.n_cells for part in parts])[:-1]
     each = zip(parts, np.split(sd, ends, axis=1), strict=True)
-    return [{**_series(facts, view, part), "sd": whole(mine, FINE_UNIT)} for part, mine in each]
+    return [
+        {**_series(facts, view, part), "sd": whole(mine, FINE_UNIT), "basis": basis(estimates.plan, view.by, part)}
+        for part, mine in each
+    ]
 
 
 def _series(facts: Facts, view: View, part: Marginal) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
 from prade.data.copies import with_copied_share
-from prade.data.declared_types import Like
+from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
 from prade.data.public_table import PublicTable
@@ -46,7 +46,7 @@ def drawn_table(
     threads: int = 1,
     like: Like | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
@@ -116,20 +116,19 @@ def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.T
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
     for k, column in enumerate(plan.groups.columns):
         if follows(plan, column.name):
-            listed = pa.array(column.values)
-            if column.name in public.column_names:
-                listed = _typed(column, listed, public[column.name])
+            known = column.name in public.column_names
+            listed = typed_as_public(column, public[column.name]) if known else pa.array(column.values)
             columns[column.name] = listed.take(pa.array(plan.groups.codes[first, k][group]))
     for name in values.column_names:
         columns[name] = values[name]
     return pa.table(columns)
 
 
-def _typed(column: Column, listed: pa.Array, public: pa.ChunkedArray) -> pa.Array:
+def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:
     """The listed values in the type of the public cells, if they are the same values there by the rule of measuring."""
     import pyarrow as pa
 
-    seen = plain_cells(public).unique()
+    listed, seen = pa.array(column.values), plain_cells(public).unique()
     try:
         typed = _spelt(column, listed, seen) if is_text(seen.type) else listed.cast(seen.type)
         codes, fits = code_cells(column, typed)

@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,13 +36,14 @@ from prade.core.words import closest, many, names_of
 from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
+from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
+from prade.release.derived_files import KEPT_ROWS
+from prade.release.file_names import SYNTHETIC
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from prade.data.schema import Schema
 
 Pairs = int | Literal["all"] | Sequence[Sequence[str]]
 
@@ -193,6 +196,7 @@ def score(
     >>> scored.groups, scored.why, scored.mean, scored.nist
     (array([0.5, 2. ]), ('', 'missing'), 1.25, 375.0)
     """
+    _refuse_swapped(truth, synthetic, schema)
     by = names_of(by)
     columns = [name for name in schema.coded if name not in by]
     names = chosen_pairs(columns, pairs, seed)
@@ -213,6 +217,25 @@ def score(
     detail = pair_errors(schema, true_codes, true_group, codes, group, len(level), names, threads=threads)
     rows, synthetic_rows = (np.bincount(each, minlength=len(level)) for each in (true_group, group))
     return Score(level, rows, synthetic_rows, names, detail, bias)
+
+
+def _refuse_swapped(truth: Any, synthetic: Any, schema: Any) -> None:
+    """Refuse arguments in another order, as far as it shows."""
+    if not isinstance(schema, Schema) or isinstance(truth, Schema) or isinstance(synthetic, Schema):
+        given = ", ".join(type(each).__name__ for each in (truth, synthetic, schema))
+        raise DataError(
+            f"score takes the truth, the synthetic rows, the schema and the group columns, in this order; got {given}"
+        )
+    paths = [Path(each) for each in (truth, synthetic) if isinstance(each, (str, PathLike))]
+    if len(paths) == 2 and _is_kept(paths[0]) and not _is_kept(paths[1]):
+        raise DataError(
+            f"the truth is {paths[0]}, which has a release's synthetic rows: give the truth first, then those rows"
+        )
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a file has the synthetic rows that a release's folder keeps."""
+    return path.name == SYNTHETIC and (path.parent / KEPT_ROWS.name).exists()
 
 
 def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:

@@ -92,6 +92,7 @@ def test_rows_and_groups_survive_a_file_to_the_last_bit(tmp_path, seed):
     assert again.prior.weights.tobytes() == public.prior.weights.tobytes()
     assert all(np.array_equal(again.prior.codes[name], code) for name, code in public.prior.codes.items())
     assert np.array_equal(again.group, public.group)
+    assert again.numbers["AGE"].tobytes() == public.numbers["AGE"].tobytes()
     listed = Groups.of({"STATE": [39, 17], "PUMA": ["a", "b"]})
     for by in (["STATE"], ["STATE", "PUMA"]):
         one, other = (RecurringGroups.of(each, listed.level(by)) for each in (again, public))
@@ -135,3 +136,45 @@ def test_numbers_beside_a_text_for_missing_keep_their_type(tmp_path):
     assert [str(drawn.schema.field(name).type) for name in ("PAY", "KIND", "NAME")] == ["double", "int64", "string"]
     assert drawn["PAY"].null_count == 40
     assert set(drawn["PAY"].drop_null().to_pylist()) <= {1000.0 * k for k in range(160)}
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text", "objects", "categories"])
+def test_numbers_are_those_of_the_table_and_inside_their_bins(kind):
+    """Outside the schema's range they are moved to the nearest bound, as their codes are."""
+    import pandas as pd
+
+    column = Column("AGE", "numeric", edges=[18, 65], integer=True, min=0, max=99, missing=True, unknown="clip")
+    ages = {
+        "numbers": pd.array([3, 18, 120, None, -5], "Int64"),
+        "text": ["3", " 18 ", "120", None, "-5"],
+        "objects": np.array([3, "18", 120.0, None, -5], object),
+        "categories": pd.Categorical([3, 18, 120, None, -5]),
+    }[kind]
+    public = Public.of(Schema([column]), pd.DataFrame({"AGE": ages}))
+    np.testing.assert_array_equal(public.numbers["AGE"], [3, 18, 99, np.nan, 0])
+    assert public.take(np.array([2, 0])).numbers["AGE"].tolist() == [99, 3]
+
+
+def test_a_cell_that_is_no_number_stands_in_the_middle_of_its_bin():
+    column = Column("AGE", "numeric", edges=[18, 65], integer=True, min=0, max=99)
+    public = Public.of(Schema([column]), {"AGE": ["x", "70"]})
+    code = int(public.prior.codes["AGE"][0])
+    low, high = column.bounds(code)
+    assert public.numbers["AGE"].tolist() == [(low + high) / 2, 70]
+
+
+def test_a_file_of_an_earlier_version_has_no_numbers(tmp_path):
+    import json
+
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "support.parquet"
+    Public.of(SCHEMA, TABLE, ["STATE"]).save(path)
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[b"prade"]) | {"format": 1}
+    old = table.drop_columns(["prade:number:AGE"]).replace_schema_metadata({"prade": json.dumps(header)})
+    pq.write_table(old, path)
+    assert Public.load(path).numbers == {}

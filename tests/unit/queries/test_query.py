@@ -5,7 +5,8 @@ import pytest
 
 from prade.core.errors import DataError, WorkloadError
 from prade.data.schema import Column, Schema
-from prade.queries.query import MAX_DEPTH, MAX_LENGTH, backticked, parse
+from prade.queries.query import MAX_DEPTH, MAX_LENGTH, parse
+from prade.queries.query_text import backticked
 
 
 @pytest.fixture
@@ -62,6 +63,21 @@ def codes() -> dict[str, np.ndarray]:
         ("`odd ``name``` == 1", [0, 0, 1, 1], "`odd ``name``` == 1"),
         ("`AGEP` >= 65\n  and\tSEX == 1", [0, 0, 1, 0], "AGEP >= 65 and SEX == 1"),
         ("((SEX == 1) and (AGEP < 18)) and SEX == 1", [1, 0, 0, 0], "SEX == 1 and AGEP < 18 and SEX == 1"),
+        ("SEX = 1", [1, 0, 1, 0], "SEX == 1"),
+        ("SEX<>1", [0, 1, 0, 1], "SEX != 1"),
+        ("SEX == 1 AND AGEP >= 65", [0, 0, 1, 0], "SEX == 1 and AGEP >= 65"),
+        ("Not SEX=1 OR AGEP<18", [1, 1, 0, 1], "not SEX == 1 or AGEP < 18"),
+        ("SEX == 1 & AGEP >= 65", [0, 0, 1, 0], "SEX == 1 and AGEP >= 65"),
+        ("(SEX = 1)|(AGEP >= 65)", [1, 0, 1, 1], "SEX == 1 or AGEP >= 65"),
+        ("AGEP between 18 and 64", [0, 1, 0, 0], "AGEP >= 18 and AGEP <= 64"),
+        ("AGEP BETWEEN 18 AND 64 AND SEX = 2", [0, 1, 0, 0], "AGEP >= 18 and AGEP <= 64 and SEX == 2"),
+        ("not AGEP between 18 and 64", [1, 0, 1, 1], "not (AGEP >= 18 and AGEP <= 64)"),
+        ("SEX = 2 and AGEP not between 18 and 64", [0, 0, 0, 1], "SEX == 2 and (AGEP < 18 or AGEP > 64)"),
+        ("`marital status` not between -1 and 1", [0, 1, 1, 0], "`marital status` < -1 or `marital status` > 1"),
+        ("WORK is null", [0, 0, 0, 1], "WORK is missing"),
+        ("WORK IS NOT NULL", [1, 1, 1, 0], "WORK is not missing"),
+        ("SEX IN (1)", [1, 0, 1, 0], "SEX in [1]"),
+        ("WORK NOT IN ( 'yes' ) ", [0, 1, 1, 0], "WORK not in ['yes']"),
     ],
 )
 def test_reads(schema, codes, text, expected, canonical):
@@ -79,7 +95,6 @@ def test_reads(schema, codes, text, expected, canonical):
         ("SEX.real == 1", "attribute"),
         ("SEX + 1 == 2", "arithmetic"),
         ("SEX == 1 + 1", "arithmetic"),
-        ("SEX == 1 & AGEP >= 65", "arithmetic or a bit operator"),
         ("WORK == f'{SEX}'", "f-string"),
         ("lambda: 1", "lambda"),
         ("(SEX := 1)", "assignment"),
@@ -116,8 +131,20 @@ def test_reads(schema, codes, text, expected, canonical):
         ("1 is missing", "where a column name is expected"),
         ("SEX == 1 # and AGEP >= 65", "a comment"),
         ("WORK == '''yes'''", "a triple quote"),
-        ("SEX = 1", "=="),
-        ("SEX == 1 AND AGEP >= 65", "invalid syntax"),
+        ("SEX == 1 | 2", "a value"),
+        ("SEX == 1 & (2", "never closed"),
+        ("AGEP between 18", "invalid syntax"),
+        ("AGEP between SEX and 64", "two columns"),
+        ("AGEP between 18 and", "invalid syntax"),
+        ("SEX === 1", "invalid syntax"),
+        ("WORK == yes", "did you mean 'yes' in quotes?"),
+        ("yes == WORK", "did you mean 'yes' in quotes?"),
+        ("WORK in (yes, no)", "did you mean 'yes' in quotes?"),
+        ("WORK == Yes", "did you mean 'yes'?"),
+        ("WORK == full", 'the values of WORK are "yes", "no", "it\'s"'),
+        ("`class` == true", "did you mean True?"),
+        ("SEX == male", "the values of SEX are numbers: 1, 2"),
+        ("AGEP >= old", "the values of AGEP are numbers"),
         ("SEX == 1) or (SEX == 2", "unmatched"),
         ("SEX == 1; SEX == 2", "invalid syntax"),
         ("marital status == 1", "backticks"),
@@ -273,3 +300,17 @@ def test_backticks_inside_a_value_are_text():
     schema = Schema([Column("WORK", "categorical", values=("`a`", "b  c"))])
     assert parse("WORK == '`a`'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [True, False]
     assert parse("WORK == 'b  c'", schema).mask({"WORK": np.array([0, 1])}).tolist() == [False, True]
+
+
+def test_signs_and_words_inside_text_are_text():
+    schema = Schema([Column("WORK", "categorical", values=("a = b & c AND d", "x between 1 and 2"))])
+    codes = {"WORK": np.array([0, 1])}
+    assert parse("WORK = 'a = b & c AND d'", schema).mask(codes).tolist() == [True, False]
+    assert parse("WORK = 'x between 1 and 2'", schema).mask(codes).tolist() == [False, True]
+
+
+def test_a_column_with_the_name_of_a_word_stays_a_column():
+    schema = Schema.from_mbi({"OR": 2, "between": 3, "NULL": 2, "Is": 2})
+    query = parse("OR == 1 and between >= 1 and NULL == 0 and Is == 1", schema)
+    assert query.columns == ("OR", "between", "NULL", "Is")
+    assert parse(query.text, schema) == query

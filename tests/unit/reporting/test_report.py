@@ -129,7 +129,9 @@ def test_standard_deviations_are_those_that_are_answered(facts, estimates):
     for view, found in zip(facts.views, data["views"], strict=True):
         for column, name in zip(found["columns"], SCHEMA.coded, strict=True):
             sd = np.array(column["sd"]) / data["fineUnit"]
-            expected = estimates.marginal(name, view.by)["sd"].to_numpy()
+            table = estimates.marginal(name, view.by)
+            assert {column["basis"]} == set(table["basis"].to_pylist())
+            expected = table["sd"].to_numpy()
             # how cells vary between groups is cut to its positive part: of all columns here, of one there
             np.testing.assert_allclose(sd.ravel(), expected, rtol=0.1)
 

@@ -20,7 +20,7 @@ from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES
-from prade.sampling.table import _typed, sample_groups
+from prade.sampling.table import sample_groups, typed_as_public
 from worlds.plans import ONE_ROW, plan_of
 from worlds.releases import invented
 from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, STATE, YEARS
@@ -113,7 +113,7 @@ def test_group_columns_that_the_public_table_does_not_hold():
 )
 def test_group_columns_are_written_as_the_public_table_writes_them(listed, public, expected):
     column, cells = Column("STATE", "group", values=listed), pa.chunked_array([public])
-    found = _typed(column, pa.array(listed), cells)
+    found = typed_as_public(column, cells)
     assert found.to_pylist() == expected
     assert list(map(type, found.to_pylist())) == list(map(type, expected))
 

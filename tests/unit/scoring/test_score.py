@@ -297,3 +297,15 @@ def test_a_csv_file_and_a_table_of_texts_name_the_same_groups(tmp_path, expected
     write_table(SYNTHETIC, tmp_path / "synthetic.csv")
     truth = TRUTH.set_column(1, "PUMA", [list(map(str, TRUTH["PUMA"].to_pylist()))])
     assert same(score(truth, tmp_path / "synthetic.csv", SCHEMA, "PUMA", pairs="all"), expected)
+
+
+def test_arguments_in_another_order_are_refused(tmp_path):
+    rows = {"TOWN": ["a"], "SEX": [1], "AGE": [2]}
+    schema = Schema.from_mbi({"SEX": 3, "AGE": 3})
+    for swapped in ((schema, rows, rows), (rows, schema, rows), (rows, rows, "TOWN")):
+        with pytest.raises(DataError, match="the truth, the synthetic rows, the schema and the group columns, in this"):
+            score(*swapped, "TOWN")
+    truth, synthetic = tmp_path / "truth.csv", tmp_path / "synthetic.parquet"
+    (tmp_path / "synthetic.json").write_text("{}")
+    with pytest.raises(DataError, match="give the truth first"):
+        score(synthetic, truth, schema, "TOWN")

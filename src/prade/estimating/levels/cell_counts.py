@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, mass_per_cell
+from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError
 from prade.core.words import names_of
 from prade.data.groups import Grouping
@@ -75,18 +75,27 @@ class CellCounts:
         return np.maximum(self.rows, FEWEST_ROWS)[:, None]
 
 
-def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells, *, threads: int = 1) -> CellCounts:
-    """The counts of the cells that are asked for, in the groups `by`."""
-    cells, size = asked
+def cell_counts(
+    estimates: Distributions,
+    by: str | Sequence[str],
+    asked: Cells,
+    *,
+    chosen: Flags | None = None,
+    combined: Floats | None = None,
+    threads: int = 1,
+) -> CellCounts:
+    """The counts of the cells that are asked for, in the groups `by`.
+
+    With `chosen`, only rows in these groups of the last level are counted in cells. With `combined`, [combinations,
+    cells], the counts are linear combinations of the cells' counts.
+    """
     level, last = estimates.plan.groups.level(names_of(by)), estimates.plan.groupings[-1]
-    if finer := [name for name in level.by if not follows(estimates.plan, name)]:
-        raise DataError(
-            f"{finer[0]!r} is not a column of the release's levels ({', '.join(last.by) or 'none'}), and does not "
-            "follow from them: the release does not tell its groups apart"
-        )
-    shares = np.array(list(estimates.map(lambda _, weights: mass_per_cell(cells, weights, size + 1)[:size], threads)))
+    need_known(estimates.plan, level.by)
+    shares = estimates.masses(asked, threads=threads)
+    shares = shares if combined is None else shares @ combined.T
+    shares = shares if chosen is None else np.where(chosen[:, None], shares, 0.0)
     above = last.above(level)
-    rows, counts = np.zeros(len(level)), np.zeros((len(level), size))
+    rows, counts = np.zeros(len(level)), np.zeros((len(level), shares.shape[1]))
     np.add.at(rows, above, estimates.totals)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
     of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
@@ -95,8 +104,19 @@ def cell_counts(estimates: Distributions, by: str | Sequence[str], asked: Cells,
         variance_of_sums(of_total, times, estimates.totals, above, len(level), estimates.plan)
         for times in (everybody, shares)
     )
-    known = sum_variances(estimates, [asked], above, len(level))
+    if chosen is not None:  # the others are added up too, in a sum that nobody asked for
+        above = np.where(chosen, above, len(level))
+    known = sum_variances(estimates, [asked], above, len(level) + 1, combined)[: len(level)]
     return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts)
+
+
+def need_known(plan: Plan, names: Sequence[str]) -> None:
+    """Raise a DataError unless these columns of the list of groups are known from the last level's group."""
+    if finer := [name for name in names if not follows(plan, name)]:
+        raise DataError(
+            f"{finer[0]!r} is not a column of the release's levels ({', '.join(plan.groupings[-1].by) or 'none'}), and "
+            "does not follow from them: the release does not tell its groups apart"
+        )
 
 
 def follows(plan: Plan, name: str) -> bool:

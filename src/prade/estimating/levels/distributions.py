@@ -16,14 +16,15 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.threads import several
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
-from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.kept_weights import Kept, kept_weights, masses
+from prade.estimating.levels.public_cells import Cells, PublicCells
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -57,6 +58,7 @@ class Distributions:
         self.public = public
         self.settings = settings
         self.levels = tuple(levels)
+        self.weights_are_kept = False  # whether the release's folder may have the weights of the last level
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the public rows in a group of a level."""
@@ -84,6 +86,18 @@ class Distributions:
             for parent in set(self.priors[last].parent_of.tolist()):
                 self._kept(last - 1, parent)  # once, before the threads need it
         return several(lambda group: task(group, self.weights(last, group)), range(len(self.totals)), threads)
+
+    def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
+        """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
+        numbers, size = cells
+        each = np.ones(len(self.public)) if times is None else times
+        if self._kept_weights is not None:
+            return masses(self._kept_weights, numbers, size, each, threads)
+
+        def of_group(_: int, weights: Floats) -> Floats:
+            return mass_per_cell(numbers, weights.astype(np.float32) * each, size + 1)[:size]
+
+        return np.array(list(self.map(of_group, threads)))
 
     @property
     def totals(self) -> Floats:
@@ -128,6 +142,14 @@ class Distributions:
     def kept_errors(self) -> dict[tuple[int, int], Any]:
         """What `prade.estimating.levels.error_bars` keeps from one question to the next, by level and block."""
         return {}
+
+    @cached_property
+    def _kept_weights(self) -> Kept | None:
+        return kept_weights(self.release) if self.weights_are_kept else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # weights are in their file, and error bars can be worked out again
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept_weights", "kept_errors")}
 
     @cached_property
     def _parents(self) -> dict[tuple[int, int], Floats]:

@@ -59,15 +59,16 @@ class Errors:
     shared: Floats
 
 
-def errors(estimates: Distributions, level: int, asked: Sequence[Cells]) -> Errors:
+def errors(estimates: Distributions, level: int, asked: Sequence[Cells], combined: Floats | None = None) -> Errors:
     """The errors of a level's groups in further cells: for each part, every public row's cell and the number of cells.
 
-    A row in no cell of a part has that number.
+    A row in no cell of a part has that number. With `combined`, [combinations, cells], the errors are those of linear
+    combinations of the cells.
     """
     pieces = []
     blocks = [_block(estimates, level, number) for number in range(len(blocks_of(estimates.levels[level].parts)))]
-    for batch in batches(asked):
-        each = [block.errors(batch) for block in blocks]
+    for batch in batches(asked) if combined is None else [asked]:
+        each = [block.errors(batch, combined) for block in blocks]
         # the cells that answer a question are mostly in one block: the one that leaves the least variance
         best = np.argmin([found.variance for found in each], axis=0)[None]
         pieces.append(
@@ -127,20 +128,20 @@ class _Block:
             excess = np.zeros(at.stop - at.start) if kept.excess is None else kept.excess[mine[0], at]
             self.kinds[kind] = _Kind(self.variation, (a, w, shared, ratio), excess, self.rows[mine], noise[mine], n0)
 
-    def errors(self, batch: Sequence[Cells]) -> Errors:
-        """The errors in some cells."""
+    def errors(self, batch: Sequence[Cells], combined: Floats | None = None) -> Errors:
+        """The errors in some cells, or in linear combinations of the cells of one part."""
         cells, sizes = [cells for cells, _ in batch], [size for _, size in batch]
-        further = self.variation.further(cells, sizes)
-        one_row = np.concatenate([_variance_of_rows(self.estimates, *each) for each in batch])
+        further = self.variation.further(cells, sizes, combined)
+        one_row = np.concatenate([_variance_of_rows(self.estimates, *each, combined) for each in batch])
         # the sample that C is made of missed a few rows
         one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
         unseen = one_row == 0
         one_row[unseen] = HIDDEN / self.variation.rows
         spread = float(np.trace(self.variation.variation.between) / np.trace(self.variation.variation.within))
-        interactions = share_of_interactions(self.estimates, cells, sizes)
+        interactions = share_of_interactions(self.estimates, cells, sizes, combined)
         between = np.maximum(further.between_variance, (1 - interactions / 2) * further.explained)
         between[unseen] = spread * one_row[unseen]
-        each = np.zeros((4, len(self.recurs), sum(sizes)))
+        each = np.zeros((4, len(self.recurs), len(one_row)))
         for kind, model in self.kinds.items():
             mine = self.recurs == kind
             each[:3, mine] = model.errors(further, one_row, between, interactions)
@@ -148,12 +149,14 @@ class _Block:
         return Errors(*each)
 
 
-def _variance_of_rows(estimates: Distributions, cells: Ints, size: int) -> Floats:
-    """The diagonal of C for further cells, from all public rows."""
+def _variance_of_rows(estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None) -> Floats:
+    """The diagonal of C for further cells, or for combinations of them, from all public rows."""
     public = estimates.public
     mass = mass_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
     shares = mass / public.group_weights[:, None]
-    return np.asarray(public.group_weights @ (shares * (1 - shares)) / public.group_weights.sum())
+    each = np.eye(size) if combined is None else combined
+    variances = shares @ each.T**2 - (shares @ each.T) ** 2
+    return np.asarray(public.group_weights @ variances / public.group_weights.sum())
 
 
 class _Kind:

@@ -31,12 +31,15 @@ from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.public_cells import Cells
 
 
-def sum_variances(estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int) -> Floats:
+def sum_variances(
+    estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int, combined: Floats | None = None
+) -> Floats:
     """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
 
-    `above` says which sum each group is in.
+    `above` says which sum each group is in. With `combined`, [combinations, cells], the variances are those of linear
+    combinations of the cells.
     """
-    size = sum(number for _, number in asked)
+    size = sum(number for _, number in asked) if combined is None else len(combined)
     total = np.zeros((n_sums, size))
     level, sum_of = _coarsest(estimates, above) if estimates.benchmarked else (len(estimates.levels) - 1, above)
     rows = _rows(estimates, level)
@@ -44,7 +47,7 @@ def sum_variances(estimates: Distributions, asked: Sequence[Cells], above: Ints,
     while True:
         here = _Level(
             estimates.priors[level],
-            errors(estimates, level, asked),
+            errors(estimates, level, asked, combined),
             _rows(estimates, level),
             0 if level == 0 else len(estimates.levels[level - 1].totals),
             estimates.benchmarked,

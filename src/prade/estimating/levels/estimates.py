@@ -17,20 +17,34 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.documents import Malformed, structured
+from prade.core.errors import WorkloadError
+from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
 from prade.data.public import AGAIN, Public
+from prade.estimating.levels.answer_tables import cell_columns, count_table, value_table
 from prade.estimating.levels.answers import raw_answers
+from prade.estimating.levels.asked_rows import (
+    Piece,
+    asked_schema,
+    basis_of,
+    counted,
+    need_numbers,
+    pieces_of,
+    read_query,
+)
+from prade.estimating.levels.basis import basis
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
+from prade.estimating.levels.statistics import Asked, mean_of, quantile_of, ratio_of, sum_of
 from prade.planning.invariants import obeying, possible_cells
 from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.queries.parts import Part, Predicate
-from prade.queries.query import parse
+from prade.queries.asked import Statistic, statistic_of
+from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
@@ -101,44 +115,73 @@ class Estimates(Distributions):
 
     # ---------------------------------------------------------------- answers
 
-    def answer(self, query: str, by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
-        """How many rows satisfy a query such as "AGEP >= 65 and SEX == 2", for the groups `by`, and how sure that is.
+    def answer(
+        self, query: str, by: str | Sequence[str] = (), *, of: str | None = None, threads: int | None = None
+    ) -> pa.Table:
+        """Answer a question for the groups `by`, with a 95 % interval.
 
-        Columns: the groups', count, share (of the group's rows), sd (of the share), low and high (95 % of the count).
-        The interval is for the true count in the private table itself, whether its rows are a sample or not. It covers
+        * A query such as "AGEP >= 65 and SEX == 2" counts rows. Columns: the groups', count, share (of the group's
+          rows), sd (of the share), low and high (of the count), basis.
+        * With `of`, a second query: the count of the first per row of the second. Columns: the groups', value, sd, low
+          and high (of the value), basis.
+        * "mean(WAGP)", "sum(WAGP)", "median(WAGP)" and "quantile(WAGP, 0.9)", each also with "where SEX == 2" after it:
+          the same columns. Rows without a value are left out. Numbers inside a bin are those of public rows.
+        * "histogram(WAGP)": counts, with the bin in the columns WAGP_from and WAGP_to.
+
+        A value that cannot be given because no row is left is null. A query may also use the groups' columns.
+
+        The interval is for the true figure of the private table itself, whether its rows are a sample or not. It covers
         the noise and the prior's error, as far as differences between public groups and this release's own answers show
         it (`prade.estimating.levels.error_bars`). It does not cover people of a kind that the public table lacks (such
         a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
-        public groups do not differ from each other. It is most reliable for groups of the last level: for sums of many
-        groups it depends on how strongly their errors are correlated, and if more than in the model, the interval
-        is too narrow.
+        public groups do not differ from each other. `basis` says what it rests on (`prade.estimating.levels.basis`).
         """
-        return self._by(by, Predicate(parse(query, self.plan.schema)), threads, {})
+        threads = cores() if threads is None else threads
+        statistic = statistic_of(query, asked_schema(self.plan))
+        if statistic is not None:
+            if of is not None:
+                raise WorkloadError(f"{statistic.text} is not a count: a ratio takes two queries that count rows")
+            return self._statistic(statistic, by, threads)
+        queries = [read_query(self, text) for text in (query, of) if text is not None]
+        pieces = pieces_of(self, queries)
+        words = basis_of(self.plan, by, pieces)
+        if of is not None:
+            return value_table(ratio_of(Asked(self, by, pieces, threads)), words)
+        return count_table(counted(self, by, pieces, threads=threads), words)
 
-    def marginal(self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int = 1) -> pa.Table:
+    def _statistic(self, asked: Statistic, by: str | Sequence[str], threads: int) -> pa.Table:
+        column = self.plan.schema[asked.column]
+        queries = [] if asked.where is None else [read_query(self, asked.where)]
+        everybody = np.ones(len(self.public), np.bool_)
+        pieces = pieces_of(self, queries) if queries else [Piece(None, (True,), (everybody,))]
+        if asked.kind == "histogram":
+            codes, size = self.public.prior.codes[column.name].astype(np.int64), column.present
+            cells = [(np.where(piece.rows[0], np.minimum(codes, size), size), size) for piece in pieces]
+            marginal = Workload.marginals(self.plan.schema, [column.name])[0]
+            word = "model" if queries else basis(self.plan, by, marginal)
+            found = counted(self, by, pieces, cells, threads=threads)
+            return count_table(found, word, cell_columns([column], missing=False))
+        numbers, rows = need_numbers(self, column.name), Asked(self, by, pieces, threads)
+        if asked.kind == "quantile":
+            return value_table(quantile_of(rows, column.name, numbers, asked.at), "model", column)
+        make = mean_of if asked.kind == "mean" else sum_of
+        return value_table(make(rows, column.name, numbers), "model")
+
+    def marginal(
+        self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int | None = None
+    ) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
 
-        Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
+        Each column has its value, null for missing. A numeric column AGE has the bounds of its bin instead, in AGE_from
+        and AGE_to: its numbers are at least AGE_from and below AGE_to (or equal to it, if it is the schema's maximum);
+        an open end is null. Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
-        return self._by(by, part, threads, {"cell": part.labels(self.plan.schema)})
-
-    def _by(self, by: str | Sequence[str], part: Part, threads: int, labels: dict[str, list[str]]) -> pa.Table:
-        """The counts of a part's cells as a table, with a column for each kind of label."""
-        import pyarrow as pa
-
-        schema, size = self.plan.schema, part.n_cells
-        found = cell_counts(self, by, (part.cells(schema, self.public.prior.codes), size), threads=threads)
-        found = found.limited_to(possible_cells(part, self.plan.invariants, schema))
-        columns: dict[str, Any] = {
-            name: np.repeat(np.array([values[k] for values in found.grouping.values]), size).tolist()
-            for k, name in enumerate(found.grouping.by)
-        }
-        columns |= {name: values * len(found.grouping) for name, values in labels.items()}
-        columns["count"] = found.counts.ravel()
-        columns |= {"share": found.shares.ravel(), "sd": found.sd.ravel()}
-        columns |= {"low": found.low.ravel(), "high": found.high.ravel()}
-        return pa.table(columns)
+        cells = part.cells(self.plan.schema, self.public.prior.codes), part.n_cells
+        found = cell_counts(self, by, cells, threads=cores() if threads is None else threads)
+        found = found.limited_to(possible_cells(part, self.plan.invariants, self.plan.schema))
+        described = cell_columns([self.plan.schema[name] for name in part.columns])
+        return count_table(found, basis(self.plan, by, part), described)
 
     # ---------------------------------------------------------------- the file
 

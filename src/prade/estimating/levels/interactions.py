@@ -20,10 +20,12 @@ from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.public_cells import OneWayCells
 
 
-def share_of_interactions(estimates: Distributions, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Floats:
-    """The share of each cell's variance that is an interaction, from 0 to 1."""
+def share_of_interactions(
+    estimates: Distributions, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
+) -> Floats:
+    """The share of each cell's variance that is an interaction, from 0 to 1; `combined` as in `VariationOfCells`."""
     one_way: OneWayCells = estimates.cells.one_way
-    further = one_way.variation.further(cells, sizes)
+    further = one_way.variation.further(cells, sizes, combined)
     with single_threaded_blas():
         explained = np.sum((further.within @ one_way.inverse) * further.within, axis=1)
     seen = further.within_variance > 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from prade.core.progress import Progress
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_weights import keep_weights, small_enough
 from prade.planning.settings import Settings
-from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT
 from prade.release.release import Release
 
@@ -14,7 +15,7 @@ from prade.release.release import Release
 def kept_estimates(release: Release) -> Estimates:
     """The estimates that the release's folder keeps; a DataError where there are none, or where a file has changed."""
     check_kept(release, KEPT_ESTIMATES)
-    return Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT))
+    return _with_weights(Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT)))
 
 
 def estimates_of(
@@ -31,17 +32,31 @@ def estimates_of(
     Without `settings`, any estimates in the folder will do, and new ones use the plan's settings. Damaged estimates are
     an error; `anew` makes new ones without looking at those.
     """
-    file = release.path / ESTIMATES
     if is_kept(release, KEPT_ESTIMATES) and not anew:
         check_kept(release, KEPT_ESTIMATES)
-        kept = Estimates.load(file, release, public)
+        kept = Estimates.load(release.path / ESTIMATES, release, public)
         if settings in (None, kept.settings):
-            return kept
+            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(public), len(kept.totals))
+            return _with_weights(kept) if complete else _keep(kept, threads)  # an earlier version kept less
     wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
     estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
-    if release.path.is_dir():
-        with recorded(release, KEPT_ESTIMATES):
-            estimates.public.save(release.path / SUPPORT)
-            estimates.save(file)
+    return _keep(estimates, threads) if release.path.is_dir() else estimates
+
+
+def _keep(estimates: Estimates, threads: int) -> Estimates:
+    """Write the estimates and what they were made from to the release's folder."""
+    release, public = estimates.release, estimates.public
+    with recorded(release, KEPT_ESTIMATES):
+        public.save(release.path / SUPPORT)
+        estimates.save(release.path / ESTIMATES)
+    shape = len(public), len(estimates.totals)
+    if small_enough(*shape):
+        keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads))
+    return _with_weights(estimates)
+
+
+def _with_weights(estimates: Estimates) -> Estimates:
+    """The same estimates; they take the folder's weights, once they need them, instead of working them out."""
+    estimates.weights_are_kept = True
     return estimates

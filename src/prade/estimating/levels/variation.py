@@ -98,18 +98,22 @@ class VariationOfCells:
             between = (self._directions * self._values) @ self._directions.T
         self.variation = PublicVariation(between, within)
 
-    def further(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> FurtherVariation:
-        """How further cells vary with these.
+    def further(
+        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
+    ) -> FurtherVariation:
+        """How further cells vary with these, or linear combinations [combinations, cells] of the cells of one part.
 
         What is cut from `between` here is cut from theirs: their covariances are projected to the positive part.
         """
         shares, sampled = self._group_shares(cells, sizes), [cell[self._chosen] for cell in cells]
+        own = self._own_variance(sampled, sizes, shares, combined)
         with single_threaded_blas():
             within = self._within(sampled, sizes, shares)
+            if combined is not None:
+                shares, within = shares @ combined.T, combined @ within
             raw = self._between(shares, within)
             along = raw @ self._directions
             between, explained = along @ self._directions.T, np.sum(along**2 / self._values, axis=1)
-        own = self._own_variance(sampled, sizes, shares)
         variance = np.zeros(len(own))
         if self._sampling is not None:
             away = shares[self.used] - self._groups @ shares[self.used]
@@ -144,12 +148,17 @@ class VariationOfCells:
         of_shares = (shares.T * mass_per_cell(group, weight, len(self.used))) @ self.shares
         return np.asarray(self._freedom * (pairs - mixed + of_shares) / max(float(weight.sum()), 1e-300))
 
-    def _own_variance(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats) -> Floats:
-        """The diagonal of `within` for further cells: the mean of s (1 - s), over rows."""
+    def _own_variance(
+        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], shares: Floats, combined: Floats | None
+    ) -> Floats:
+        """The diagonal of `within` for further cells: the weighted mean over rows of (e - s)^2."""
         weight, group = self._weight, self.group[self._chosen]
         mine = _sums(group, len(self.used), cells, sizes, weight)
+        squares, firsts, means = mine, mine, shares
+        if combined is not None:  # a row is in one cell at most
+            squares, firsts, means = mine @ combined.T**2, mine @ combined.T, shares @ combined.T
         rows = mass_per_cell(group, weight, len(self.used))[:, None]
-        found = np.sum(mine - 2 * shares * mine + shares**2 * rows, axis=0)
+        found = np.sum(squares - 2 * means * firsts + means**2 * rows, axis=0)
         return np.asarray(self._freedom * found / max(float(weight.sum()), 1e-300))
 
 

@@ -167,7 +167,7 @@ function sureTable(state) {
   const rows = D.columns.map((column, c) => {
     const mine = view.columns[c].sd[state.group];
     const worst = mine.indexOf(Math.max(...mine));
-    return { column, typical: points(median(mine)), worst: points(mine[worst]), where: column.labels[worst], groups: points(median(level.columns[c].sd.map(median))) };
+    return { column, basis: view.columns[c].basis, typical: points(median(mine)), worst: points(mine[worst]), where: column.labels[worst], groups: points(median(level.columns[c].sd.map(median))) };
   });
   const figure = (label, key) => ({ label, kind: "num", value: (row) => row[key], show: (row) => fixed(2)(row[key]) });
   sortable($("sure-table"), {
@@ -177,6 +177,7 @@ function sureTable(state) {
       { label: "Values", kind: "num", value: (row) => row.column.labels.length },
       figure("Median of values", "typical"), figure("Least certain value", "worst"),
       { label: "Which value", kind: "text", value: (row) => row.where },
+      { label: "Basis", kind: "text", value: (row) => row.basis },
       ...(level.labels.length > 1 ? [figure(`Median over groups of ${level.name}`, "groups")] : []),
     ],
     rows, start: { column: 3, down: true },

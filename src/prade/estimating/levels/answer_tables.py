@@ -1,0 +1,103 @@
+"""Answers as tables: the columns of the groups, those that describe a cell, and the figures."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.errors import DataError
+from prade.data.column import EPOCH, Column
+from prade.data.groups import Grouping
+from prade.data.menus import natural_type
+from prade.estimating.levels.basis import Basis
+from prade.estimating.levels.cell_counts import CellCounts
+from prade.estimating.levels.statistics import Values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def count_table(found: CellCounts, basis: Basis, cells: Mapping[str, Any] | None = None) -> pa.Table:
+    """Counts of cells: one row per group and cell. `cells` has the columns that tell a group's cells apart."""
+    size = found.counts.shape[1]
+    columns = {
+        "count": found.counts.ravel(),
+        "share": found.shares.ravel(),
+        "sd": found.sd.ravel(),
+        "low": found.low.ravel(),
+        "high": found.high.ravel(),
+    }
+    return _table(found.grouping, size, cells or {}, columns, basis)
+
+
+def value_table(found: Values, basis: Basis, column: Column | None = None) -> pa.Table:
+    """One value per group; nulls where there are no rows to take it from. Values of a column of dates are dates."""
+    columns: dict[str, Any] = {"value": found.value, "sd": found.sd, "low": found.low, "high": found.high}
+    if column is not None and column.dates:
+        columns |= {name: [_date(day) for day in columns[name].tolist()] for name in ("value", "low", "high")}
+    return _table(found.grouping, 1, {}, columns, basis)
+
+
+def cell_columns(columns: Sequence[Column], *, missing: bool = True) -> dict[str, pa.Array]:
+    """Columns that tell the cells of a marginal apart, in the order of its cells.
+
+    A column with listed values has its value, null for missing. A numeric column AGE has two, AGE_from and AGE_to: the
+    bin has the numbers from AGE_from up to, but not including, AGE_to (including it where it is the schema's maximum).
+    They are null at an open end, and both are null for missing. Without `missing`, that cell is left out.
+    """
+    import pyarrow as pa
+
+    sizes = [column.size if missing else column.present for column in columns]
+    codes = np.indices(sizes).reshape(len(sizes), -1)
+    found: dict[str, pa.Array] = {}
+    for column, code in zip(columns, codes, strict=True):
+        if column.kind == "numeric":
+            listed = _bounds(column)
+            if taken := [name for name in listed if name in found or name in (each.name for each in columns)]:
+                raise DataError(f"the table would have two columns {taken[0]!r}: rename the column of that name")
+        else:
+            listed = {column.name: pa.array([*column.values, *[None] * column.missing], natural_type(column))}
+        found |= {name: values.take(pa.array(code)) for name, values in listed.items()}
+    return found
+
+
+def _bounds(column: Column) -> dict[str, pa.Array]:
+    import pyarrow as pa
+
+    starts = [column.min, *column.cuts, *[None] * column.missing]
+    stops = [*column.cuts, column.max, *[None] * column.missing]
+    pairs = {f"{column.name}_from": starts, f"{column.name}_to": stops}
+    whole = column.integer and all(edge.is_integer() for edge in column.cuts)
+    kind = natural_type(column) if whole else pa.float64()
+    if column.dates:
+        return {name: pa.array([_date(day) for day in days], kind) for name, days in pairs.items()}
+    return {
+        name: pa.array([None if edge is None else int(edge) if whole else edge for edge in edges], kind)
+        for name, edges in pairs.items()
+    }
+
+
+def _date(day: float | None) -> datetime.date | None:
+    return None if day is None or np.isnan(day) else EPOCH + datetime.timedelta(days=day)
+
+
+def _table(
+    grouping: Grouping, size: int, cells: Mapping[str, Any], figures: Mapping[str, Any], basis: Basis
+) -> pa.Table:
+    import pyarrow as pa
+
+    number = len(grouping) * size
+    taken = {*figures, "basis"} & {*grouping.by, *cells}
+    if taken or {*grouping.by} & {*cells}:
+        name = min(taken or {*grouping.by} & {*cells})
+        raise DataError(f"the table of answers would have two columns {name!r}: rename the column of that name")
+    columns: dict[str, Any] = {
+        name: pa.array([values[k] for values in grouping.values for _ in range(size)])
+        for k, name in enumerate(grouping.by)
+    }
+    columns |= {name: pa.concat_arrays([values] * len(grouping)) for name, values in cells.items()}
+    columns |= {name: pa.array(values, from_pandas=True) for name, values in figures.items()}  # NaN becomes null
+    return pa.table({**columns, "basis": [basis] * number})

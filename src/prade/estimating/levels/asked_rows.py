@@ -1,0 +1,145 @@
+"""The public rows that satisfy a query in each group of the last level; a query may also use the groups' columns.
+
+The values of the groups' columns are known from the list of groups, so what is left of the query for one group is a
+query over the other columns: "STATE == 36 and AGEP >= 65" is "AGEP >= 65" in the groups of state 36 and nobody
+elsewhere. Groups for which the same is left are taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prade.core.arrays import Flags, Floats
+from prade.core.errors import DataError, WorkloadError
+from prade.data.comparison import OffEdge
+from prade.data.schema import Schema
+from prade.estimating.levels.basis import Basis, basis, worst
+from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_known
+from prade.estimating.levels.public_cells import Cells
+from prade.planning.invariants import possible_cells
+from prade.queries.asked import asked_query, bracketing
+from prade.queries.expression import Expression, simplified
+from prade.queries.parts import Predicate
+from prade.queries.query import Query
+
+if TYPE_CHECKING:
+    from prade.estimating.levels.distributions import Distributions
+    from prade.planning.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some groups of the last level (None for all); for each query, what is left of it there and who satisfies it."""
+
+    groups: Flags | None
+    left: tuple[Expression | bool, ...]
+    rows: tuple[Flags, ...]  # of the public table
+
+
+def asked_schema(plan: Plan) -> Schema:
+    """The schema with the columns of the list of groups, whose values are those in the list."""
+    listed = {column.name: column for column in plan.groups.columns if column.name not in plan.schema.coded}
+    own = [listed.pop(column.name, column) for column in plan.schema]
+    return Schema([*own, *listed.values()])
+
+
+def read_query(estimates: Distributions, text: str) -> Query:
+    """Read a query; at a number inside a bin, the error has the answers at the edges around it."""
+    schema = asked_schema(estimates.plan)
+    try:
+        return asked_query(text, schema)
+    except OffEdge as off:
+        answers = []
+        for query in bracketing(text, schema):
+            found = counted(estimates, (), pieces_of(estimates, [query]))
+            low, count, high = found.low[0, 0], found.counts[0, 0], found.high[0, 0]
+            answers.append(f"{query.text}: {count:,.0f} rows in all ({low:,.0f} to {high:,.0f})")
+        if not answers:
+            raise
+        raise WorkloadError(f"{off.args[0]}. The answers there are: {'; '.join(answers)}") from None
+
+
+def pieces_of(estimates: Distributions, queries: Sequence[Query]) -> list[Piece]:
+    """The rows that satisfy each query, for groups of the last level in which the same is left of all queries.
+
+    Groups in which nobody satisfies any of them are left out, unless there are no others.
+    """
+    plan, codes = estimates.plan, estimates.public.prior.codes
+    coded = plan.schema.coded
+    used = [name for name in dict.fromkeys(name for query in queries for name in query.columns) if name not in coded]
+    if not used:
+        left = tuple(query.expression for query in queries)
+        return [Piece(None, left, tuple(query.mask(codes) for query in queries))]
+    need_known(plan, used)
+    last = plan.groupings[-1]
+    first = np.unique(last.number, return_index=True)[1]  # a row of the list for each group
+    columns = [plan.groups.names.index(name) for name in used]
+    alike: dict[tuple[Expression | bool, ...], list[int]] = {}
+    for group, row in enumerate(plan.groups.codes[first][:, columns].tolist()):
+        known = dict(zip(used, row, strict=True))
+        alike.setdefault(tuple(simplified(query.expression, known) for query in queries), []).append(group)
+
+    def rows_of(each: Expression | bool) -> Flags:
+        return np.full(len(estimates.public), each) if isinstance(each, bool) else Query(each).mask(codes)
+
+    nobody = tuple(False for _ in queries)
+    if len(alike) > 1:
+        alike.pop(nobody, None)
+    return [
+        Piece(np.isin(np.arange(len(last)), groups), each, tuple(map(rows_of, each))) for each, groups in alike.items()
+    ]
+
+
+def counted(
+    estimates: Distributions,
+    by: str | Sequence[str],
+    pieces: Sequence[Piece],
+    asked: Sequence[Cells] | None = None,
+    *,
+    combined: Floats | None = None,
+    threads: int = 1,
+) -> CellCounts:
+    """The counts of cells, added up over pieces: `asked` has the cells of each piece, by default those of its query.
+
+    The errors of different pieces are taken to be the same error, which is the safe side.
+    """
+    plan, found = estimates.plan, []
+    for piece, cells in zip(pieces, asked or [(np.where(each.rows[0], 0, 1), 1) for each in pieces], strict=True):
+        counts = cell_counts(estimates, by, cells, chosen=piece.groups, combined=combined, threads=threads)
+        if asked is None and not isinstance(piece.left[0], bool):
+            part = Predicate(Query(piece.left[0]))
+            counts = counts.limited_to(possible_cells(part, plan.invariants, plan.schema))
+        found.append(counts)
+    return reduce(_together, found)
+
+
+def _together(one: CellCounts, other: CellCounts) -> CellCounts:
+    return replace(
+        one,
+        counts=one.counts + other.counts,
+        variance=(np.sqrt(one.variance) + np.sqrt(other.variance)) ** 2,
+        variance_by_rows=one.variance_by_rows + other.variance_by_rows,
+    )
+
+
+def basis_of(plan: Plan, by: str | Sequence[str], pieces: Sequence[Piece]) -> Basis:
+    """What the counts of the pieces' queries are based on; the number of all rows of a group is always counted."""
+    some = any(piece.groups is not None for piece in pieces)
+    left = [each for piece in pieces for each in piece.left]
+    words = [basis(plan, by, Query(each), some_groups=some) for each in left if not isinstance(each, bool)]
+    return worst(words or ["summed" if some else "measured"])
+
+
+def need_numbers(estimates: Distributions, column: str) -> Floats:
+    """Every public row's number in a numeric column."""
+    if column not in estimates.public.numbers:
+        raise DataError(
+            f"the folder's estimates were made by an earlier version of prade and do not have the numbers of {column}: "
+            f"run `prade estimate {estimates.release.path}` again, which spends nothing"
+        )
+    return estimates.public.numbers[column]

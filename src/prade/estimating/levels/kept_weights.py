@@ -1,0 +1,81 @@
+"""The weights of every public row in every group of the last level, kept in a file so that answers come at once.
+
+To work the weights out takes a pass over the public rows for each group; to add them up in some cells takes one look at
+the file. The file is made from the estimates and may be removed at any time: answers then take longer and are the
+same to the last bit, because both ways add up weights in single precision in the same order. It is used only if its
+record (`prade.release.derived_files`) names the estimates and the public rows that the folder has now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats, Ints
+from prade.core.compiled import compiled
+from prade.core.errors import DataError
+from prade.core.files import replace_file
+from prade.core.threads import several
+from prade.release.derived_files import KEPT_WEIGHTS, check_kept, is_kept, recorded
+from prade.release.file_names import WEIGHTS
+from prade.release.release import Release
+
+Kept = NDArray[np.float32]  # [public rows, groups]
+
+LARGEST_FILE = 2**30  # bytes; with more, every answer works the weights out again
+AT_ONCE = 16  # groups written together
+
+
+def small_enough(rows: int, groups: int) -> bool:
+    """Whether the weights are few enough to be kept."""
+    return 4 * rows * groups <= LARGEST_FILE
+
+
+def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[Floats]) -> None:
+    """Write the weights of each group, [rows, groups] in all; if the disk is full, no file is written."""
+    with suppress(OSError), recorded(release, KEPT_WEIGHTS), replace_file(release.path / WEIGHTS) as temporary:
+        kept = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
+        waiting: list[Kept] = []
+        for group, weights in enumerate(each_group):
+            waiting.append(weights.astype(np.float32))
+            if len(waiting) == AT_ONCE or group == shape[1] - 1:
+                kept[:, group + 1 - len(waiting) : group + 1] = np.stack(waiting, axis=1)
+                waiting.clear()
+        kept.flush()
+
+
+def kept_weights(release: Release) -> Kept | None:
+    """The weights in the release's folder; None if there are none, or if they do not belong to its estimates."""
+    if not is_kept(release, KEPT_WEIGHTS):
+        return None
+    try:
+        check_kept(release, KEPT_WEIGHTS)
+    except DataError:
+        return None
+    kept: Kept = np.load(release.path / WEIGHTS, mmap_mode="r")
+    return kept
+
+
+def masses(kept: Kept, cells: Ints, size: int, times: Floats, threads: int) -> Floats:
+    """Sum of weights x times in each of `size` cells: [groups, cells]. A row in no cell has the number `size`."""
+    rows = np.flatnonzero(cells < size)
+    cells = cells[rows].astype(np.int64)
+    groups = kept.shape[1]
+    # Whole lines of the processor's cache for each thread, and the same order of additions for any number of threads.
+    width = -(-groups // (threads * AT_ONCE)) * AT_ONCE
+    spans = [(first, min(first + width, groups)) for first in range(0, groups, width)]
+    found = several(lambda span: _masses(kept, rows, cells, times, size, *span), spans, threads)
+    return np.concatenate(list(found), axis=1).T
+
+
+@compiled
+def _masses(kept: Kept, rows: Ints, cells: Ints, times: Floats, size: int, first: int, last: int) -> Floats:
+    found = np.zeros((size, last - first))
+    for k in range(len(rows)):
+        row, cell, factor = rows[k], cells[k], times[rows[k]]
+        for group in range(first, last):
+            found[cell, group - first] += factor * kept[row, group]
+    return found

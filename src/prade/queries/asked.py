@@ -1,0 +1,143 @@
+"""Questions to a release as text: a query that counts rows, or a statistic of a numeric column.
+
+    AGEP >= 65 and SEX == 2                 the number of rows
+    mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9), histogram(AGEP)
+    mean(WAGP) where AGEP >= 18             of the rows that satisfy a query
+
+A comparison that no row of the schema's domain can satisfy is refused here: a plan may ask it, but a person who asks a
+release has mistaken the column's range.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from prade.core.errors import WorkloadError
+from prade.data.comparison import OffEdge, codes_satisfying
+from prade.queries.expression import Mask
+from prade.queries.query import Compare, Query, Value, column_of, parse
+from prade.queries.query_text import backticked, shorten
+
+if TYPE_CHECKING:
+    from prade.data.column import Column
+    from prade.data.schema import Schema
+
+Kind = Literal["mean", "sum", "quantile", "histogram"]
+
+_STATISTIC = re.compile(
+    r"\s*(?P<kind>mean|sum|median|quantile|histogram)\s*\(\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[^\W\d]\w*))\s*"
+    r"(?:,\s*(?P<at>[^()]*?)\s*)?\)\s*(?:where\b(?P<where>.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
+FORMS = "mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9) or histogram(WAGP), each also with: where SEX == 2"
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of one numeric column, of the rows that satisfy `where` (None for all that have a value)."""
+
+    kind: Kind
+    column: str
+    at: float  # of a quantile
+    where: str | None
+
+    @property
+    def text(self) -> str:
+        """The statistic as it is written."""
+        shown = f", {self.at:g}" if self.kind == "quantile" else ""
+        return f"{self.kind}({backticked(self.column)}{shown})" + (f" where {self.where}" if self.where else "")
+
+
+def statistic_of(text: str, schema: Schema) -> Statistic | None:
+    """Read a statistic of a numeric column; None if the text is a query that counts rows.
+
+    >>> from prade.data.schema import Column, Schema
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65]), Column("SEX", "categorical", values=[1, 2])])
+    >>> statistic_of("median(AGE) where SEX == 2", schema).text
+    'quantile(AGE, 0.5) where SEX == 2'
+    """
+    found = _STATISTIC.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    kind, name = found["kind"].lower(), found["name"] or found["quoted"].replace("``", "`")
+    column = column_of(schema, name)
+    if column.kind != "numeric":
+        numeric = [backticked(each.name) for each in schema if each.kind == "numeric"]
+        raise WorkloadError(
+            f"{shorten(text)!r}: {name} is not a numeric column; these are: {', '.join(numeric) or 'none'}"
+        )
+    if column.dates and kind in ("mean", "sum"):
+        raise WorkloadError(f"{shorten(text)!r}: {name} contains dates; ask for its median, a quantile or a histogram")
+    if (found["at"] is not None) != (kind == "quantile"):
+        raise WorkloadError(f"{shorten(text)!r} is not a statistic; write {FORMS}")
+    if found["where"] is not None and not found["where"].strip():
+        raise WorkloadError(f"{shorten(text)!r} has no query after where; write e.g. where SEX == 2")
+    at = 0.5 if kind == "median" else math.nan if found["at"] is None else _share(text, found["at"])
+    where = None if found["where"] is None else found["where"].strip()
+    shown: dict[str, Kind] = {"mean": "mean", "sum": "sum", "histogram": "histogram"}
+    return Statistic(shown.get(kind, "quantile"), name, at, where)
+
+
+def _share(text: str, given: str) -> float:
+    try:
+        share = float(given)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise WorkloadError(f"{shorten(text)!r}: a quantile is at a share between 0 and 1, as in quantile(WAGP, 0.9)")
+    return share
+
+
+def asked_query(text: str, schema: Schema) -> Query:
+    """Read a query that is asked of a release."""
+    return parse(text, schema, _within_bounds)
+
+
+def bracketing(text: str, schema: Schema) -> list[Query]:
+    """Queries at the nearest edges instead: one for fewer rows and one for more, where there are such edges."""
+    found = []
+    for wider in (False, True):
+        try:
+            found.append(parse(text, schema, _at_edges(wider)))
+        except OffEdge:
+            continue
+    return found
+
+
+def _within_bounds(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
+    """The comparison as it is written, unless no number between the column's bounds can satisfy it."""
+    table = codes_satisfying(column, symbol, value)
+    # A row that is missing satisfies the negation of every comparison.
+    if column.kind != "numeric" or (not table.all() if negated else table.any()):
+        return symbol, value, table
+    bounds = [
+        f"{word} {column.number_text(bound)}"
+        for word, bound in (("at least", column.min), ("at most", column.max))
+        if bound is not None
+    ]
+    domain = f"are {' and '.join(bounds)}" if bounds else "are whole numbers"
+    asked = f"{'not ' if negated else ''}{column.name} {symbol} {value!r}"
+    raise WorkloadError(f"no row can satisfy {asked}: by the schema, the values of {column.name} {domain}")
+
+
+def _at_edges(wider: bool) -> Compare:
+    """Comparisons at the nearest edge with which more rows satisfy the whole query, or fewer."""
+
+    def compare(column: Column, symbol: str, value: Value, negated: bool) -> tuple[str, Value, Mask]:
+        try:
+            return _within_bounds(column, symbol, value, negated)
+        except OffEdge as off:
+            at_least, more = symbol in (">", ">="), wider != negated
+            edge, bound = (off.below, column.min) if at_least == more else (off.above, column.max)
+            new = ">=" if at_least else "<"
+            if edge is None and more and bound is not None:  # everybody who has a value
+                edge, new = bound, ">=" if at_least else "<="
+            if edge is None:
+                raise
+            number = column.number_text(edge) if column.dates else int(edge) if edge.is_integer() else edge
+            return new, number, codes_satisfying(column, new, number)
+
+    return compare

@@ -1,0 +1,160 @@
+"""`prade answer`: one question or a file of them, on the screen, as JSON, in a file."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from prade import Ask, Level, Release, Schema, Workload
+from prade.cli import main as cli
+from prade.data.public import Public
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from worlds.plans import plan_of
+from worlds.releases import invented, write_folder
+from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
+
+cli.every_command()
+
+SCHEMA = Schema([STATE, PLACE, YEARS, SEX, WORK])
+ONES = Workload.all_marginals(SCHEMA, 1)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    generator = np.random.default_rng(0)
+    public = Public.of(
+        SCHEMA,
+        {
+            "STATE": generator.choice([1, 3], 300),
+            "PLACE": generator.choice(["p", "q"], 300),
+            "AGE": generator.integers(0, 90, 300),
+            "SEX": generator.integers(1, 3, 300),
+            "WORK": generator.choice(["none", "part", "full"], 300),
+        },
+        ["STATE", "PLACE"],
+    )
+    plan = plan_of(SCHEMA, Level("STATE", ONES), Level("PLACE", Ask(ONES, 2)), groups=FIVE_PLACES, budget=3)
+    folder = write_folder(tmp_path_factory.mktemp("answers") / "release", plan, invented(plan).noisy)
+    estimates_of(Release.load(folder), public)
+    return folder
+
+
+def call(*arguments, code=0):
+    done = CliRunner().invoke(cli.prade, ["answer", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_statistics_and_ratios_come_with_their_intervals(release):
+    rows = json.loads(call(release, "mean(AGE) where SEX = 2", "--by", "STATE", "--json").stdout)
+    assert [row["STATE"] for row in rows] == [1, 2]
+    assert all(row["low"] < row["value"] < row["high"] for row in rows)
+    said = call(release, "AGE >= 65 & SEX = 2", "--of", "AGE >= 65").stdout.splitlines()
+    assert said[0].split() == ["value", "sd", "low", "high", "basis"]
+    assert 0 < float(said[1].split()[0]) < 1
+
+
+def test_a_number_above_the_maximum_is_an_error_that_names_it(release):
+    assert "at least 0 and at most 99" in call(release, "AGE > 1000000", code=1).stderr
+    assert "at least 0 and at most 99" in call(release, "AGE < 0", code=1).stderr
+
+
+def test_a_number_inside_a_bin_offers_both_edges(release):
+    said = call(release, "AGE >= 67", code=1).stderr
+    assert "the nearest edges are 40 and 65" in said
+    assert "AGE >= 65: " in said
+
+
+def test_text_without_quotes_gets_a_suggestion(release):
+    assert "did you mean 'full' in quotes?" in call(release, "WORK == full", code=1).stderr
+
+
+QUESTIONS = """name,query,of,by
+old,AGE >= 65,,STATE
+
+typo,AGEE >= 65,,
+mean,mean(AGE),,
+ratio,"WORK in ('part', 'full')",AGE >= 18,STATE+PLACE
+bars,histogram(AGE),,
+"""
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.csv"
+    path.write_text(QUESTIONS)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_of_questions_is_answered_in_one_go(release, questions, tmp_path, suffix):
+    """One fails: it is named with its line, the others are answered, and the exit code says that it was not all."""
+    output = tmp_path / f"answers{suffix}"
+    done = call(release, "--queries", questions, "-o", output, code=1)
+    assert f"{questions} line 4: there is no column 'AGEE'" in done.stderr
+    assert "1 of 5 questions could not be answered" in done.stderr
+    assert f"{output}: 12 rows" in done.stdout
+    text = output.read_text() if suffix == ".csv" else ""
+    rows = list(csv.DictReader(text.splitlines())) if suffix == ".csv" else pq.read_table(output).to_pylist()
+    assert [row["name"] for row in rows] == ["old"] * 2 + ["mean"] + ["ratio"] * 5 + ["bars"] * 4
+    estimates = kept_estimates(Release.load(release))
+    expected = estimates.answer("AGE >= 65", by="STATE")["count"].to_pylist()
+    assert [float(row["count"]) for row in rows[:2]] == pytest.approx(expected)
+    assert float(rows[2]["value"]) == pytest.approx(estimates.answer("mean(AGE)")["value"][0].as_py())
+    assert [str(row["PLACE"]) for row in rows[3:8]] == FIVE_PLACES["PLACE"]
+    assert [int(row["AGE_from"]) for row in rows[8:]] == [0, 18, 40, 65]
+
+
+def test_questions_may_be_a_parquet_file_and_answers_json(release, tmp_path):
+    path = tmp_path / "questions.parquet"
+    pq.write_table(pa.table({"query": ["SEX == 1", "SEX == 3"]}), path)
+    done = call(release, "--queries", path, "--json", code=1)
+    rows = json.loads(done.stdout)
+    assert [row["query"] for row in rows] == ["SEX == 1"]
+    assert f"{path} row 2: SEX == 3" in done.stderr
+
+
+def test_if_nothing_could_be_answered_no_file_is_written(release, tmp_path):
+    path, output = tmp_path / "q.csv", tmp_path / "a.csv"
+    path.write_text("query\nSEX == 7\n")
+    assert "no answers" in call(release, "--queries", path, "-o", output, code=1).stdout
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("question\nSEX == 1\n", "has no column 'query'"),
+        ("query,where\nSEX == 1,x\n", "has a column 'where'"),
+        ("query\n", "has no questions"),
+        ("", "has no column 'query'"),
+        (b"query\n\xff\n", "UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_one_of_questions_is_refused(release, tmp_path, content, named):
+    path = tmp_path / "q.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = call(release, "--queries", path, code=1).stderr
+    assert named in said
+    assert str(path) in said
+
+
+def test_what_does_not_go_together_is_refused(release, tmp_path):
+    assert "give a QUERY, or a file" in call(release, code=2).stderr
+    assert "give a QUERY, or a file" in call(release, "SEX == 1", "--queries", "q.csv", code=2).stderr
+    assert "in a file of questions" in call(release, "--queries", "q.csv", "--by", "STATE", code=2).stderr
+    assert "there is no file" in call(release, "--queries", tmp_path / "none.csv", code=1).stderr
+    assert ".parquet" in call(release, "SEX == 1", "-o", tmp_path / "answers.xlsx", code=1).stderr
+
+
+def test_dates_and_numbers_go_into_one_column_as_text():
+    from prade.cli.answer_commands import _together
+
+    asked = {name: [None] for name in ("name", "of", "by")}
+    one = pa.table({**asked, "query": ["a"], "value": [1.5]})
+    other = pa.table({**asked, "query": ["b"], "value": pa.array([0], pa.date32())})
+    assert _together([one, other]).to_pydict() == {"query": ["a", "b"], "value": ["1.5", "1970-01-01"]}

@@ -1,0 +1,361 @@
+"""Answers that are more than counts: means, sums, quantiles, histograms, ratios, queries over groups' columns."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Ask, Column, DataError, Level, Schema, Workload, WorkloadError
+from prade.data.public import Public
+from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
+from prade.estimating.levels.basis import basis, worst
+from prade.estimating.levels.cell_counts import cell_counts
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.kept_weights import kept_weights
+from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
+from prade.queries.query import parse
+from prade.release.file_names import WEIGHTS
+from worlds.plans import plan_of
+from worlds.releases import invented, write_folder
+from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
+
+WAGE = Column("WAGE", "numeric", edges=[10, 20, 50], min=0, max=1000, missing=True)
+SCHEMA = Schema([STATE, PLACE, YEARS, SEX, WORK, WAGE])
+ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
+
+
+def table(seed=0, rows=600):
+    generator = np.random.default_rng(seed)
+    work = generator.choice(["none", "part", "full"], rows, p=[0.5, 0.2, 0.3])
+    wage = np.where(work == "none", np.nan, generator.lognormal(3, 0.8, rows).clip(0, 1000))
+    return {
+        "STATE": generator.choice([1, 3], rows),
+        "PLACE": generator.choice(["p", "q", "z"], rows),
+        "AGE": generator.integers(0, 90, rows),
+        "SEX": generator.integers(1, 3, rows),
+        "WORK": work,
+        "WAGE": wage,
+    }
+
+
+PUBLIC = Public.of(SCHEMA, table(), ["STATE", "PLACE"])
+PLAN = plan_of(SCHEMA, Level("STATE", ONES), Level("PLACE", [Ask(ONES, 2), Ask(PAIR)]), groups=FIVE_PLACES, budget=4)
+RELEASE = invented(PLAN)
+
+
+@pytest.fixture(scope="module")
+def estimates():
+    return Estimates.of(RELEASE, PUBLIC)
+
+
+def rows_of(estimates, by=()):
+    """For each combination of `by`: the estimated number of times that each public row occurs in it."""
+    last, found = estimates.plan.groupings[-1], {}
+    for number, values in enumerate(last.values):
+        named = dict(zip(last.by, values, strict=True))
+        key = tuple(named[name] for name in by)
+        found[key] = found.get(key, 0.0) + estimates.totals[number] * estimates.weights(1, number)
+    return found
+
+
+def by_key(table, by):
+    return {tuple(row[name] for name in by): row for row in table.to_pylist()}
+
+
+# ---------------------------------------------------------------- columns of the groups
+
+
+@pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "STATE == 1 and AGE >= 65",
+        "STATE == 1 or AGE >= 65",
+        "not (STATE == 1 and PLACE in ('p', 'q')) and SEX == 2",
+        "PLACE == 'p' and AGE >= 65 or PLACE == 'q' and WORK == 'full' or STATE == 2 and not SEX == 1",
+        "STATE == 1",
+        "STATE == 1 and STATE == 2",
+    ],
+)
+def test_a_query_may_use_the_groups_columns(estimates, text, by):
+    """The same as a person by person look at what the estimates say, with each person's group written on them."""
+    last, expected = estimates.plan.groupings[-1], {}
+    schema = Schema([*[column for column in SCHEMA if column.kind != "group"], *PLAN.groups.columns])
+    query = parse(text, schema)
+    for number, values in enumerate(last.values):
+        named = dict(zip(last.by, values, strict=True))
+        codes = {
+            column.name: np.full(len(PUBLIC), column.values.index(named[column.name])) for column in PLAN.groups.columns
+        }
+        inside = query.mask({**PUBLIC.prior.codes, **codes})
+        key = tuple(named[name] for name in by)
+        count = estimates.totals[number] * estimates.weights(1, number)[inside].sum()
+        expected[key] = expected.get(key, 0.0) + count
+    found = by_key(estimates.answer(text, by=by), by)
+    assert {key: row["count"] for key, row in found.items()} == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert all(row["low"] <= row["count"] <= row["high"] for row in found.values())
+
+
+def test_a_sum_over_chosen_groups_has_their_error(estimates):
+    chosen = estimates.answer("STATE == 1 and AGE >= 65").to_pylist()[0]
+    states = by_key(estimates.answer("AGE >= 65", by="STATE"), ["STATE"])
+    assert (chosen["low"], chosen["high"]) == pytest.approx((states[1,]["low"], states[1,]["high"]))
+    places = by_key(estimates.answer("AGE >= 65", by=["STATE", "PLACE"]), ["STATE", "PLACE"])
+    some = by_key(estimates.answer("PLACE == 'p' and AGE >= 65", by=["STATE", "PLACE"]), ["STATE", "PLACE"])
+    assert some[1, "p"]["high"] == pytest.approx(places[1, "p"]["high"])
+    assert (some[1, "q"]["count"], some[1, "q"]["sd"]) == (0, 0)
+
+
+def test_a_column_of_the_list_that_no_level_has_is_refused():
+    plan = plan_of(SCHEMA, Level("STATE", ONES), groups=FIVE_PLACES)
+    with pytest.raises(DataError, match="'PLACE' is not a column of the release's levels"):
+        Estimates.of(invented(plan), PUBLIC).answer("PLACE == 'p'")
+
+
+def test_combinations_of_one_cell_have_its_variance(estimates):
+    cells = PUBLIC.prior.codes["AGE"].astype(np.int64), 4
+    alone = cell_counts(estimates, "STATE", cells)
+    same = cell_counts(estimates, "STATE", cells, combined=np.eye(4))
+    np.testing.assert_allclose(same.variance, alone.variance, rtol=1e-6)
+    merged = cell_counts(estimates, "STATE", (np.where(cells[0] < 2, 0, 1), 1))
+    summed = cell_counts(estimates, "STATE", cells, combined=np.array([[1.0, 1.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(summed.variance, merged.variance, rtol=0.2)  # covariances are made of a sample of rows
+    np.testing.assert_allclose(summed.counts, merged.counts)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("by", [(), ("STATE",), ("STATE", "PLACE")])
+def test_means_and_sums_are_those_of_the_weighted_rows(estimates, by):
+    numbers, sex = PUBLIC.numbers["WAGE"], PUBLIC.prior.codes["SEX"]
+    inside = ~np.isnan(numbers) & (sex == 1)
+    means = by_key(estimates.answer("mean(WAGE) where SEX == 2", by=by), by)
+    sums = by_key(estimates.answer("sum(WAGE) where SEX == 2", by=by), by)
+    for key, times in rows_of(estimates, by).items():
+        amount = (times * np.nan_to_num(numbers))[inside].sum()
+        assert sums[key]["value"] == pytest.approx(amount, rel=1e-6)
+        assert means[key]["value"] == pytest.approx(amount / times[inside].sum(), rel=1e-6)
+        for row in (means[key], sums[key]):
+            assert 0 <= row["low"] < row["value"] < row["high"]
+            assert row["sd"] > 0
+            assert row["basis"] == "model"
+
+
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.93])
+def test_quantiles_are_those_of_the_weighted_rows(estimates, at):
+    ages = PUBLIC.numbers["AGE"]
+    order = np.argsort(ages, kind="stable")
+    found = by_key(estimates.answer(f"quantile(AGE, {at})", by="STATE"), ["STATE"])
+    for key, times in rows_of(estimates, ["STATE"]).items():
+        reached = np.cumsum(times[order]) / times.sum()
+        assert found[key]["value"] == ages[order][np.searchsorted(reached, at)]
+        assert found[key]["low"] <= found[key]["value"] <= found[key]["high"]
+        assert found[key]["high"] - found[key]["low"] < 40
+
+
+def test_a_median_of_dates_is_a_date():
+    import datetime
+
+    days = np.datetime64("1990-01-01") + np.arange(300).astype("timedelta64[D]")
+    since = Column("SINCE", "numeric", dates=True, edges=[datetime.date(1990, 3, 1), datetime.date(1990, 6, 1)])
+    schema = Schema([since])
+    public = Public.of(schema, pa.table({"SINCE": days}))
+    plan = plan_of(schema, Level((), Workload.all_marginals(schema, 1)))
+    row = Estimates.of(invented(plan), public).answer("median(SINCE)").to_pylist()[0]
+    assert datetime.date(1990, 3, 1) <= row["low"] <= row["value"] <= row["high"] <= datetime.date(1990, 6, 1)
+
+
+def test_histograms_are_marginals_of_the_rows_that_are_asked_for(estimates):
+    whole, men = (estimates.answer(text, by="STATE") for text in ("histogram(WAGE)", "histogram(WAGE) where SEX == 1"))
+    assert whole.column_names == ["STATE", "WAGE_from", "WAGE_to", "count", "share", "sd", "low", "high", "basis"]
+    assert whole["WAGE_from"].to_pylist() == [0, 10, 20, 50] * 2
+    assert whole["WAGE_to"].to_pylist() == [10, 20, 50, 1000] * 2
+    marginal = estimates.marginal("WAGE", by="STATE").to_pandas().dropna(subset=["WAGE_from"])
+    np.testing.assert_allclose(whole["count"].to_numpy(), marginal["count"])
+    joint = estimates.marginal(["SEX", "WAGE"], by="STATE").to_pandas().dropna(subset=["WAGE_from"])
+    np.testing.assert_allclose(men["count"].to_numpy(), joint[joint["SEX"] == 1]["count"])
+
+
+def test_a_ratio_is_that_of_the_counts_and_at_most_one_for_a_part(estimates):
+    of = "AGE >= 65"
+    for query, inside in (("AGE >= 65 and SEX == 2", True), ("SEX == 2", False)):
+        counts, wholes = (by_key(estimates.answer(text, by="STATE"), ["STATE"]) for text in (query, of))
+        for key, row in by_key(estimates.answer(query, by="STATE", of=of), ["STATE"]).items():
+            assert row["value"] == pytest.approx(counts[key]["count"] / wholes[key]["count"], rel=1e-6)
+            assert 0 <= row["low"] < row["value"] < row["high"]
+            assert row["high"] <= 1 if inside else row["high"] > 1
+    same = estimates.answer(of, of=of).to_pylist()[0]
+    assert (same["value"], same["sd"]) == pytest.approx((1, 0), abs=1e-5)
+
+
+def test_where_nobody_is_left_there_is_no_value(estimates):
+    """Never a NaN: a null."""
+    nobody = "SEX == 1 and SEX == 2"
+    for text in (f"mean(WAGE) where {nobody}", f"median(WAGE) where {nobody}"):
+        row = estimates.answer(text).to_pylist()[0]
+        assert [row[name] for name in ("value", "sd", "low", "high")] == [None] * 4
+    row = estimates.answer("SEX == 1", of=nobody).to_pylist()[0]
+    assert [row[name] for name in ("value", "sd", "low", "high")] == [None] * 4
+    assert estimates.answer(f"sum(WAGE) where {nobody}").to_pylist()[0]["value"] == 0
+
+
+def test_a_statistic_cannot_be_divided(estimates):
+    with pytest.raises(WorkloadError, match="a ratio takes two queries"):
+        estimates.answer("mean(WAGE)", of="SEX == 1")
+
+
+def test_spread_within_and_between_public_groups():
+    """Two groups whose means differ by 2 in one bin, with a variance of 1 within: 20,000 rows know both to 5 %."""
+    generator = np.random.default_rng(0)
+    group = np.repeat([0, 1], 10_000)
+    numbers = 30.0 + 2.0 * group + generator.normal(0, 1, 20_000)
+    schema = Schema([Column("PLACE", "group"), Column("WAGE", "numeric", edges=[10, 100])])
+    public = Public.of(schema, {"PLACE": group, "WAGE": numbers}, ["PLACE"])
+    within, between = spread(public, "WAGE", public.numbers["WAGE"])
+    assert within.tolist() == pytest.approx([0, 1, 0], rel=0.05)
+    assert between.tolist() == pytest.approx([0, 2, 0], rel=0.05)  # of two means, 2 apart: 1 + 1
+
+
+def test_many_distinct_numbers_are_rounded():
+    numbers = np.append(np.random.default_rng(0).normal(size=10_000), np.nan)
+    values, place = _distinct(numbers)
+    assert len(values) <= MOST_VALUES
+    assert np.abs(values[place] - numbers)[:-1].max() < 0.5
+    assert np.median(np.abs(values[place] - numbers)[:-1]) < 0.002
+
+
+def test_old_estimates_have_no_numbers(estimates):
+    old = Public(PUBLIC.prior, PUBLIC.groups, PUBLIC.group)
+    with pytest.raises(DataError, match=r"earlier version of prade .* run `prade estimate"):
+        Estimates(RELEASE, old, estimates.settings, estimates.levels).answer("mean(WAGE)")
+
+
+def test_a_number_inside_a_bin_gets_the_answers_at_the_edges(estimates):
+    with pytest.raises(WorkloadError) as refused:
+        estimates.answer("AGE >= 50 and SEX == 1", by="STATE")
+    said = str(refused.value)
+    assert "the nearest edges are 40 and 65" in said
+    for text in ("AGE >= 65 and SEX == 1", "AGE >= 40 and SEX == 1"):
+        count = estimates.answer(text).to_pylist()[0]["count"]
+        assert f"{text}: {count:,.0f} rows in all" in said
+
+
+# ---------------------------------------------------------------- what an interval rests on
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "expected"),
+    [
+        ("AGE >= 65", "STATE", "measured"),
+        ("AGE >= 65", (), "summed"),
+        ("AGE >= 65 and WORK == 'full'", ("STATE", "PLACE"), "measured"),
+        ("AGE >= 65 or WORK == 'full'", ("PLACE", "STATE"), "measured"),
+        ("AGE >= 65 and WORK == 'full'", "STATE", "summed"),
+        ("AGE >= 65 and SEX == 1", "STATE", "model"),
+        ("STATE == 1 and AGE >= 65", (), "summed"),
+        ("STATE == 1 or SEX == 1 and WORK == 'full'", (), "model"),
+        ("STATE == 1", (), "summed"),
+        ("histogram(AGE)", "STATE", "measured"),
+        ("mean(AGE)", "STATE", "model"),
+    ],
+)
+def test_the_basis_of_an_answer(estimates, text, by, expected):
+    assert set(estimates.answer(text, by=by)["basis"].to_pylist()) == {expected}
+
+
+def test_the_basis_of_tables_and_ratios(estimates):
+    assert set(estimates.marginal(["AGE", "WORK"], by=["STATE", "PLACE"])["basis"].to_pylist()) == {"measured"}
+    assert set(estimates.marginal(["AGE", "SEX"])["basis"].to_pylist()) == {"model"}
+    assert estimates.answer("AGE >= 65", by="STATE", of="SEX == 1")["basis"].to_pylist() == ["measured"] * 2
+    assert worst(["measured", "model", "summed"]) == "model"
+
+
+def test_unions_of_measured_cells_count_as_measured():
+    ranges = Workload.queries(SCHEMA, ["AGE < 18", "AGE >= 18 and AGE < 65"])
+    plan = plan_of(SCHEMA, Level("STATE", ranges, total=1), groups=FIVE_PLACES)
+    assert basis(plan, "STATE", parse("AGE < 65", SCHEMA)) == "measured"
+    assert basis(plan, (), parse("AGE < 65", SCHEMA)) == "summed"
+    assert basis(plan, "STATE", parse("AGE < 40", SCHEMA)) == "model"
+    assert basis(plan, "STATE", parse("AGE >= 65", SCHEMA)) == "model"  # in no measured cell
+    assert basis(plan, "STATE", parse("AGE < 65 and SEX == 1", SCHEMA)) == "model"
+
+
+# ---------------------------------------------------------------- kept weights
+
+
+@pytest.fixture
+def kept(tmp_path):
+    from prade.release.release import Release
+
+    noisy = [list(answers) for answers in RELEASE.noisy]
+    release = Release.load(write_folder(tmp_path / "release", PLAN, noisy))
+    estimates_of(release, PUBLIC)
+    return release
+
+
+QUESTIONS = ("AGE >= 65 and SEX == 2", "mean(WAGE) where SEX == 1", "median(AGE)", "STATE == 1 and SEX == 1")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
+    quick, slow = kept_estimates(kept), kept_estimates(kept)
+    slow.weights_are_kept = False
+    assert kept_weights(kept).shape == (len(PUBLIC), 5)
+    for text in QUESTIONS:
+        one = quick.answer(text, by="STATE", threads=threads)
+        assert one.equals(slow.answer(text, by="STATE"))
+    assert quick._kept_weights is not None
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "removed", "other estimates", "no record"])
+def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, tmp_path):
+    expected = [kept_estimates(kept).answer(text) for text in QUESTIONS]
+    path = kept.path / WEIGHTS
+    content = path.read_bytes()
+    if damage == "changed":
+        path.write_bytes(content[:-4] + bytes([content[-4] ^ 1]) + content[-3:])
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "removed":
+        path.unlink()
+    elif damage == "no record":
+        (kept.path / "weights.json").unlink()
+    else:
+        from prade.planning.settings import Settings
+
+        old = shutil.copytree(kept.path, tmp_path / "old")
+        estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)
+        expected = [kept_estimates(kept).answer(text) for text in QUESTIONS]
+        for name in (WEIGHTS, "weights.json"):
+            shutil.copy(old / name, kept.path / name)
+    assert kept_weights(kept) is None
+    assert [kept_estimates(kept).answer(text) for text in QUESTIONS] == expected
+
+
+def test_too_many_weights_are_not_kept(tmp_path, monkeypatch):
+    from prade.estimating.levels import kept_weights as module
+    from prade.release.release import Release
+
+    monkeypatch.setattr(module, "LARGEST_FILE", 4 * len(PUBLIC) * 5 - 1)
+    noisy = [list(answers) for answers in RELEASE.noisy]
+    release = Release.load(write_folder(tmp_path / "release", PLAN, noisy))
+    found = estimates_of(release, PUBLIC)
+    assert not (release.path / WEIGHTS).exists()
+    assert found.answer("SEX == 1")["count"][0].as_py() > 0
+
+
+def test_a_folder_of_an_earlier_version_gets_its_weights_by_estimating_again(kept):
+    (kept.path / WEIGHTS).unlink()
+    (kept.path / "weights.json").unlink()
+    estimates_of(kept, PUBLIC)
+    assert kept_weights(kept) is not None
+
+
+def test_pieces_hold_every_group_once(estimates):
+    query = read_query(estimates, "PLACE == 'p' or SEX == 1")
+    pieces = pieces_of(estimates, [query])
+    assert sum(piece.groups.astype(int) for piece in pieces).tolist() == [1] * 5
+    assert counted(estimates, (), pieces).counts[0, 0] == estimates.answer(query.text)["count"][0].as_py()
