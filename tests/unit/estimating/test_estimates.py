@@ -10,6 +10,7 @@ import pytest
 
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.data.public import Public
+from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.descent import Descent, Parent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
@@ -18,7 +19,7 @@ from prade.planning.settings import Settings
 from prade.queries.query import expect
 from prade.release.file_names import ESTIMATES
 from worlds.plans import plan_of
-from worlds.releases import invented
+from worlds.releases import counted
 from worlds.survey import FIVE_PLACES, SCHEMA
 
 ONES, PAIR = Workload.all_marginals(SCHEMA, 1), Workload.marginals(SCHEMA, [("AGE", "WORK")])
@@ -57,7 +58,21 @@ def survey(levels="three", groups=None, epsilon=2):
     return plan_of(SCHEMA, *LEVELS[levels], groups=listed, budget=epsilon)
 
 
-RELEASE = invented(survey())
+def released(plan, seed=0):
+    """Noisy counts of people who are somewhat younger than the public ones, and work more."""
+    generator = np.random.default_rng(seed + 50)
+    place = generator.choice(5, 3000, p=[0.3, 0.2, 0.1, 0.25, 0.15])
+    people = {
+        "STATE": np.array(FIVE_PLACES["STATE"])[place],
+        "PLACE": np.array(FIVE_PLACES["PLACE"])[place],
+        "AGE": generator.integers(0, 80, 3000),
+        "SEX": generator.integers(1, 3, 3000),
+        "WORK": generator.choice(["none", "part", "full"], 3000, p=[0.4, 0.2, 0.4]),
+    }
+    return counted(plan, people, generator)
+
+
+RELEASE = released(survey())
 MIXED = Settings(own=0.5, mixture=0.4)
 
 
@@ -73,7 +88,7 @@ def estimates():
 @pytest.mark.parametrize("settings", [Settings(), MIXED, Settings(own=1.0), Settings(own=0.0, smooth=False)])
 def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
-    release = invented(survey(levels), 3)
+    release = released(survey(levels), 3)
     found = Estimates.of(release, PUBLIC, settings)
     descent, parents = Descent(release, PUBLIC, settings), [Parent(PUBLIC.prior.weights)]
     for level in range(len(release.plan.levels)):
@@ -195,7 +210,7 @@ def test_certainty_that_everybody_is_somebody(estimates):
     width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
     np.testing.assert_allclose(
         width,
-        2 * 1.96 * np.sqrt(estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())),
+        2 * NINETY_FIVE * np.sqrt(estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())),
         rtol=1e-4,
     )
 
@@ -204,7 +219,7 @@ def test_certainty_that_everybody_is_somebody(estimates):
 def test_more_noise_is_less_certain(settings):
     sd = []
     for epsilon in ("1/10", 2, 1000):
-        found = Estimates.of(invented(survey(epsilon=epsilon)), PUBLIC, settings)
+        found = Estimates.of(released(survey(epsilon=epsilon)), PUBLIC, settings)
         sd.append(found.marginal(("AGE", "WORK"), by=("STATE", "PLACE"))["sd"].to_numpy())
     assert sd[0].mean() > 2 * sd[1].mean() > 4 * sd[2].mean()
     # next to no noise: the pair was measured, and is known to a row or so
@@ -212,7 +227,7 @@ def test_more_noise_is_less_certain(settings):
 
 
 def test_what_was_not_measured_is_less_certain():
-    release = invented(survey("two", epsilon=100))
+    release = released(survey("two", epsilon=100))
     found = Estimates.of(release, PUBLIC)
     known, other = (found.answer(query, by=("STATE", "PLACE")) for query in ("SEX == 1", "SEX == 1 and WORK == 'full'"))
     ratio = [np.mean(each["sd"].to_numpy() / np.sqrt(each["share"].to_numpy())) for each in (known, other)]
@@ -245,7 +260,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
 
     With a budget so small that the noise is more than its smallest variance, which knows nothing of blocks.
     """
-    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), invented(survey("two", epsilon=10))
+    queries, release = ("SEX == 1", "WORK == 'full'", "AGE >= 65"), released(survey("two", epsilon=10))
 
     def deviations():
         found = Estimates.of(release, PUBLIC)
@@ -259,7 +274,7 @@ def test_blocks_do_not_hide_each_other(monkeypatch):
 
 
 def test_by_a_column_that_follows_from_the_levels():
-    found = Estimates.of(invented(survey("places")), PUBLIC)
+    found = Estimates.of(released(survey("places")), PUBLIC)
     rows = found.answer("SEX == 1", by="STATE").to_pylist()
     assert [row["STATE"] for row in rows] == [1, 2]
     places = found.answer("SEX == 1", by="PLACE").to_pylist()
@@ -267,7 +282,7 @@ def test_by_a_column_that_follows_from_the_levels():
 
 
 def test_by_a_column_that_does_not_follow_is_refused():
-    found = Estimates.of(invented(survey("states")), PUBLIC)
+    found = Estimates.of(released(survey("states")), PUBLIC)
     with pytest.raises(DataError, match=r"'PLACE' is not a column of the release's levels \(STATE\)"):
         found.answer("SEX == 1", by="PLACE")
     with pytest.raises(DataError, match="no column 'PLACES'"):
@@ -279,7 +294,7 @@ def test_by_a_column_that_does_not_follow_is_refused():
 
 @pytest.mark.parametrize(("levels", "settings"), list(product(["three", "one"], [Settings(), MIXED])))
 def test_a_file_brings_everything_back(tmp_path, levels, settings):
-    release = invented(survey(levels))
+    release = released(survey(levels))
     estimates = Estimates.of(release, PUBLIC, settings)
     estimates.save(tmp_path / "kept.parquet")
     again = Estimates.load(tmp_path / "kept.parquet", release, PUBLIC)
@@ -311,8 +326,8 @@ def test_a_kept_public_table_will_do(tmp_path, kept, estimates):
 @pytest.mark.parametrize(
     "other",
     [
-        (invented(survey(epsilon=3)), PUBLIC),
-        (invented(survey(), seed=1), PUBLIC),  # the same plan, measured again
+        (released(survey(epsilon=3)), PUBLIC),
+        (released(survey(), seed=1), PUBLIC),  # the same plan, measured again
         (RELEASE, public_of(1)),
         (RELEASE, PUBLIC.take(np.arange(1, 400))),
         (RELEASE, public_of(states=(1, 4))),  # the same rows from a state of another name
@@ -411,14 +426,14 @@ def test_without_a_spread_the_expectation_stands_in(kept):
 
 def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 3')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 3', b'"format": 4')
     rewritten(kept, table, {"prade": header})
-    with pytest.raises(DataError, match=r"has file format 3, but this version .* up to 2; update prade"):
+    with pytest.raises(DataError, match=r"has file format 4, but this version .* up to 3; update prade"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
 def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp_path):
-    release, kept = invented(survey()), tmp_path / "estimates.parquet"
+    release, kept = released(survey()), tmp_path / "estimates.parquet"
     Estimates.of(release, PUBLIC, Settings(posterior="linear")).save(kept)
     table = pq.read_table(kept)
     header = table.schema.metadata[b"prade"].replace(b', "posterior": "linear"', b"")
@@ -429,7 +444,7 @@ def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp
 
 def test_an_older_format_is_made_again(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 2', b'"format": 1')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 3', b'"format": 2')
     rewritten(kept, table, {"prade": header})
     with pytest.raises(DataError, match="made by an earlier version of prade: run `prade estimate` again"):
         Estimates.load(kept, RELEASE, PUBLIC)
