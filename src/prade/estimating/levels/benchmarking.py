@@ -36,10 +36,20 @@ def leverage(rows: Floats, variance: Floats, parent_of: Ints, parents: int) -> F
     return np.asarray(part / added_up(part, parent_of, parents)[parent_of])
 
 
-def benchmarked(shares: Floats, variance: Floats, rows: Floats, parent_of: Ints, wanted: Floats) -> Floats:
-    """The shares [groups, cells] changed so that they add up to the `wanted` shares of their parents."""
+def benchmarked(
+    shares: Floats, variance: Floats, rows: Floats, rows_variance: Floats, parent_of: Ints, wanted: Floats
+) -> Floats:
+    """The shares [groups, cells] changed so that they add up to the `wanted` shares of their parents.
+
+    The numbers of rows [groups] have errors themselves, which change the sum of shares by U = sum_g Var(n_g) / n^2
+    (x_g - x_parent)^2. What is missing counts by the part P / (P + U) that is not due to them, P = sum_g c_g^2 P_g.
+    """
     parents = len(wanted)
     part = parts_of_parents(rows, parent_of, parents)[:, None]
     missing = wanted - added_up(part * shares, parent_of, parents)
+    unsure = added_up(part**2 * variance, parent_of, parents)
+    away = (shares - wanted[parent_of]) * part / np.maximum(rows, 1e-300)[:, None]
+    by_rows = added_up(rows_variance[:, None] * away**2, parent_of, parents)
+    missing *= unsure / np.maximum(unsure + by_rows, 1e-300)
     given = leverage(rows, variance, parent_of, parents) / np.maximum(part, 1e-300)
     return np.asarray(shares + given * missing[parent_of])

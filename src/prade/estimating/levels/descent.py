@@ -152,6 +152,7 @@ class _LevelGroups:
         self.answers = raw_answers(descent.release, level)
         self.layout = self.cells.layout(self.answers.parts)
         self.priors = GroupPriors(descent.public, descent.plan, level, self.settings)
+        self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
         self.totals = self._totals(descent.plan, level)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
         self.shares = self.answers.shares(self.rows)
@@ -174,13 +175,11 @@ class _LevelGroups:
 
     def _totals(self, plan: Plan, level: int) -> Floats:
         """The groups' numbers of rows: whole numbers that add up to the parents', and meet what is published."""
-        public = self.priors.sizes()
-        totals = with_published(estimated_totals(self.answers, public), level, plan)
+        totals = with_published(estimated_totals(self.answers, self.priors.sizes()), level, plan)
         if self.priors.top:
             return np.rint(totals)
         parents = np.array([parent.total for parent in self.parents])
-        variance = estimated_totals_variance(self.answers, public)
-        return adding_up(totals, variance, self.priors.parent_of, parents)
+        return adding_up(totals, self.rows_variance, self.priors.parent_of, parents)
 
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
@@ -204,7 +203,7 @@ class _LevelGroups:
         return self.priors.weights(group, self.parents[self.priors.parent_of[group]].weights)
 
     def _smoothing(self) -> LevelSmoothing:
-        layout = self.layout
+        layout, drawn = self.layout, self.answers.one_draw_cells()
         priors = [layout.masses_of(layout.collapsed(self._prior_weights(group))) for group in range(len(self))]
         return LevelSmoothing.fit(
             self.cells.variations(layout, keep=self.smooth),
@@ -215,7 +214,8 @@ class _LevelGroups:
             self.noise,
             self._independent(),
             keep=self.smooth,
-            one_draw=self.answers.one_draw_cells() if self.settings.posterior == "laplace" else None,
+            laplace=drawn is not None and bool(drawn.mean() > 0.5),
+            one_draw=drawn if self.settings.posterior == "laplace" else None,
         )
 
     def _by_part(self, values: Floats) -> dict[Part, Floats]:
@@ -240,7 +240,9 @@ class _LevelGroups:
         shares, deviations = (np.stack(each) for each in zip(*map(smoothing.smoothed, range(len(self))), strict=True))
         if not self.priors.top:
             parents = [self.layout.masses_of(self.layout.collapsed(parent.weights)) for parent in self.parents]
-            changed = benchmarked(shares, deviations**2, self.rows, self.priors.parent_of, np.stack(parents))
+            changed = benchmarked(
+                shares, deviations**2, self.rows, self.rows_variance, self.priors.parent_of, np.stack(parents)
+            )
             shares = np.maximum(changed, SMALLEST_SHARE * smoothing.prior_shares)
         return shares, deviations
 

@@ -135,7 +135,7 @@ class _Block:
         one_row = np.concatenate([_variance_of_rows(self.estimates, *each, combined) for each in batch])
         # the sample that C is made of missed a few rows
         one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
-        unseen = one_row == 0
+        unseen = (one_row == 0) & (combined is None)  # no public row is there
         one_row[unseen] = HIDDEN / self.variation.rows
         spread = float(np.trace(self.variation.variation.between) / np.trace(self.variation.variation.within))
         interactions = share_of_interactions(self.estimates, cells, sizes, combined)
@@ -146,6 +146,11 @@ class _Block:
             mine = self.recurs == kind
             each[:3, mine] = model.errors(further, one_row, between, interactions)
             each[3, mine] = model.shared
+        ranges = (
+            1.0 if combined is None else np.ptp(np.pad(combined, ((0, 0), (0, 1))), axis=1)
+        )  # a row may be in no cell
+        most = 0.25 * np.asarray(ranges) ** 2  # no number between two bounds varies more
+        each[:2] = np.minimum(each[:2], np.maximum(most, SMALLEST))
         return Errors(*each)
 
 

@@ -48,6 +48,7 @@ class LevelSmoothing:
         independent: Floats,
         *,
         keep: bool,
+        laplace: bool = False,
         one_draw: Flags | None = None,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
@@ -63,7 +64,13 @@ class LevelSmoothing:
                 mine, expected = recurs == kind, EXPECTED_CHANGE if kind else EXPECTED_BETWEEN
                 deviations = shares[mine, block] - prior_shares[mine, block]
                 smoother = Smoother.fit(
-                    variation, deviations, rows[mine], noise[mine, block], expected, independent[mine, block]
+                    variation,
+                    deviations,
+                    rows[mine],
+                    noise[mine, block],
+                    expected,
+                    independent[mine, block],
+                    laplace=laplace,
                 )
                 numbers[kind].append((smoother.a, smoother.w, smoother.shared, 1.0))
                 excess[kind].append(smoother.excess)

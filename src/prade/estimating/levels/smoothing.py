@@ -38,6 +38,7 @@ EXPECTED_WITHIN = 2.0
 # root) of what they differ by. It remains only where noise drowns the answers.
 EXPECTED_CHANGE = 0.03
 UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well be 4 or 5 times larger or smaller
+ODD, ODD_SHARE = 0.01, 0.01  # how many cells are odd, and by how much: one person in a hundred
 LEAST_INDEPENDENT = 0.1  # of the variance of a deviation
 # The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
 RATIOS = np.geomspace(1e-3, 1e2, 16)
@@ -65,6 +66,8 @@ class Smoother:
         noise: Floats,
         expected: float = EXPECTED_BETWEEN,
         independent: Floats | None = None,
+        *,
+        laplace: bool = False,
     ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
@@ -72,6 +75,7 @@ class Smoother:
         `expected` is a before any answer. A group whose own answers are part of its prior agrees with it more than with
         the truth: `independent` [groups, cells] is the variance of its deviation as a share of what it would be with an
         independent prior. Where that is almost nothing, as for an only child, the group is left out of the fit.
+        `laplace` is for `excess_variance`.
         """
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
@@ -100,7 +104,8 @@ class Smoother:
         _, values, vectors, a, w = best
         rows, noise = rows[telling], noise[telling]
         variance = np.maximum(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within), 0.0)
-        excess = excess_variance(deviations, variance + noise**2)
+        excess = excess_variance(deviations, variance + noise**2, laplace=laplace)
+        excess[np.diag(variation.within) <= 0] = 0.0  # no public row is there: nothing can follow
         if excess.any():
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + np.diag(excess / root**2))
@@ -121,21 +126,30 @@ class Smoother:
         return np.asarray(self.root[:, None] * self.directions * np.sqrt(self.values))
 
 
-def excess_variance(deviations: Floats, variance: Floats) -> Floats:
-    """What single cells differ by beyond the model's variances of their deviations, both [groups, cells].
+def excess_variance(deviations: Floats, variance: Floats, *, laplace: bool) -> Floats:
+    """What single cells differ by beyond the model's variances v of their deviations r, both [groups, cells].
 
     A kind of people that is rare in public data may be frequent in the private table, against all that public groups
-    show. With z the mean over groups of deviation^2 / variance, which is 1 if the model is right, a cell's excess is
+    show. One cell in a hundred is thought to be odd before any answer: its variance is then larger by the square of
+    `ODD_SHARE`. Where the deviations make that more likely than not, its excess is what they have beyond v on average,
 
-        (z - 1 - 2 sqrt(5 / groups))+  times the harmonic mean of the variances
+        sum_g (r_g^2 - v_g) / v_g  /  sum_g 1 / v_g
 
-    where sqrt(5 / groups) is the standard error of z under Laplace noise.
+    Where noise drowns such a share, nothing is odd. `laplace` says whether the noise is single draws of Laplace noise,
+    which has large values more often than sums of them.
     """
     if not len(deviations):
         return np.zeros(deviations.shape[1])
     precision = 1 / np.maximum(variance, 1e-300)
-    beyond = np.mean(deviations**2 * precision, axis=0) - 1 - 2 * np.sqrt(5 / len(deviations))
-    return np.asarray(np.maximum(beyond, 0.0) / np.mean(precision, axis=0))
+    shrunk = 1 / (1 + ODD_SHARE**2 * precision)  # v / (v + odd)
+    if laplace:
+        away = np.sqrt(2 * precision) * np.abs(deviations)
+        evidence = 0.5 * np.log(shrunk) + away * (1 - np.sqrt(shrunk))
+    else:
+        evidence = 0.5 * (np.log(shrunk) + deviations**2 * precision * (1 - shrunk))
+    odds = np.exp(np.minimum(evidence.sum(axis=0), 100.0)) * ODD / (1 - ODD)
+    beyond = (deviations**2 * precision - 1).sum(axis=0) / precision.sum(axis=0)
+    return np.where(odds > 1, np.maximum(beyond, 0.0), 0.0)
 
 
 def shared_part(deviations: Floats, variance: Floats, noise: Floats, rows: Floats) -> float:
