@@ -3,11 +3,13 @@
 The reference solves (S + V) x = y and evaluates densities by scipy; no eigenvectors, no whitening.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from prade.estimating.levels.error_bars import _of_groups
+from prade.estimating.levels.error_bars import _Kind
 from prade.estimating.levels.smoothing import (
     EXPECTED_BETWEEN,
     EXPECTED_WITHIN,
@@ -16,7 +18,7 @@ from prade.estimating.levels.smoothing import (
     UNSURE,
     Smoother,
 )
-from prade.estimating.levels.variation import PublicVariation
+from prade.estimating.levels.variation import FurtherVariation, PublicVariation
 
 
 def covariance(generator, cells, rank):
@@ -98,6 +100,16 @@ def test_noise_that_differs_otherwise_than_by_a_factor_is_nearly_conditioned_on(
 # ---------------------------------------------------------------- errors of answers
 
 
+def errors_of(variation, measured, a, w, rows, noise, n0):
+    """Variance, R and S_QQ of the cells after the measured ones."""
+    at, after = slice(measured), slice(measured, None)
+    known = SimpleNamespace(variation=PublicVariation(variation.between[at, at], variation.within[at, at]))
+    between, within = np.diag(variation.between)[after], np.diag(variation.within)[after]
+    further = FurtherVariation(variation.between[after, at], variation.within[after, at], between, between, within)
+    model = _Kind(known, (a, w, 0.0, 1.0), np.zeros(measured), rows, noise, n0)
+    return model.errors(further, np.linalg.pinv(known.variation.within), within, between, np.zeros(len(within)))
+
+
 @pytest.mark.parametrize("n0", [10.0, None])
 @pytest.mark.parametrize("groups", [3, 20])
 def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
@@ -111,8 +123,7 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
     variation = PublicVariation(1e-3 * covariance(generator, cells, 3), covariance(generator, cells, cells))
     rows = np.geomspace(200, 800, groups)
     noise = np.outer(1 / rows, generator.uniform(5, 20, measured))
-    one_row = np.diag(variation.within)[measured:]
-    variance, left, prior = _of_groups(variation, one_row, a, w, rows, noise, n0)
+    variance, left, prior = errors_of(variation, measured, a, w, rows, noise, n0)
     typical = np.exp(np.mean(np.log(rows)))
     c = variation.within[:measured, :measured]
     for g in range(groups):
@@ -139,7 +150,7 @@ def test_a_measured_cell_asked_for_again_has_its_posterior_variance():
     twice = PublicVariation(
         *(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (variation.between, variation.within))
     )
-    variance, _, _ = _of_groups(twice, np.diag(variation.within)[:2], a, w, rows, noise, 1e-9)
+    variance, _, _ = errors_of(twice, len(variation.within), a, w, rows, noise, 1e-9)
     s = a * variation.between + w / rows[0] * variation.within
     exact = np.diag(s - s @ np.linalg.inv(s + np.diag(noise[0] ** 2)) @ s)
     np.testing.assert_allclose(variance[0], exact[:2], rtol=1e-6)

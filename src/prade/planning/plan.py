@@ -27,7 +27,7 @@ from prade.core.errors import PradeError, WorkloadError
 from prade.core.files import replace_file
 from prade.core.words import many
 from prade.data.groups import Grouping, Groups
-from prade.data.invariants import Invariant
+from prade.data.invariants import Invariant, PublishedTotals
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
@@ -165,8 +165,11 @@ class Plan:
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
-        A level of everybody may come before the task's.
+        A level of everybody may come before the task's; it is added if the number of all rows is published.
         """
+        whole = any(isinstance(each, PublishedTotals) and not each.level for each in task.invariants)
+        if whole and levels and levels[0].by:
+            levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
         plan = cls(*what, settings=settings, expected=expected, public=public, invariants=task.invariants)
         if plan.task != task:

@@ -75,7 +75,8 @@ class Task:
         if (any(named) and not listed.names) or (listed.names and not named):
             raise PradeError("groups and levels go together: give both, or neither, and all rows are one group")
         nested = _nested(named or [()], listed)
-        facts, _ = stated(schema, invariants, listed, [listed.level(by) for by in nested])
+        everybody = [()] if nested[0] else []  # it is above all levels
+        facts, _ = stated(schema, invariants, listed, [listed.level(by) for by in (*everybody, *nested)])
         values = dataset_name(dataset), schema.with_invariants(()), budget, unit, nested, listed, facts
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)

@@ -33,7 +33,7 @@ def parts_of_parents(rows: Floats, parent_of: Ints, parents: int) -> Floats:
 def leverage(rows: Floats, variance: Floats, parent_of: Ints, parents: int) -> Floats:
     """h_g for every group and cell: the share of a group in the uncertainty of its parent's sum."""
     part = rows[:, None] ** 2 * np.maximum(variance, 1e-300)
-    return np.asarray(part / added_up(part, parent_of, parents)[parent_of])
+    return np.asarray(part / np.maximum(added_up(part, parent_of, parents), 1e-300)[parent_of])
 
 
 def benchmarked(

@@ -106,7 +106,7 @@ class Distributions:
 
     @property
     def benchmarked(self) -> bool:
-        """Whether the groups of each parent add up to its estimate; raw answers are taken as they are."""
+        """Whether the groups of each parent add up to its estimate; those that were fitted to raw answers do not."""
         return self.settings.smooth and self.settings.estimator == "map"
 
     def with_totals(self, totals: Floats) -> Self:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
@@ -117,6 +117,10 @@ class _Block:
         self.rows = np.maximum(kept.totals, FEWEST_ROWS)
         noise = estimates.answers[level].noise(self.rows)[:, at]
         self.variation: VariationOfCells = estimates.cells.variation(estimates.layouts[level], at)
+        measured = self.variation.variation.within
+        with single_threaded_blas():
+            inverse = np.linalg.inv(measured + np.diag(1e-6 * np.diag(measured) + SMALLEST))
+        self.inverse = np.asarray(inverse, np.float64)
         # the paper's estimators meet raw answers, as if the prior were worth nothing
         n0 = 0.0 if settings.estimator != "map" else settings.n0 if settings.smooth else None
         self.kinds: dict[bool, _Kind] = {}
@@ -135,16 +139,25 @@ class _Block:
         one_row = np.concatenate([_variance_of_rows(self.estimates, *each, combined) for each in batch])
         # the sample that C is made of missed a few rows
         one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
-        unseen = (one_row == 0) & (combined is None)  # no public row is there
+        if combined is None:
+            weights = self.estimates.public.prior.weights
+            unseen = np.concatenate([mass_per_cell(each, weights, size + 1)[:size] == 0 for each, size in batch])
+        else:
+            unseen = np.zeros(len(one_row), np.bool_)
         one_row[unseen] = HIDDEN / self.variation.rows
-        spread = float(np.trace(self.variation.variation.between) / np.trace(self.variation.variation.within))
+        within = float(np.trace(self.variation.variation.within))
+        spread = float(np.trace(self.variation.variation.between)) / max(within, 1e-300)
         interactions = share_of_interactions(self.estimates, cells, sizes, combined)
-        between = np.maximum(further.between_variance, (1 - interactions / 2) * further.explained)
+        # As far as a cell is made of measured ones, B_QQ is cut as theirs is. The rest of what these explain is as much
+        # due to chance as not: few public groups say how cells differ together.
+        made_of = np.sum((further.within @ self.inverse) * further.within, axis=1)
+        made_of = np.clip(made_of / np.maximum(further.within_variance, SMALLEST), 0.5, 1.0)
+        between = np.maximum(further.between_variance, made_of * further.explained)
         between[unseen] = spread * one_row[unseen]
         each = np.zeros((4, len(self.recurs), len(one_row)))
         for kind, model in self.kinds.items():
             mine = self.recurs == kind
-            each[:3, mine] = model.errors(further, one_row, between, interactions)
+            each[:3, mine] = model.errors(further, self.inverse, one_row, between, interactions)
             each[3, mine] = model.shared
         ranges = (
             1.0 if combined is None else np.ptp(np.pad(combined, ((0, 0), (0, 1))), axis=1)
@@ -192,8 +205,6 @@ class _Kind:
         self.grid = np.unique(self.factor) if few else np.geomspace(*ends, NOISES)
         with single_threaded_blas():
             self.gains = self._gains(self.w / typical_rows(rows), n0)
-            ridge = np.diag(1e-6 * np.diag(self.within) + SMALLEST)
-            self.regression = np.linalg.inv(self.within + ridge) if excess.any() else None
 
     def _gains(self, per_row: float, n0: float | None) -> list[Floats]:
         """(C_WW + n0 D)^-1 S_WW (S_WW + V)^-1 for the noise variances V = factor * root^2, one by one."""
@@ -212,16 +223,20 @@ class _Kind:
             gains.append(np.asarray(np.linalg.solve(changed, smoothed), np.float64))
         return gains
 
-    def errors(self, further: FurtherVariation, one_row: Floats, between: Floats, interactions: Floats) -> Floats:
+    def errors(
+        self, further: FurtherVariation, inverse: Floats, one_row: Floats, between: Floats, interactions: Floats
+    ) -> Floats:
         """Variance, R, S_QQ: [3, groups, cells]. `one_row` is the diagonal of C_QQ, `between` that of B_QQ.
 
-        What is an interaction in a cell has no part in how one-way shares moved: it keeps the expected w, if that is
-        smaller, and is not widened by their residuals.
+        `inverse` is C_WW^-1.
+
+        What is an interaction in a cell has little part in how one-way shares moved: its w is halfway to the expected
+        one, in logarithms, if that is smaller, and it is not widened by their residuals.
         """
         mixed, own = self.a * further.between, self.a * between
         with single_threaded_blas():
-            if self.regression is not None:
-                moved = further.within @ self.regression
+            if self.excess.any():
+                moved = further.within @ inverse
                 mixed, own = mixed + moved * self.excess, own + moved**2 @ self.excess
             parts = np.stack(
                 [
@@ -233,7 +248,7 @@ class _Kind:
             np.stack([np.interp(np.log(self.factor), np.log(self.grid), values) for values in parts[:, k].T], axis=1)
             for k in range(3)
         )
-        w = self.w + interactions * (min(self.w, EXPECTED_WITHIN) - self.w)
+        w = self.w + interactions * (min(self.w, np.sqrt(self.w * EXPECTED_WITHIN)) - self.w)
         per_row = w / self.rows[:, None]
         prior = np.maximum(own + per_row * one_row, SMALLEST)
         left = np.clip(between_left + per_row * within_left, 0.0, None)

@@ -3,7 +3,7 @@
 The groups of a parent add up to its estimate (`prade.estimating.levels.benchmarking`), so the error of a group is its
 parent's error plus one of its own, e_g = l_g e_parent + d_g, and a sum over all groups of a parent has the parent's
 error alone. A sum is therefore put together from the coarsest groups that it consists of; of these, d_g is independent
-from group to group, but for what their priors have in common:
+from group to group, except for what their priors have in common:
 
     shared       of groups without a parent, the share `shared` of what is left of the prior's error, R, is the same
                  for all
