@@ -18,8 +18,10 @@ from prade.cli.main import Command, examples, prade, remark, result
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
+    from prade.data.groups import Groups
     from prade.data.public_files import PublicFiles
     from prade.data.public_table import PublicTable
+    from prade.data.schema import Schema
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -151,11 +153,10 @@ def check(
     """
     from prade.data.encoding import outside
     from prade.data.groups import Groups
-    from prade.data.invariants import PublishedTotals
     from prade.data.public_table import PublicTable
     from prade.data.schema import Schema
     from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
-    from prade.planning.invariants import breaches, published_totals
+    from prade.planning.invariants import breaches
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget
     from prade.privacy.unit import Unit
@@ -164,9 +165,7 @@ def check(
     listed = Groups.of(groups_file)
     rows = table.rows(declared, listed)
     broken = breaches(rows, declared.invariants)
-    if groups_file is None and any(isinstance(each, PublishedTotals) and each.level for each in declared.invariants):
-        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
-    published_totals(declared.invariants, listed)  # refuses totals that do not fit the groups or each other
+    _check_totals(declared, listed)
     unknown = sorted(set(table.cells.column_names) - set(declared.names) - set(listed.names) - {weight})
     unfit = outside(declared, table.cells)
     parts, shape = len(declared.coded), declared.shape(declared.coded)
@@ -201,6 +200,16 @@ def check(
         f"{scale:,.4g}",
     ]
     result(facts, "\n".join(words), as_json)
+
+
+def _check_totals(schema: Schema, listed: Groups) -> None:
+    """Refuse published totals that do not fit the groups or each other."""
+    from prade.data.invariants import PublishedTotals
+    from prade.planning.invariants import published_totals
+
+    if not listed.names and any(isinstance(each, PublishedTotals) and each.level for each in schema.invariants):
+        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
+    published_totals(schema.invariants, listed)
 
 
 def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
