@@ -132,8 +132,8 @@ class Estimates(Distributions):
 
         The interval is for the true figure of the private table itself, whether its rows are a sample or not. It covers
         the noise and the prior's error, as far as differences between public groups and this release's own answers show
-        it (`prade.estimating.levels.error_bars`). It does not cover people of a kind that the public table lacks (such
-        a cell has a count and an sd of 0), nor a private table that differs from the public one in a way in which
+        it (`prade.estimating.levels.error_bars`). It hardly covers people of a kind that the public table lacks (such
+        a cell has a count of 0), nor a private table that differs from the public one in a way in which
         public groups do not differ from each other. `basis` says what it rests on (`prade.estimating.levels.basis`).
         """
         threads = cores() if threads is None else threads
