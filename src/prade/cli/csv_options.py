@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from prade.cli.main import Command
+
+if TYPE_CHECKING:
+    from prade.data.csv_format import CsvFormat
 
 
 def csv_options(*names: str, private: bool = False) -> Callable[[Command], Command]:
@@ -21,7 +24,9 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
 
             form = CsvFormat(encoding, delimiter, line_breaks)
             if form != DEFAULT_FORMAT:
-                arguments.update({name: _formatted(arguments[name], form) for name in names})
+                arguments.update(
+                    {name: _formatted(arguments[name], form) for name in names if _fits(name, arguments, form)}
+                )
             return command(**arguments)
 
         options = [
@@ -44,6 +49,18 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
         return decorated
 
     return add
+
+
+def _fits(name: str, arguments: Mapping[str, Any], form: CsvFormat) -> bool:
+    """Whether a file may have the format: the public list of groups is often a file of another make."""
+    path = arguments[name]
+    if name != "groups_file" or path is None or "://" in path:
+        return True
+    try:
+        with open(path, "rb") as file:
+            return form.delimiter.encode(form.encoding) in file.readline()
+    except OSError:
+        return True
 
 
 def _formatted(path: Any, form: Any) -> Any:

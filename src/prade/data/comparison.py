@@ -128,14 +128,14 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
 
 
 def _off_edge(column: Column, op: str, value: Any, number: float) -> OffEdge:
-    near = sorted(sorted(column.cuts, key=lambda cut: abs(cut - number))[:2])
-    names = " and ".join(column.number_text(cut) for cut in near)
-    where = f"the nearest edges are {names}" if near else "the column has a single bin"
     starts = column.thresholds
     below, above = (
         max((x for x in starts if x < number), default=None),
         min((x for x in starts if x > number), default=None),
     )
+    near = [cut for cut in (below, above) if cut is not None]
+    names = " and ".join(column.number_text(cut) for cut in near)
+    where = f"the nearest edges are {names}" if near else "the column has a single bin"
     return OffEdge(
         f"{column.name} {op} {value!r} is not at the edge of a bin: {where}; "
         "compare with an edge, or add one to the schema",

@@ -165,7 +165,7 @@ def parquet_stream(files: Sequence[str]) -> Stream:
 
 def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:
     """CSV files as text; the caller declares their format, and nothing is guessed from the rows."""
-    headers = [_header(file, form) for file in files]
+    headers = [header_of(file, form) for file in files]
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for file, header in zip(files, headers, strict=True):
@@ -173,13 +173,6 @@ def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:
                 yield dict(zip(names, columns, strict=True))
 
     return _of_files(files, headers, read)
-
-
-def _header(file: str, form: CsvFormat) -> list[str]:
-    try:
-        return header_of(file, form)
-    except DataError as error:
-        raise DataError(f"{error.args[0]}. Nothing was spent", remedy=error.remedy) from None
 
 
 def _of_files(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Ask, Column, DataError, Level, Schema, Workload, WorkloadError
+from prade import Ask, Column, DataError, Level, Release, Schema, Workload, WorkloadError
 from prade.data.public import Public
 from prade.estimating.levels.asked_rows import counted, pieces_of, read_query
 from prade.estimating.levels.basis import basis, worst
@@ -15,6 +15,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.kept_weights import kept_weights
 from prade.estimating.levels.statistics import MOST_VALUES, _distinct, spread
+from prade.planning.settings import Settings
 from prade.queries.query import parse
 from prade.release.file_names import WEIGHTS
 from worlds.plans import plan_of
@@ -302,12 +303,12 @@ QUESTIONS = ("AGE >= 65 and SEX == 2", "mean(WAGE) where SEX == 1", "median(AGE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     quick, slow = kept_estimates(kept), kept_estimates(kept)
-    slow.weights_are_kept = False
+    slow.kept_weights = None
     assert kept_weights(kept).shape == (len(PUBLIC), 5)
     for text in QUESTIONS:
         one = quick.answer(text, by="STATE", threads=threads)
         assert one.equals(slow.answer(text, by="STATE"))
-    assert quick._kept_weights is not None
+    assert quick.kept_weights is not None
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "removed", "other estimates", "no record"])
@@ -359,3 +360,32 @@ def test_pieces_hold_every_group_once(estimates):
     pieces = pieces_of(estimates, [query])
     assert sum(piece.groups.astype(int) for piece in pieces).tolist() == [1] * 5
     assert counted(estimates, (), pieces).counts[0, 0] == estimates.answer(query.text)["count"][0].as_py()
+
+
+# ---------------------------------------------------------------- numbers that must go together
+
+
+def test_estimates_answer_from_their_own_weights_after_others_were_kept(tmp_path):
+    release = Release(tmp_path, RELEASE.plan, RELEASE.noisy)
+    first = estimates_of(release, PUBLIC, Settings())
+    own = first.answer("AGE >= 65", by="STATE")["count"].to_pylist()
+    second = estimates_of(release, PUBLIC, Settings(smooth=False))
+    assert second.answer("AGE >= 65", by="STATE")["count"].to_pylist() != own
+    assert first.answer("AGE >= 65", by="STATE")["count"].to_pylist() == own
+
+
+def test_the_share_of_some_groups_is_as_uncertain_as_their_ratio(estimates):
+    alone, ratio = estimates.answer("STATE == 1"), estimates.answer("STATE == 1", of="AGE >= 0 or AGE is missing")
+    assert alone["sd"][0].as_py() > 0
+    assert alone["sd"][0].as_py() == pytest.approx(ratio["sd"][0].as_py(), rel=0.1)
+
+
+@pytest.mark.parametrize("query", ["SEX == 1 and SEX == 2", "STATE == 1 and STATE == 2"])
+def test_nobody_satisfies_a_contradiction(estimates, query):
+    assert estimates.answer(query).select(["count", "low", "high"]).to_pylist() == [{"count": 0.0, "low": 0.0, "high": 0.0}]
+
+
+def test_no_count_exceeds_the_number_of_rows(estimates):
+    for row in estimates.answer("AGE >= 0 or AGE is missing", by=("STATE", "PLACE")).to_pylist():
+        assert row["low"] <= row["count"] <= row["high"]
+        assert row["share"] <= 1

@@ -23,7 +23,7 @@ from prade.estimating.levels.cell_counts import CellCounts, cell_counts, need_kn
 from prade.estimating.levels.public_cells import Cells
 from prade.planning.invariants import possible_cells
 from prade.queries.asked import asked_query, bracketing
-from prade.queries.expression import Expression, simplified
+from prade.queries.expression import Expression, possible, simplified
 from prade.queries.parts import Predicate
 from prade.queries.query import Query
 
@@ -111,11 +111,19 @@ def counted(
     plan, found = estimates.plan, []
     for piece, cells in zip(pieces, asked or [(np.where(each.rows[0], 0, 1), 1) for each in pieces], strict=True):
         counts = cell_counts(estimates, by, cells, chosen=piece.groups, combined=combined, threads=threads)
-        if asked is None and not isinstance(piece.left[0], bool):
-            part = Predicate(Query(piece.left[0]))
-            counts = counts.limited_to(possible_cells(part, plan.invariants, plan.schema))
+        if asked is None:
+            counts = counts.limited_to(_possible(piece.left[0], plan))
         found.append(counts)
     return reduce(_together, found)
+
+
+def _possible(left: Expression | bool, plan: Plan) -> Flags:
+    """Whether any row can satisfy what is left of a query: SEX == 1 and SEX == 2 is satisfied by none."""
+    if isinstance(left, bool):
+        return np.array([left])
+    if not all(codes.any() for codes in possible(left).values()):
+        return np.array([False])
+    return possible_cells(Predicate(Query(left)), plan.invariants, plan.schema)
 
 
 def _together(one: CellCounts, other: CellCounts) -> CellCounts:
@@ -124,6 +132,7 @@ def _together(one: CellCounts, other: CellCounts) -> CellCounts:
         counts=one.counts + other.counts,
         variance=(np.sqrt(one.variance) + np.sqrt(other.variance)) ** 2,
         variance_by_rows=one.variance_by_rows + other.variance_by_rows,
+        share_variance_by_rows=(np.sqrt(one.share_variance_by_rows) + np.sqrt(other.share_variance_by_rows)) ** 2,
     )
 
 

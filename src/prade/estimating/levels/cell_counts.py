@@ -39,6 +39,7 @@ class CellCounts:
     counts: Floats
     variance: Floats
     variance_by_rows: Floats  # what the unknown numbers of rows add, [groups, cells]
+    share_variance_by_rows: Floats | float = 0.0  # the same for shares, times the rows' square; 0 if it is next to none
 
     @property
     def shares(self) -> Floats:
@@ -48,7 +49,7 @@ class CellCounts:
     @property
     def sd(self) -> Floats:
         """Standard deviations of the shares."""
-        return np.asarray(np.sqrt(self.variance) / self._whole)
+        return np.asarray(np.sqrt(self.variance + self.share_variance_by_rows) / self._whole)
 
     @property
     def count_sd(self) -> Floats:
@@ -92,7 +93,8 @@ def cell_counts(
     level, last = estimates.plan.groups.level(names_of(by)), estimates.plan.groupings[-1]
     need_known(estimates.plan, level.by)
     shares = estimates.masses(asked, threads=threads)
-    shares = shares if combined is None else shares @ combined.T
+    # weights are kept in single precision, and may add up to slightly more than 1
+    shares = np.minimum(shares, 1.0) if combined is None else shares @ combined.T
     shares = shares if chosen is None else np.where(chosen[:, None], shares, 0.0)
     above = last.above(level)
     rows, counts = np.zeros(len(level)), np.zeros((len(level), shares.shape[1]))
@@ -104,10 +106,14 @@ def cell_counts(
         variance_of_sums(of_total, times, estimates.totals, above, len(level), estimates.plan)
         for times in (everybody, shares)
     )
-    if chosen is not None:  # the others are added up too, in a sum that nobody asked for
-        above = np.where(chosen, above, len(level))
+    by_rows: Floats | float = 0.0
+    if chosen is not None:
+        # how many rows the chosen groups have among the others: (s_g - s) / n of every error of n_g
+        away = shares - (counts / np.maximum(rows, FEWEST_ROWS)[:, None])[above]
+        by_rows = variance_of_sums(of_total, away, estimates.totals, above, len(level), estimates.plan)
+        above = np.where(chosen, above, len(level))  # the others are added up too, in a sum that nobody asked for
     known = sum_variances(estimates, [asked], above, len(level) + 1, combined)[: len(level)]
-    return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts)
+    return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts, by_rows)
 
 
 def need_known(plan: Plan, names: Sequence[str]) -> None:

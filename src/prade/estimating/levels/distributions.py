@@ -23,7 +23,7 @@ from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
-from prade.estimating.levels.kept_weights import Kept, kept_weights, masses
+from prade.estimating.levels.kept_weights import Kept, masses
 from prade.estimating.levels.public_cells import Cells, PublicCells
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -58,7 +58,7 @@ class Distributions:
         self.public = public
         self.settings = settings
         self.levels = tuple(levels)
-        self.weights_are_kept = False  # whether the release's folder may have the weights of the last level
+        self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the public rows in a group of a level."""
@@ -91,8 +91,8 @@ class Distributions:
         """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
         numbers, size = cells
         each = np.ones(len(self.public)) if times is None else times
-        if self._kept_weights is not None:
-            return masses(self._kept_weights, numbers, size, each, threads)
+        if self.kept_weights is not None:
+            return masses(self.kept_weights, numbers, size, each, threads)
 
         def of_group(_: int, weights: Floats) -> Floats:
             return mass_per_cell(numbers, weights.astype(np.float32) * each, size + 1)[:size]
@@ -143,13 +143,10 @@ class Distributions:
         """What `prade.estimating.levels.error_bars` keeps from one question to the next, by level and block."""
         return {}
 
-    @cached_property
-    def _kept_weights(self) -> Kept | None:
-        return kept_weights(self.release) if self.weights_are_kept else None
-
     def __getstate__(self) -> dict[str, Any]:
-        # weights are in their file, and error bars can be worked out again
-        return {name: value for name, value in self.__dict__.items() if name not in ("_kept_weights", "kept_errors")}
+        """Without what can be worked out again: weights, and matrices of error bars."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "kept_errors"}
+        return {**kept, "kept_weights": None}
 
     @cached_property
     def _parents(self) -> dict[tuple[int, int], Floats]:

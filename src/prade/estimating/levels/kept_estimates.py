@@ -5,7 +5,7 @@ from __future__ import annotations
 from prade.core.progress import Progress
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
-from prade.estimating.levels.kept_weights import keep_weights, small_enough
+from prade.estimating.levels.kept_weights import keep_weights, kept_weights, small_enough
 from prade.planning.settings import Settings
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT
@@ -57,6 +57,6 @@ def _keep(estimates: Estimates, threads: int) -> Estimates:
 
 
 def _with_weights(estimates: Estimates) -> Estimates:
-    """The same estimates; they take the folder's weights, once they need them, instead of working them out."""
-    estimates.weights_are_kept = True
+    """The same estimates; they take the folder's weights, which are theirs now, instead of working them out."""
+    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.public), len(estimates.totals)))
     return estimates

@@ -47,8 +47,11 @@ def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[
         kept.flush()
 
 
-def kept_weights(release: Release) -> Kept | None:
-    """The weights in the release's folder; None if there are none, or if they do not belong to its estimates."""
+def kept_weights(release: Release, shape: tuple[int, int]) -> Kept | None:
+    """The weights in the release's folder; None if there are none, or if they do not belong to its estimates.
+
+    The file stays open: what another run writes under its name is another file.
+    """
     if not is_kept(release, KEPT_WEIGHTS):
         return None
     try:
@@ -56,7 +59,7 @@ def kept_weights(release: Release) -> Kept | None:
     except DataError:
         return None
     kept: Kept = np.load(release.path / WEIGHTS, mmap_mode="r")
-    return kept
+    return kept if kept.shape == shape else None
 
 
 def masses(kept: Kept, cells: Ints, size: int, times: Floats, threads: int) -> Floats:
