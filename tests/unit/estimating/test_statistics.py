@@ -44,6 +44,7 @@ def table(seed=0, rows=600):
 PUBLIC = Public.of(SCHEMA, table(), ["STATE", "PLACE"])
 PLAN = plan_of(SCHEMA, Level("STATE", ONES), Level("PLACE", [Ask(ONES, 2), Ask(PAIR)]), groups=FIVE_PLACES, budget=4)
 RELEASE = invented(PLAN)
+SHAPE = len(PUBLIC), 5
 
 
 @pytest.fixture(scope="module")
@@ -304,7 +305,7 @@ QUESTIONS = ("AGE >= 65 and SEX == 2", "mean(WAGE) where SEX == 1", "median(AGE)
 def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     quick, slow = kept_estimates(kept), kept_estimates(kept)
     slow.kept_weights = None
-    assert kept_weights(kept).shape == (len(PUBLIC), 5)
+    assert kept_weights(kept, SHAPE) is not None
     for text in QUESTIONS:
         one = quick.answer(text, by="STATE", threads=threads)
         assert one.equals(slow.answer(text, by="STATE"))
@@ -332,7 +333,7 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
         expected = [kept_estimates(kept).answer(text) for text in QUESTIONS]
         for name in (WEIGHTS, "weights.json"):
             shutil.copy(old / name, kept.path / name)
-    assert kept_weights(kept) is None
+    assert kept_weights(kept, SHAPE) is None
     assert [kept_estimates(kept).answer(text) for text in QUESTIONS] == expected
 
 
@@ -352,7 +353,7 @@ def test_a_folder_of_an_earlier_version_gets_its_weights_by_estimating_again(kep
     (kept.path / WEIGHTS).unlink()
     (kept.path / "weights.json").unlink()
     estimates_of(kept, PUBLIC)
-    assert kept_weights(kept) is not None
+    assert kept_weights(kept, SHAPE) is not None
 
 
 def test_pieces_hold_every_group_once(estimates):
@@ -375,17 +376,19 @@ def test_estimates_answer_from_their_own_weights_after_others_were_kept(tmp_path
 
 
 def test_the_share_of_some_groups_is_as_uncertain_as_their_ratio(estimates):
-    alone, ratio = estimates.answer("STATE == 1"), estimates.answer("STATE == 1", of="AGE >= 0 or AGE is missing")
+    alone, ratio = estimates.answer("STATE == 1"), estimates.answer("STATE == 1", of="AGE >= 0")
     assert alone["sd"][0].as_py() > 0
     assert alone["sd"][0].as_py() == pytest.approx(ratio["sd"][0].as_py(), rel=0.1)
 
 
 @pytest.mark.parametrize("query", ["SEX == 1 and SEX == 2", "STATE == 1 and STATE == 2"])
 def test_nobody_satisfies_a_contradiction(estimates, query):
-    assert estimates.answer(query).select(["count", "low", "high"]).to_pylist() == [{"count": 0.0, "low": 0.0, "high": 0.0}]
+    assert estimates.answer(query).select(["count", "low", "high"]).to_pylist() == [
+        {"count": 0.0, "low": 0.0, "high": 0.0}
+    ]
 
 
 def test_no_count_exceeds_the_number_of_rows(estimates):
-    for row in estimates.answer("AGE >= 0 or AGE is missing", by=("STATE", "PLACE")).to_pylist():
+    for row in estimates.answer("AGE >= 0", by=("STATE", "PLACE")).to_pylist():
         assert row["low"] <= row["count"] <= row["high"]
         assert row["share"] <= 1
