@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -24,9 +26,9 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
 
             form = CsvFormat(encoding, delimiter, line_breaks)
             if form != DEFAULT_FORMAT:
-                arguments.update(
-                    {name: _formatted(arguments[name], form) for name in names if _fits(name, arguments, form)}
-                )
+                for name in names:
+                    fits = _of_list(arguments[name], form) if name == "groups_file" else form
+                    arguments[name] = _formatted(arguments[name], fits)
             return command(**arguments)
 
         options = [
@@ -51,16 +53,24 @@ def csv_options(*names: str, private: bool = False) -> Callable[[Command], Comma
     return add
 
 
-def _fits(name: str, arguments: Mapping[str, Any], form: CsvFormat) -> bool:
-    """Whether a file may have the format: the public list of groups is often a file of another make."""
-    path = arguments[name]
-    if name != "groups_file" or path is None or "://" in path:
-        return True
+def _of_list(path: str | None, form: CsvFormat) -> CsvFormat:
+    """The format of the list of groups, which is public and often a file of another make: UTF-8 if it can be.
+
+    Its delimiter is the declared one if the header has it, or else the usual one that the header has.
+    """
+    if path is None or not path.endswith(".csv"):
+        return form
     try:
-        with open(path, "rb") as file:
-            return form.delimiter.encode(form.encoding) in file.readline()
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8")
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = content.decode(form.encoding, "replace"), form.encoding
     except OSError:
-        return True
+        return form
+    header = text.partition("\n")[0]
+    delimiter = next((each for each in (form.delimiter, *",;\t") if each in header), form.delimiter)
+    return replace(form, encoding=encoding, delimiter=delimiter)
 
 
 def _formatted(path: Any, form: Any) -> Any:

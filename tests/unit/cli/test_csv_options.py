@@ -67,6 +67,15 @@ def test_synthesize_reads_all_its_csv_files_in_one_format(folder):
     assert set(read_table("release/synthetic.parquet")["TOWN"].to_pylist()) == set(TOWNS)
 
 
+def test_the_list_of_groups_may_be_a_file_of_another_make(folder):
+    """Public files of one office with ; in Latin-1, a list of places of another with commas in UTF-8."""
+    listed = (folder / "towns.csv").read_bytes().decode("latin-1").splitlines()
+    rows = [f"{line},{'KEY' if number == 0 else number}" for number, line in enumerate(listed)]
+    (folder / "towns.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    call("plan", *PLANNING, "-o", "plan.toml")
+    assert set(Plan.load("plan.toml").groups.to_dict()["TOWN"]) == set(TOWNS)
+
+
 def test_a_public_file_in_another_encoding_names_the_line(folder):
     given = ["--schema", "schema.toml", "public.csv"]
     assert '--delimiter ";"' in call("check", *given, code=1).stderr
@@ -90,7 +99,7 @@ def test_wrong_headers_name_the_option_and_nothing_is_spent(folder):
     call("ledger", "open", "private", "--cap", "20", "--max-rows-per-person", "1")
     said = call("measure", "plan.toml", "private.csv", "-o", "release", code=1).stderr
     assert 'look separated by ";", not by ","' in said
-    assert 'Nothing was spent; add --delimiter ";"' in said
+    assert 'add --delimiter ";". In this run nothing was spent' in said
     (folder / "accent.csv").write_bytes("TOWN;ÂGE;SEX\nBern;3;1\n".encode("latin-1"))
     said = call("measure", "plan.toml", "accent.csv", "-o", "release", "--delimiter", ";", code=1).stderr
     assert (
