@@ -140,6 +140,8 @@ def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[s
     """What is asked, by what, and the columns of the answer with the truth beside them."""
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
     estimates = Estimates.of(released(world, plan, codes, seed), world.public, Settings(), threads=2)
+    every_group = [weights.astype(np.float32) for weights in estimates.map(lambda _, weights: weights, 2)]
+    estimates.kept_weights = np.stack(every_group, axis=1)  # worked out once, for all questions
     columns = world.columns or world.schema.coded
     generator = np.random.default_rng(seed)
     every = list(combinations(columns, 2))
@@ -211,17 +213,25 @@ def main() -> None:
     report("intervals", page(every), {" / ".join(key): value for key, value in every.items()})
 
 
+KINDS = ("one-way, measured", "one-way, not measured", "two-way", "query", "no public row")
+
+
 def page(every: dict[tuple[str, ...], dict[str, float]]) -> str:
     """The table of what was tried on enough cells to say something."""
-    rows = [
-        [*key, f"{each['cells']:,}", f"{each['coverage']:.1%}", f"{each['width / needed']:.2f}",
-         f"{each['median width']:.3g}", f"{each['mean absolute error']:.3g}"]
-        for key, each in every.items() if each["cells"] >= FEWEST
-    ]  # fmt: skip
-    head = ["world", "eps", "by", "what", "cells", "in the 95 % interval", "width / needed", "median width", "error"]
+
+    def shown(key: tuple[str, ...]) -> str:
+        each = every.get(key, {"cells": 0})
+        if each["cells"] < FEWEST:
+            return ""
+        width = f" ({each['width / needed']:.2f})" if key[-1] in KINDS[:4] else ""
+        return f"{each['coverage']:.1%}{width}"
+
+    rows = [[*key, *(shown((*key, kind)) for kind in KINDS)] for key in dict.fromkeys(key[:3] for key in every)]
     return (
         "Public data only: one state of the ACS stands in for the private table, and the other is the public table; "
-        "invented tables have a private side of their own. Width and error in rows.\n\n" + table(head, rows)
+        "invented tables have a private side of their own. Cells in the 95 % interval; in brackets, the width as a "
+        "multiple of the one that would hold exactly 95 % of these cells.\n\n"
+        + table(["world", "eps", "by", *KINDS], rows)
     )
 
 

@@ -33,7 +33,6 @@ from Ohio at epsilon 10 the squared error of one-way cells more than doubled wit
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -139,37 +138,3 @@ class _Beyond(NamedTuple):
         variance = np.where(far, q * (1 - q * (6 - q * (50 - 518 * q))), 1 - hazard * (hazard - near))
         log_mass = np.log(erfcx(np.maximum(x, -FAR) / math.sqrt(2)))
         return cls(excess, variance, np.where(everything, math.log(2) + x**2 / 2, log_mass))
-
-
-# ---------------------------------------------------------------------- how much less noise this amounts to
-
-
-def effective_variance(ratio: Floats) -> Floats:
-    """The share f of the noise's variance V with which linear smoothing would be as precise as this posterior.
-
-    `ratio` is the variance that a cell has given all other answers, divided by V. A cell with the variance r V is known
-    to within r f / (r + f) V, on average over answers that follow the model.
-
-    >>> effective_variance(np.array([1e-3, 1.0, 1e3])).round(2)
-    array([0.53, 0.94, 1.  ])
-    """
-    ratios, factors = _effective_variances()
-    return np.interp(np.log(ratio), np.log(ratios), factors)
-
-
-@cache
-def _effective_variances() -> tuple[Floats, Floats]:
-    """The table that `effective_variance` interpolates: squared errors of single cells, by numerical integration."""
-    ratios, factors = np.geomspace(1e-3, 1e3, 61), []
-    for ratio in ratios:
-        s = math.sqrt(ratio)
-        y = np.unique(np.concatenate([np.linspace(0, 10 * s, 2_000), np.linspace(0, 10 * s + 20, 2_000)]))
-        cavity, middle = np.full(len(y), ratio), np.zeros(len(y))
-        mean, variance, density = _tilted(cavity, middle, y)
-        precision, shift = _sites(cavity, middle, y, ODD)
-        error = variance + (shift / (1 / ratio + precision) - mean) ** 2
-        middles = np.concatenate([y[:1], (y[1:] + y[:-1]) / 2, y[-1:]])
-        weight = np.exp(density) * np.diff(middles)
-        removed = float(weight @ (ratio - error) / weight.sum())
-        factors.append(ratio * (ratio - removed) / removed)
-    return ratios, np.array(factors)
