@@ -7,9 +7,10 @@ change is kept when the mean error falls by more than its standard error,
 
 Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
 What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
-Candidates come from simple to elaborate, so that ties stay simple. The chosen plan is rehearsed once more with fresh
-noise, in groups that had no part in the search where there are enough: the best of many trials was partly lucky, and
-the expected error must not be. Nothing here can see private rows.
+Candidates come from simple to elaborate, so that ties stay simple. Where there is time left, the search goes on from
+the best choice with more draws of noise, which tell smaller differences from luck. The chosen plan is rehearsed once
+more with fresh noise, in groups that had no part in the search where there are enough: the best of many trials was
+partly lucky, and the expected error must not be. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
+MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
+FEWEST_MORE = 5  # trials that more draws must leave time for
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
 # Where the groups that choose a plan are also those that say its error, or where there is only one table of them.
 SAME_GROUPS = "There are few public groups, so those that chose the plan also gave the error: it may be larger."
@@ -143,7 +146,8 @@ def tune(
 
     candidates = Candidates(rehearsal, rows, task.levels, plan_of)
     search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
-    finished = search.climb(candidates)
+    if finished := search.climb(candidates):
+        search.climb_with_more_draws(candidates)
     expected, worthwhile = search.expected()
     if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
         nothing, settings = ((Fraction(0), ()),) * (len(task.levels) - 1), Settings(own=OWN_ALONE)
@@ -217,6 +221,19 @@ class _Search:
                         break  # what is worse already does not become better further up
         return True
 
+    def climb_with_more_draws(self, candidates: Candidates) -> None:
+        """Climb on with twice the draws of noise, and twice as many again, while that changes the choice in time."""
+        changed = True
+        while changed and (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
+            if not self.clock.enough(2 * (FEWEST_MORE + self.last) * self._of_the_best()):
+                return
+            before, began = self.best, time.monotonic()
+            self.repeats, self.tried = range(draws), {before}
+            self.errors = [self._errors(before, stand_in, self.seed) for stand_in in self.stand_ins]
+            mean = mean_of(self.errors)
+            self.trials.append(Trial(f"{draws} draws of noise", mean, mean, 0.0, True, time.monotonic() - began))
+            changed = self.climb(candidates) and self.best != before
+
     def expected(self) -> tuple[Expected, bool]:
         """The error of the best choice with fresh noise and groups, beside that of the public baseline.
 
@@ -242,8 +259,11 @@ class _Search:
 
     def _one_more(self) -> float:
         """Seconds for another trial, and for the last one: the best again, with fresh noise."""
-        slowest = max(trial.seconds for trial in self.trials)
-        return slowest + self.last * next(trial.seconds for trial in reversed(self.trials) if trial.kept)
+        return max(trial.seconds for trial in self.trials) + self.last * self._of_the_best()
+
+    def _of_the_best(self) -> float:
+        """Seconds of the trial of the best choice."""
+        return next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
     def _attempt(self, words: str, choice: Choice) -> Trial | None:
         """A trial; None when it is too slow to finish it and rehearse it once more in time."""

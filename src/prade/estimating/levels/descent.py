@@ -133,12 +133,17 @@ class Descent:
     def level(self, level: int, parents: Sequence[Parent], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
         """task(estimate) for every group of a level, given what its parents hand on."""
         groups = _LevelGroups(self, level, parents)
+        return several(_alone(lambda group: task(groups.estimate(group))), range(len(groups)), self.threads)
 
-        def work(group: int) -> Result:
-            with single_threaded_blas():  # the order of sums must not depend on other threads
-                return task(groups.estimate(group))
 
-        return several(work, range(len(groups)), self.threads)
+def _alone(work: Callable[[int], Result]) -> Callable[[int], Result]:
+    """The same work without BLAS threads: the order of sums must not depend on what else runs."""
+
+    def alone(group: int) -> Result:
+        with single_threaded_blas():
+            return work(group)
+
+    return alone
 
 
 class _LevelGroups:
@@ -146,6 +151,7 @@ class _LevelGroups:
 
     def __init__(self, descent: Descent, level: int, parents: Sequence[Parent]) -> None:
         self.settings = descent.settings
+        self.threads = descent.threads
         self.cells = descent.cells
         self.prior = descent.public.prior
         self.parents = parents
@@ -237,7 +243,8 @@ class _LevelGroups:
 
     def _smoothed(self, smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
         """The smoothed shares of all groups, benchmarked to their parents' estimates, and their standard deviations."""
-        shares, deviations = (np.stack(each) for each in zip(*map(smoothing.smoothed, range(len(self))), strict=True))
+        each = several(_alone(smoothing.smoothed), range(len(self)), self.threads)
+        shares, deviations = (np.stack(arrays) for arrays in zip(*each, strict=True))
         if not self.priors.top:
             parents = [self.layout.masses_of(self.layout.collapsed(parent.weights)) for parent in self.parents]
             changed = benchmarked(
