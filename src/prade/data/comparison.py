@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-from prade.data.column import Column, days, plain_value, some_of
+from prade.data.column import Column, days
+from prade.data.values import plain_value, some_of
 
 Mask = NDArray[np.bool_]
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -120,7 +121,7 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
     code = int(np.searchsorted(column.thresholds, number, side="right"))
     if column.bounds(code) != (number, number):
         raise WorkloadError(
-            f"{column.name} {op} {value!r}: the bin {column.labels()[code]} contains other values too; "
+            f"{column.name} {op} {value!r}: the bin {column.cell_texts()[code]} contains other values too; "
             "compare with the edges of the bin using < and >=, or add edges to the schema"
         )
     equal[code] = True

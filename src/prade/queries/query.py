@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.core.words import closest
-from prade.data.column import some_of
 from prade.data.comparison import codes_satisfying
+from prade.data.values import some_of
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
 from prade.queries.query_text import ALLOWED, PlainText, backticked, plain_text, shorten
 
