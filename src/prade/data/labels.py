@@ -45,7 +45,7 @@ def settled_labels(labels: Any, kind: str, values: Sequence[Value], missing: boo
     """The table of a column's labels with texts as keys; labels of values that the column does not have are refused."""
     if not isinstance(labels, Mapping):
         raise SchemaError(f'labels is {str(labels)[:40]!r}; write a table such as {{1 = "male", 2 = "female"}}')
-    listed = {label_key(value) for value in values}
+    listed = dict.fromkeys(label_key(value) for value in values)
     if None in labels and MISSING in listed:
         raise SchemaError(f'its missing cells cannot have a label, because it also lists the value "{MISSING}"')
     known = {*listed, MISSING} if missing else listed
@@ -61,7 +61,7 @@ def settled_labels(labels: Any, kind: str, values: Sequence[Value], missing: boo
             raise SchemaError(f"{what} is empty; leave it out")
         if found.setdefault(key, label) != label:
             raise SchemaError(f"{what} is given twice; remove one")
-    return found
+    return {key: found[key] for key in (*listed, MISSING) if key in found} | found  # in the order of the codes
 
 
 def _unknown(key: str, kind: str, values: Sequence[Value]) -> SchemaError:
