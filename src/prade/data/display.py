@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prade.data.groups import Grouping
     from prade.data.schema import Schema
 
-SEPARATED = 10_000  # numbers from here on have separators between thousands; smaller ones may be years
+SEPARATED = 10_000  # a column with such numbers has separators between thousands; smaller numbers may be years
 
 
 def heading(column: Column) -> str:
@@ -116,5 +116,7 @@ def _interval(column: Column, code: int) -> str:
 
 
 def _number(column: Column, number: float) -> str:
-    separated = not column.dates and number.is_integer() and SEPARATED <= abs(number) < LARGEST_WHOLE
-    return f"{int(number):,}" if separated else column.number_text(number)
+    bounds = [abs(bound) for bound in (column.min, column.max, *column.cuts) if bound is not None]
+    if column.dates or max(bounds) < SEPARATED or not number.is_integer() or abs(number) >= LARGEST_WHOLE:
+        return column.number_text(number)
+    return f"{int(number):,}"

@@ -231,6 +231,8 @@ class _Reader:
             hint = f"did you mean {text.capitalize()}?"
         elif text in column.values:
             hint = f"did you mean {text!r} in quotes?"
+        elif (value := column.value_labelled(text)) is not None:
+            hint = f"it is the label of {value!r}: write {value!r} instead"
         elif column.value_type == "str":
             alike = {value.lower(): value for value in map(str, column.values)}
             hint = closest(text.lower(), alike).removeprefix("; ")
