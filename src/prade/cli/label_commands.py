@@ -66,7 +66,7 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
 def _remark_on_the_rest(made: Labelling, codebook: str) -> None:
     """Say what has no label, and what of the codebook was not used."""
     if made.without_entry:
-        remark(f"Without an entry in {codebook}: {_some(made.without_entry)}")
+        remark(f"Without an entry in {codebook}: {', '.join(made.without_entry)}")
     if made.unknown_columns:
         remark(f"In {codebook}, but not in the schema: {_some(made.unknown_columns)}")
     for column, values in made.unknown_values.items():
