@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from prade import Column, Schema
+from prade import Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
+from prade.core.errors import SchemaError
+from worlds.plans import plan_of
+from worlds.releases import invented, write_folder
 
 cli.every_command()
 
@@ -104,6 +107,28 @@ def test_a_schema_in_json_is_not_overwritten_by_toml(files: Path) -> None:
     assert "give its name with -o" in refused.stderr
     call("--codebook", "codebook.csv", "domain.json", "-o", "labelled.toml")
     assert Schema.load("labelled.toml")["SEX"].labels == {"1": "male", "2": "female"}
+
+
+def test_a_release_is_labelled_after_the_fact(files: Path) -> None:
+    plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
+    write_folder(files / "release", plan, invented(plan).noisy)
+    before = Release.load("release")
+    done = call("--codebook", "codebook.csv", "release")
+    assert done.stdout == "release/labels.toml: 2 columns and 2 values labelled\n"
+    found = Release.load("release")
+    assert found.plan.schema["SEX"].label_of(2) == "female"
+    assert (found.plan.hash, found.fingerprint) == (before.plan.hash, before.fingerprint)
+    assert "exists already" in call("--codebook", "codebook.csv", "release", code=1).stderr
+    (files / "release" / "labels.toml").unlink()
+    assert Release.load("release").plan.schema["SEX"].labels == {}
+
+
+def test_labels_of_another_schema_are_refused_with_the_file_to_remove(files: Path) -> None:
+    plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
+    write_folder(files / "release", plan, invented(plan).noisy)
+    SCHEMA.select(["SEX", "AGE"]).save("release/labels.toml")
+    with pytest.raises(SchemaError, match=r"labels.toml cannot be used, and may be removed: .* must have the plan's"):
+        Release.load("release")
 
 
 def test_codebooks_of_other_encodings_and_delimiters(files: Path) -> None:

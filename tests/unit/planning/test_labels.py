@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prade import Column, Level, Plan, Release, Schema, Task, Workload
-from prade.core.errors import BudgetError
+from prade.core.errors import BudgetError, SchemaError
 from prade.measuring.run import measure
 from prade.planning.plan_file import measured_to_dict
 from prade.release.release import measurement_table
@@ -54,6 +54,14 @@ def test_the_file_has_them(tmp_path: Path) -> None:
     assert found.schema["PLACE"].labels == {"a": "Alpha"}
     columns = tomllib.loads((tmp_path / "plan.toml").read_text("utf-8"))["schema"]["column"]
     assert [column.get("title") for column in columns] == ["Place", "Age", None]
+
+
+def test_a_plan_takes_the_labels_of_a_schema_with_its_columns() -> None:
+    found = plan_with(BARE).with_labels(LABELLED)
+    assert found == plan_with(BARE)
+    assert found.schema["SEX"].label_of(1) == "male"
+    with pytest.raises(SchemaError, match="must have the plan's columns"):
+        found.with_labels(LABELLED.select(["AGE", "SEX"]))
 
 
 def test_a_task_with_other_labels_is_the_same_task() -> None:
