@@ -149,10 +149,13 @@ def _off_edge(column: Column, op: str, value: Any, number: float) -> OffEdge:
     )
     near = [cut for cut in (below, above) if cut is not None]
     names = " and ".join(column.number_text(cut) for cut in near)
-    where = f"the nearest edges are {names}" if near else "the column has a single bin"
+    where = (
+        "the column has a single bin: add an edge to the schema",
+        f"the nearest edge is {names}; compare with it, or add one to the schema",
+        f"the nearest edges are {names}; compare with an edge, or add one to the schema",
+    )[len(near)]
     return OffEdge(
-        f"{column.name} {op} {value!r} is not at the edge of a bin: {where}; "
-        "compare with an edge, or add one to the schema",
+        f"{column.name} {op} {value!r} is not at the edge of a bin: {where}",
         below,
         above,
     )

@@ -66,9 +66,13 @@ def test_a_number_above_the_maximum_is_an_error_that_names_it(release):
     assert "at least 0 and at most 99" in call(release, "AGE < 0", code=1).stderr
 
 
-def test_a_number_inside_a_bin_offers_both_edges(release):
-    said = call(release, "AGE >= 67", code=1).stderr
-    assert "the nearest edges are 40 and 65" in said
+def test_a_number_inside_a_bin_offers_the_edges_around_it(release):
+    said = call(release, "AGE >= 50", code=1).stderr
+    assert "the nearest edges are 40 and 65; compare with an edge" in said
+    assert "AGE >= 40: " in said
+    assert "AGE >= 65: " in said
+    said = call(release, "AGE >= 67", code=1).stderr  # in the last bin
+    assert "the nearest edge is 65; compare with it" in said
     assert "AGE >= 65: " in said
 
 
