@@ -6,8 +6,8 @@ estimates' shares (of the last level's groups, added up), and D the variances of
     (y - q)^2 - V + 2 D        has the expectation of the squared error of q (Stein, 1981)
 
 Its mean over a block of cells and all groups, divided by that of D, is 1 if the model is right. Where it is more,
-beyond its own standard error, variances are multiplied by it (Birge, 1932). Residuals are cut off at `FARTHEST` standard
-deviations of the noise: a single cell that cannot be met must not widen all others.
+beyond its own standard error, variances are multiplied by it (Birge, 1932). Residuals are cut off at `FARTHEST`
+standard deviations of the noise: a single cell that cannot be met must not widen all others.
 """
 
 from __future__ import annotations
