@@ -111,6 +111,10 @@ def test_answers_are_those_of_the_release(fitted):
     assert found.equals(kept_estimates(fitted.release_).answer("AGE >= 65 and SEX == 'f'", by="STATE").to_pandas())
     expected = kept_estimates(fitted.release_).marginal("HOURS")
     assert fitted.marginal("HOURS", like="pyarrow").equals(expected)
+    labelled = fitted.marginal("HOURS", labels=True, like="pyarrow")
+    assert labelled["HOURS_label"].to_pylist() == display_texts(fitted.plan_.schema["HOURS"])
+    assert labelled.drop_columns("HOURS_label").equals(expected)
+    assert fitted.answer("histogram(HOURS)", labels=True, like="pyarrow").column_names[2] == "HOURS_label"
     assert fitted.account() == fitted.release_.account()
     assert "Data set people" in fitted.account()
 
