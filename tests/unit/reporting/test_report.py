@@ -31,7 +31,7 @@ from prade.reporting.page_data import data_of, rounded
 from prade.reporting.pairs import LARGEST_PAIR
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
 from prade.reporting.public_priors import PublicPriors
-from prade.reporting.report import REPORT, json_in_html, report_data, report_path, write_report
+from prade.reporting.report import REPORT, json_in_html, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors
@@ -183,6 +183,18 @@ def test_the_prior_has_no_private_row_in_it(estimates, facts):
     np.testing.assert_allclose(facts.views[1].shares["public"][1, at], public.project(["WORK"]))
     np.testing.assert_allclose(PublicPriors(estimates).weights(1, 2), public.weights)
     assert np.abs(facts.views[2].shares["public"][0, at] - public.project(["WORK"])).sum() > 0.001
+
+
+def test_priors_are_those_of_the_estimates(estimates):
+    """One by one, level by level, as `GroupPriors` makes them: with public rows of their own or without."""
+    found, table = PublicPriors(estimates), estimates.public.prior.weights
+    above = [table]
+    for level, priors in enumerate(estimates.priors):
+        mine = [priors.weights(g, above[int(priors.parent_of[g])]) for g in range(len(priors.parent_of))]
+        for g, weights in enumerate(mine):
+            np.testing.assert_allclose(found.weights(level, g), weights, rtol=1e-12)
+        above = mine
+    assert estimates.priors[-1].recurs.tolist() == [True, True, False]
 
 
 def test_misfit_by_hand(facts, release):
@@ -555,6 +567,55 @@ def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
     assert write_report(release, tmp_path / "again.html").read_bytes() == path.read_bytes()
 
 
+KEYS = {
+    "headline": {"dataset", "rows", "groups", "level", "budget", "made", "sentence"},
+    "tiles": {"title", "value", "note", "tone"},
+    "columns": {"name", "title", "description", "unit", "labels", "measured", "cells", "error", "width"},
+    "views": {
+        *("name", "by", "labels", "totals", "totalSd", "parts", "public", "noisy", "estimate", "sd", "synthetic"),
+        *("basis", "error", "width", "technical"),
+    },
+    "pairs": {"index", "starts", "public", "noisy", "estimate", "sd", "synthetic", "basis", "leftOut"},
+    "provenance": {"versions", "public", "publicRows", "plan", "seed", "ledger", "cite"},
+    "caveats": str,
+    "use": str,
+    "careful": str,
+    "methodology": None,
+    "promise": None,
+    "budget": None,
+    "statuses": None,
+    "map": None,
+    "truth": None,
+    "z": None,
+    "largestPair": None,
+}
+
+
+def test_json_has_what_the_page_shows_and_numbers_as_lists(release, tmp_path):
+    """The keys that readers of the file rely on; the same numbers as on the page."""
+    page = data_in(write_report(release, tmp_path / "page.html"))
+    path = write_report(release, tmp_path / "data.json", as_json=True)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert set(data) == set(KEYS)
+    for name, keys in KEYS.items():
+        for each in data[name] if isinstance(data[name], list) else [data[name]]:
+            assert keys is None or (isinstance(each, str) if keys is str else set(each) == keys), name
+    assert len(data["tiles"]) == 4
+    assert data == plain(page)
+    assert np.shape(data["views"][2]["estimate"]) == (3, 10)
+    np.testing.assert_allclose(data["views"][2]["estimate"], unpacked(page["views"][2]["estimate"]), atol=1e-6)
+
+
+def test_the_map_has_outlines_of_other_places_beside_the_groups(tmp_path):
+    """Those that touch the groups' box; a feature on the other side of the world would shrink the map."""
+    inside, outside = square(1, 0, s=3), square(120, 40, s=4)
+    found = outlines(geojson(tmp_path / "a.json", square(0, 0, S=17), square(2, 0, S=39), inside, outside), PUMAS)
+    assert set(found.paths) == {0, 1}
+    assert len(found.others) == 1
+    assert found.unused == 2
+    assert found.width / found.height == pytest.approx(3, rel=0.01)
+
+
 def test_names_tell_what_may_be_published(release, folder):
     assert write_report(folder / "release") == release.path / REPORT
     private = write_report(release, truth=folder / "private.parquet")
@@ -687,6 +748,16 @@ def test_the_command(release, folder, tmp_path):
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
     assert call("-h").exit_code == 0
+    done = call("--json")
+    assert json.loads(done.stdout)["headline"]["groups"] == 3
+    done = call("--json", "-o", tmp_path / "data.json")
+    assert done.stdout.startswith(f"{tmp_path / 'data.json'}: 0.")
+    assert json.loads((tmp_path / "data.json").read_text())["truth"] is None
+    done = call("--json", "-o", release.path / "ours.json", "--truth", folder / "private.parquet")
+    assert (done.exit_code, "must not be in it" in done.stderr) == (1, True)
+    done = call("--json", "--truth", folder / "private.parquet")
+    assert "do not publish" in done.stderr
+    assert len(json.loads(done.stdout)["truth"]["score"]) == 3
 
 
 def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
