@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.data.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.public_cells import Cells
@@ -173,9 +174,10 @@ def _whole(estimates: Estimates) -> View:
 def _view(estimates: Estimates, level: int) -> View:
     grouping, made = estimates.plan.groupings[level], estimates.levels[level]
     number = estimates.plan.groupings[-1].above(grouping)
-    name, answers = estimates.plan.levels[level].name, estimates.answers[level]
+    name, labels = estimates.plan.levels[level].name, group_texts(estimates.plan.schema, grouping)
     rows = _rows_of(estimates, number, len(grouping))
-    return View(name, grouping.by, grouping.labels(), number, answers, *rows, {}, made.status, made.kl.tolist())
+    kl = made.kl.tolist()
+    return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {}, made.status, kl)
 
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:
