@@ -42,7 +42,7 @@ there is no public table.
                   of the truth}, ...]}},
      "correlations": {"columns": [names], "kinds": how each kind of pair is measured, in words,
              "synthetic", "public": {"mean": mean absolute difference, "largest",
-                  "worst": [{"first", "second", "kind": "Pearson" | "Cramer's V", "truth", "found", "difference"}... 10],
+                  "worst": [{"first", "second", "kind": "Pearson" | "Cramer's V", "truth", "found", "difference"}],
                   "matrix": lists of lists, the differences (found - truth), null on the diagonal and where unknown}},
      "unique": {"unique": rows that are unique in the truth, "of": true rows,
              "synthetic", "public": {"matched": int, "share": matched / unique}},
