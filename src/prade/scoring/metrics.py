@@ -117,7 +117,7 @@ class _Tables:
 
     def each(self, compute: Callable[[Side], Any], sides: dict[str, Side | None]) -> dict[str, Any]:
         """What is computed for each of the tables that are compared, or why it is not available."""
-        return {name: None if side is None else or_why(lambda side=side: compute(side)) for name, side in sides.items()}
+        return {name: None if side is None else or_why(partial(compute, side)) for name, side in sides.items()}
 
     @cached_property
     def numbers(self) -> dict[str, Ints]:
