@@ -13,6 +13,7 @@ from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.queries.marginal import Marginal
 from prade.reporting.facts import Facts, View, all_pairs
+from prade.reporting.truth_data import truth_data
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
@@ -48,7 +49,7 @@ def data_of(
     return {
         "unit": UNIT,
         "fineUnit": FINE_UNIT,
-        "truth": None if truth is None else _overall(truth),
+        "truth": None if truth is None else truth_data(estimates, truth, threads=threads, progress=progress),
         "columns": [{"name": name, "labels": schema[name].labels()} for name in schema.coded],
         "views": views,
         "pairs": pairs,
@@ -139,18 +140,6 @@ def _whole_pair(facts: Facts, part: Marginal) -> dict[str, Any]:
     noisy = facts.views[0].noisy_shares(part)
     series = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
     return {**series, "noisy": None if noisy is None else whole(noisy, UNIT)}
-
-
-def _overall(truth: Truth) -> dict[str, Any]:
-    """The comparison with the truth in a few numbers."""
-    prior, synthetic = truth.means
-    return {
-        "mean": truth.score.mean,
-        "nist": truth.score.nist,
-        "pairs": len(truth.score.pair_names),
-        "prior": prior,
-        "synthetic": synthetic,
-    }
 
 
 def _against(truth: Truth) -> dict[str, Any]:

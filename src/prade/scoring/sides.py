@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,13 @@ class Side:
     def of_public(cls, public: Public) -> Side:
         """The rows of a public table, with their weights."""
         return cls(public.prior, public.numbers)
+
+    @classmethod
+    def joined(cls, sides: Sequence[Side]) -> Side:
+        """The rows of several tables of one schema, one table after the other; every row counts once."""
+        codes = {name: np.concatenate([side.codes[name] for side in sides]) for name in sides[0].columns}
+        numbers = {name: np.concatenate([side.numbers[name] for side in sides]) for name in sides[0].numbers}
+        return cls(Coded(sides[0].schema, codes), numbers)
 
     def __len__(self) -> int:
         return len(self.coded)
