@@ -620,7 +620,7 @@ def test_progress_is_told(release, tmp_path, folder):
         release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
     )
     ends = {what: (done, number) for what, done, number in told}
-    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors"}
+    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "metrics"}
     assert all(done == number for done, number in ends.values())
 
 
