@@ -182,7 +182,7 @@ def test_axes_of_numbers_are_sklearns():
 
 
 def test_pmse_by_hand_and_auc_of_what_is_known():
-    cells = np.concatenate([features(TRUTH), features(SYNTHETIC)])
+    cells = features(TRUTH, SYNTHETIC)
     label = np.repeat([0, 1], [900, 800])
     chance = DecisionTreeClassifier(max_depth=5, random_state=7).fit(cells, label).predict_proba(cells)[:, 1]
     found = propensity(TRUTH, SYNTHETIC, 7)
