@@ -61,6 +61,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.data.copies import copies_in_words
+from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.file_names import SYNTHETIC
 from prade.reporting.packing import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
@@ -86,17 +87,14 @@ def truth_data(
     """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
     schema = estimates.plan.schema
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    steps = 2
-
-    def done(step: int) -> None:
-        if progress is not None:
-            progress("metrics", step, steps)
-
     heat = _heat(estimates, truth, pairs, threads)
-    done(1)
+    if progress is not None:
+        progress("metrics", 1, 2)
+    numbers = {name: need_numbers(estimates, name) for name in truth.true.numbers}
     synthetic = Side.of(schema, estimates.release.path / SYNTHETIC)
-    metrics = all_metrics(truth.true, synthetic, Side.of_public(estimates.public))
-    done(2)
+    metrics = all_metrics(truth.true, synthetic, Side(estimates.public.prior, numbers))
+    if progress is not None:
+        progress("metrics", 2, 2)
     prior, mean = truth.means
     ratio = mean / prior if prior > 0.0 else None
     matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
