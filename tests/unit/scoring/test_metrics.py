@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, DataError, Schema
+from prade import Column, DataError, Schema, score
 from prade.data.public import Public
 from prade.scoring.correlations import correlation_differences, correlations
 from prade.scoring.evaluation import evaluate, worst_pairs
@@ -287,10 +287,11 @@ def test_rows_in_no_listed_group_and_group_columns_do_not_count():
 
 
 def test_a_pair_that_was_drawn_twice_is_named_once():
-    names = (("a", "b"), ("b", "a"), ("a", "c"))
-    assert [(each["first"], each["second"]) for each in worst_pairs(names, np.array([0.5, 0.5, 0.7]))] == [
-        ("a", "c"),
-        ("a", "b"),
+    pairs = [("SEX", "AGE"), ("AGE", "SEX"), ("WAGE", "RACE")]
+    found = worst_pairs(score(TRUE, DRAWN, SCHEMA, "TOWN", pairs=pairs), np.array([0.1, 0.1, 0.2]))
+    assert [(each["first"], each["second"], each["public"]) for each in found] == [
+        ("WAGE", "RACE", 0.2),
+        ("SEX", "AGE", 0.1),
     ]
 
 
