@@ -237,6 +237,22 @@ def test_named_regressions(found):
     assert "overlap" not in other["linear"]["truth"]
 
 
+def test_terms_have_the_labels_of_values():
+    labelled = Schema(
+        [
+            Column("SEX", "categorical", values=(1, 2), labels={1: "male", 2: "female"})
+            if column.name == "SEX"
+            else column
+            for column in SCHEMA.columns
+        ]
+    )
+    named = Choices(linear=Formula("INCOME", ("SEX",)))
+    found = all_metrics(*(Side.of(labelled, each) for each in (TRUE, DRAWN)), choices=named)
+    women = sum(sex == 2 for sex in TRUE["SEX"].to_pylist())
+    rarer = "SEX male" if women > len(TRUE) - women else "SEX female"
+    assert [each["term"] for each in found["linear"]["truth"]["coefficients"]] == ["intercept", rarer]
+
+
 @pytest.mark.parametrize(
     ("linear", "message"),
     [

@@ -31,7 +31,7 @@ function drawColumn(state, c) {
   const shares = Object.fromEntries(SERIES.map(({ key }) => [key, sharesOf(source, key, state.group)]));
   const sd = source.sd[state.group].map((value) => value / D.fineUnit);
   const shown = SERIES.filter((series) => shares[series.key]);
-  $("marginal-note").textContent = [shares.noisy ? "" : "This column was not measured by itself, so there are no noisy answers to show.", tooSure(state)].join(" ");
+  $("marginal-note").textContent = shares.noisy ? "" : "This column was not measured by itself, so there are no noisy answers to show.";
   shown.forEach((series) => legendMark($("marginal-legend"), series));
 
   const chart = $("marginal-chart");

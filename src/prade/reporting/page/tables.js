@@ -154,14 +154,7 @@ function heatLegend() {
   });
 }
 
-// A warning about error bars where groups are added up.
-function tooSure(state) {
-  return state.view < D.views.length - 1 ? "This is a sum over groups, for which the standard errors are too small." : "";
-}
-
 function sureTable(state) {
-  $("sure-note").textContent = tooSure(state);
-  $("sure-note").hidden = !tooSure(state);
   const [view, level] = [D.views[state.view], D.views[state.level]];
   const points = (value) => (100 * value) / D.fineUnit;
   const rows = D.columns.map((column, c) => {
