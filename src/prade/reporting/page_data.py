@@ -39,7 +39,7 @@ whole table, a level of one group.
     provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
                  "cite": {"sentence", "bibtex"}} (`prade.reporting.provenance`)
     methodology  a paragraph (`prade.reporting.methodology`)
-    truth        null, or the comparison with the true rows
+    truth        null, or the comparison with the true rows (`prade.reporting.truth_data`)
 
 The expected error of a table is what the model of the intervals expects for the L1 distance between its true shares and
 its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so
@@ -65,6 +65,7 @@ from prade.reporting.pairs import LARGEST_PAIR, packed_shares, pairs_of
 from prade.reporting.precision import Precision, precision_of
 from prade.reporting.promise import promise_of
 from prade.reporting.provenance import provenance_of
+from prade.reporting.truth_data import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def data_of(
         "promise": promise,
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
-        "truth": None if truth is None else _against(truth),
+        "truth": None
+        if truth is None
+        else truth_data(estimates, truth, copied=copied, threads=threads, progress=progress),
     }
 
 
@@ -199,22 +202,6 @@ def statuses_of(technical: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The statuses that occur, and what each means."""
     names = {name for each in technical for name in each["status"] if name is not None}
     return {status.value: status.advice for status in Status if status.value in names}
-
-
-def _against(truth: Truth) -> dict[str, Any]:
-    """The comparison with the truth."""
-    prior, synthetic = truth.means
-    return {
-        "mean": truth.score.mean,
-        "nist": truth.score.nist,
-        "pairs": len(truth.score.pair_names),
-        "prior": prior,
-        "synthetic": synthetic,
-        "score": rounded(truth.score.groups, 3),
-        "why": list(truth.score.why),
-        "priorError": rounded(truth.prior, 3),
-        "syntheticError": rounded(truth.synthetic, 3),
-    }
 
 
 def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]:

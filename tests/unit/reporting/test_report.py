@@ -623,7 +623,7 @@ def test_names_tell_what_may_be_published(release, folder):
     text = private.read_text(encoding="utf-8")
     assert "This page is NOT private and must not be published." in text
     assert "<title>NOT PRIVATE" in text
-    assert len(data_in(private)["truth"]["score"]) == 3
+    assert len(data_in(private)["truth"]["syntheticError"]) == 3
     with pytest.raises(DataError, match=r"give it another name, such as release-not-private.html"):
         write_report(release, folder / REPORT, truth=folder / "private.parquet")
     assert not (folder / REPORT).exists()
@@ -724,7 +724,7 @@ def test_progress_is_told(release, tmp_path, folder):
         release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
     )
     ends = {what: (done, number) for what, done, number in told}
-    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "two-way tables"}
+    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "two-way tables", "metrics"}
     assert all(done == number for done, number in ends.values())
 
 
@@ -757,7 +757,7 @@ def test_the_command(release, folder, tmp_path):
     assert (done.exit_code, "must not be in it" in done.stderr) == (1, True)
     done = call("--json", "--truth", folder / "private.parquet")
     assert "do not publish" in done.stderr
-    assert len(json.loads(done.stdout)["truth"]["score"]) == 3
+    assert len(json.loads(done.stdout)["truth"]["syntheticError"]) == 3
 
 
 def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
