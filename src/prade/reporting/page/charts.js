@@ -12,7 +12,7 @@ const LOOK = {
   padding: { left: 2, right: 6, top: 4, bottom: 2 },
   view: { stroke: null },
   axis: { ...text, gridColor: "var(--line)", domain: false, ticks: false, labelPadding: 8, titlePadding: 10 },
-  legend: { ...text, labelColor: "var(--ink)", orient: "top", direction: "horizontal", title: null, symbolSize: 90, columnPadding: 18, offset: 10, labelLimit: 320 },
+  legend: { ...text, labelColor: "var(--ink)", orient: "top", direction: "horizontal", title: null, symbolSize: 90, columnPadding: 18, offset: 10, labelLimit: 320, gradientThickness: 12 },
   header: { labelColor: "var(--ink)", titleColor: "var(--quiet)", labelFontSize: 13, labelFontWeight: 600, labelAnchor: "start" },
   text: { color: "var(--ink)", fontSize: 12 },
   rule: { color: "var(--line-strong)" },
