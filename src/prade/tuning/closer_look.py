@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.data.display import group_texts
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances
@@ -223,11 +224,11 @@ class CloserLook:
 
     def _label(self, stand_in: int, group: int) -> str:
         chosen = self.rehearsal.stand_ins[stand_in]
-        name = chosen.groups.level(chosen.groups.names).labels()[group]
         if self.rehearsal.kind == "no groups":
             return f"public rows drawn at random, group {group + 1}"
         if not chosen.groups.names:
             return f"public group {stand_in + 1}, in place of the whole table"
+        name = group_texts(self.schema, chosen.groups.level(chosen.groups.names))[group]
         return f"half of {name}" if self.rehearsal.kind == "recurring groups" else name
 
     def _rows(self, stand_in: int, group: int) -> int:
@@ -255,10 +256,10 @@ class CloserLook:
         return _distances(chosen.public, truth, weights, self.kinds, self.rehearsal.threads) * chosen.shrink
 
     def _by_column(self, distances: Sequence[Sequence[Floats]]) -> tuple[Floats, Floats]:
-        """Means over groups and stand-ins, of columns and of pairs [columns, columns], columns on the diagonal."""
+        """Means over groups and stand-ins, of columns and of pairs [columns, columns], NaN on the diagonal."""
         mean = np.mean([np.mean(each, axis=0) for each in distances], axis=0)
         number = len(self.names)
-        pairs = np.diag(mean[:number])
+        pairs = np.full((number, number), np.nan)
         rows, columns = np.triu_indices(number, 1)
         pairs[rows, columns] = pairs[columns, rows] = mean[number:]
         return mean[:number], pairs

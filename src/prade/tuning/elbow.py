@@ -56,5 +56,5 @@ def elbow(
         )
     return None, (
         f"Up to {name} = {readable(amounts[last])}, the largest budget that was rehearsed, more budget still buys "
-        f"{LITTLE:.0%} less error or more per doubling."
+        f"{100 * LITTLE:.0f} % less error or more per doubling."
     )

@@ -15,7 +15,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.numbers import readable
 from prade.core.words import many
-from prade.data.column import Column
+from prade.data.display import described
 from prade.data.public_files import PublicFiles
 from prade.planning.coverage import columns_left_out
 from prade.planning.plan import Plan
@@ -122,7 +122,7 @@ class Exploration:
         return {
             "dataset": self.task.dataset,
             "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
-            "columns": [_column(self.task.schema[name]) for name in self.closer.names],
+            "columns": [described(self.task.schema[name]) for name in self.closer.names],
             "public": {"rows": self.public_rows, "files": [] if self.public is None else list(self.public.files)},
             "unit": self.task.unit.promise(),
             "rehearsal": self._rehearsal(),
@@ -230,10 +230,6 @@ def listed(values: Floats) -> Any:
 def _in_name(amount: Fraction) -> str:
     short = readable(amount)
     return (short if not short.startswith("about") else str(amount)).replace("/", "_")
-
-
-def _column(column: Column) -> dict[str, Any]:
-    return {"name": column.name, "title": column.name, "description": "", "unit": "", "labels": column.labels()}
 
 
 def _measured(plan: Plan, number: int) -> dict[str, Any]:
