@@ -102,7 +102,12 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
             {"level": "PLACE", "error": 0.339 * left, "spread": 0.02 * left, "prior": 0.339},
         ],
         "measured": [
-            {"level": "STATE", "parts": [*measured, *pairs], "share": 0.3, "noise": f"Laplace, {2.0 / float(epsilon):.3g}"},
+            {
+                "level": "STATE",
+                "parts": [*measured, *pairs],
+                "share": 0.3,
+                "noise": f"Laplace, {2.0 / float(epsilon):.3g}",
+            },
             {"level": "PLACE", "parts": measured, "share": 0.7, "noise": f"Laplace, {9.1 / float(epsilon):.3g}"},
         ],
         "not_measured": [column["name"] for column in given if column["name"] not in measured],

@@ -165,14 +165,20 @@ class Tuner:
         self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
 
     def tune(self, budget: Budget, clock: Clock, start: Choice | None = None) -> Tuned:
-        """The plan for a budget. With `start`, the search starts from that choice, and tries the simplest one next."""
+        """The plan for a budget.
+
+        With `start`, the search starts from that choice, with a share for the totals that tells them well enough, and
+        tries the simplest choice next, whatever time is left: a bad start must not decide the plan.
+        """
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
         simplest = candidates.simplest()
         words = "all one-way tables" if simplest.total < 1 else "numbers of rows alone"
-        first = (words, simplest) if start is None else (ANOTHER_BUDGET, start)
-        search = _Search(rehearsal, plan_of, self.seed, clock, first)
-        finished = search.try_also(words, simplest) and search.climb(candidates)
+        search = _Search(
+            rehearsal, plan_of, self.seed, clock, (words, simplest) if start is None else _taken_over(start, simplest)
+        )
+        search.try_also(words, simplest)
+        finished = search.climb(candidates)
         if finished:
             search.climb_with_more_draws(candidates)
         found = search.best
@@ -243,11 +249,10 @@ class _Search:
         mean = mean_of(self.errors)
         self.trials = [Trial(words, mean, mean, 0.0, True, time.monotonic() - began)]
 
-    def try_also(self, words: str, choice: Choice) -> bool:
-        """Try another choice to start from; False when the time is up first."""
-        if choice in self.tried:
-            return True
-        return self.clock.enough(self._one_more()) and self._attempt(words, choice) is not None
+    def try_also(self, words: str, choice: Choice) -> None:
+        """Try another choice to start from, even if the time is up."""
+        if choice not in self.tried:
+            self._attempt(words, choice, hurried=False)
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False when the time is up first."""
@@ -312,8 +317,8 @@ class _Search:
         """Seconds of the trial of the best choice."""
         return next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
-    def _attempt(self, words: str, choice: Choice) -> Trial | None:
-        """A trial; None when it is too slow to finish it and rehearse it once more in time."""
+    def _attempt(self, words: str, choice: Choice, *, hurried: bool = True) -> Trial | None:
+        """A trial; if `hurried`, None when it is too slow to finish it and rehearse it once more in time."""
         began = time.monotonic()
         self.tried.add(choice)
         errors: list[Floats] = []
@@ -322,7 +327,7 @@ class _Search:
             drawn: list[Floats] = []
             for repeat in self.repeats:
                 done = stand_in * len(self.repeats) + repeat
-                if done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
+                if hurried and done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
                     return None
                 drawn.append(self._draw(choice, stand_in, self.seed + repeat))
             errors.append(np.concatenate(drawn))
@@ -352,6 +357,11 @@ class _Search:
 
     def _draw(self, choice: Choice, stand_in: int, seed: int) -> Floats:
         return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, stand_in=stand_in)
+
+
+def _taken_over(start: Choice, simplest: Choice) -> Change:
+    """A choice that was best at another budget, with a share for the totals that is large enough at this one."""
+    return ANOTHER_BUDGET, replace(start, total=max(start.total, simplest.total))
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
