@@ -106,11 +106,10 @@ class Codebook:
         )
 
     def _labelled(self, column: Column, words: Mapping[str, str], labels: Mapping[str, str]) -> Column:
-        shown = [words.get(what, getattr(column, what)) for what in WORDS]
+        title, description, unit = (words.get(what, getattr(column, what)) for what in WORDS)
+        every_label = {**column.labels, **labels}
         try:
-            title, description, unit = shown
-            all_labels = {**column.labels, **labels}
-            return replace(column, title=title, description=description, unit=unit, labels=all_labels)
+            return replace(column, title=title, description=description, unit=unit, labels=every_label)
         except SchemaError as error:
             raise error.within(self.path) from None
 

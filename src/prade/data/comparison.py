@@ -52,8 +52,10 @@ def label_hint(column: Column, op: str, text: str) -> str:
     value = column.value_labelled(text)
     if value is not None:
         return f" ({text!r} is the label of {value!r}: write {column.name} {op} {value!r})"
-    if column.missing and text.casefold() == (column.label_of(None) or "").casefold():
-        return f" ({text!r} is the label of missing: write {column.name} is missing)"
+    label = column.label_of(None)
+    if label is not None and label.casefold() == text.casefold():
+        test = "is missing" if op == "==" else "is not missing"
+        return f" ({text!r} is the label of missing: write {column.name} {test})"
     return ""
 
 
