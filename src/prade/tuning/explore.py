@@ -25,10 +25,11 @@ from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, BudgetKind, Number
 from prade.scoring.score import CONTEST_BIAS
+from prade.tuning.clock import Clock
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.exploration import Affected, Exploration, Rehearsed
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import FRESH, Clock, Tuned, Tuner
+from prade.tuning.tune import FRESH, Tuned, Tuner
 
 NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
 WHOLE = 2  # times the seconds of one budget: what several budgets take together
@@ -119,7 +120,7 @@ def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], 
         share = FIRST * left if neighbour is None and searches > 1 else left / searches - looking
         amount = readable(budgets[number].amounts[0])
         clock = Clock.of(max(share, 0.0), whole.progress, f"rehearsing {NAMES[budgets[number].kind]} {amount}")
-        tuned = tuner.tune(budgets[number], clock, _start(found, number, neighbour))
+        tuned = tuner.tune(budgets[number], clock, _start(found, number, neighbour), noise=len(found))
         began = time.monotonic()
         found[number] = _looked_at(tuner.rehearsal, closer, tuned)
         looking = max(looking, time.monotonic() - began)

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.errors import PradeError
 from prade.core.progress import Progress
 from prade.data.public import Public, group_columns
 from prade.planning.expected import Expected
@@ -36,6 +35,7 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.clock import Clock
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.stand_ins import WORDS
@@ -53,6 +53,7 @@ SAME_GROUPS = "There are few public groups, so those that chose the plan also ga
 ONE_TABLE = "Only one public table stood in for the private one: how far other tables differ is not part of ±."
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
+APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
 ANOTHER_BUDGET = "what was best at another budget"
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
 
@@ -164,21 +165,26 @@ class Tuner:
         self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
         self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
 
-    def tune(self, budget: Budget, clock: Clock, start: Choice | None = None) -> Tuned:
+    def tune(self, budget: Budget, clock: Clock, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.
 
         With `start`, the search starts from that choice, with a share for the totals that tells them well enough, and
-        tries the simplest choice next, whatever time is left: a bad start must not decide the plan.
+        tries the simplest choice next, whatever time is left: a bad start must not decide the plan. If there is time,
+        a second search starts from the simplest choice, and the better one of the two is taken. `noise` numbers the
+        noise of the trials: a start that was lucky with one must not be lucky again.
         """
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
         simplest = candidates.simplest()
         words = "all one-way tables" if simplest.total < 1 else "numbers of rows alone"
-        search = _Search(
-            rehearsal, plan_of, self.seed, clock, (words, simplest) if start is None else _taken_over(start, simplest)
-        )
+        first = (words, simplest) if start is None else _taken_over(start, simplest)
+        search = _Search(rehearsal, plan_of, self.seed, clock, first, noise)
         search.try_also(words, simplest)
         finished = search.climb(candidates)
+        if finished and start is not None and search.time_for_another():
+            other = _Search(rehearsal, plan_of, self.seed, clock, (words, simplest), noise)
+            finished = other.climb(candidates)
+            search = search.or_better(other)
         if finished:
             search.climb_with_more_draws(candidates)
         found = search.best
@@ -199,44 +205,22 @@ class Tuner:
         return lambda choice: Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The time that the search for a plan may take."""
-
-    began: float
-    seconds: float
-    progress: Progress | None
-    what: str = "rehearsing"
-
-    @classmethod
-    def of(cls, seconds: float, progress: Progress | None, what: str = "rehearsing") -> Clock:
-        """From now on."""
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-            raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
-        return cls(time.monotonic(), seconds, progress, what)
-
-    def enough(self, needed: float) -> bool:
-        """Whether there is time for something that takes `needed` seconds."""
-        passed = time.monotonic() - self.began
-        if self.progress is not None:
-            self.progress(self.what, min(passed, self.seconds), self.seconds)
-        return passed + needed < self.seconds
-
-    def end(self) -> None:
-        """Say that all is done, which may be before or after the seconds are over."""
-        if self.progress is not None:
-            self.progress(self.what, 1, 1)
-
-
 class _Search:
     """The best choice so far with its errors, and how it came about."""
 
     def __init__(
-        self, rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan], seed: int, clock: Clock, first: Change
+        self,
+        rehearsal: Rehearsal,
+        plan_of: Callable[[Choice], Plan],
+        seed: int,
+        clock: Clock,
+        first: Change,
+        noise: int = 0,
     ) -> None:
         self.rehearsal = rehearsal
         self.plan_of = plan_of
-        self.seed = 2 * FRESH * seed
+        self.fresh = 2 * FRESH * seed + FRESH
+        self.seed = 2 * FRESH * seed + noise * APART % FRESH
         self.clock = clock
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
@@ -253,6 +237,16 @@ class _Search:
         """Try another choice to start from, even if the time is up."""
         if choice not in self.tried:
             self._attempt(words, choice, hurried=False)
+
+    def time_for_another(self) -> bool:
+        """Whether there is time for a search of a few trials more."""
+        return self.clock.enough((FEWEST_MORE + 1) * max(trial.seconds for trial in self.trials))
+
+    def or_better(self, other: _Search) -> _Search:
+        """This search or another one, if that found what is better with noise that neither has seen."""
+        better = other if self._better_again(other.best) else self
+        better.trials = [*self.trials, *other.trials]
+        return better
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False when the time is up first."""
@@ -303,7 +297,7 @@ class _Search:
 
     def _fresh_errors(self, stand_in: int) -> Floats:
         """Errors that the search has not seen: [draws of noise, groups]."""
-        plan, seeds = self.plan_of(self.best), [self.seed + FRESH + repeat for repeat in self.repeats]
+        plan, seeds = self.plan_of(self.best), [self.fresh + repeat for repeat in self.repeats]
         settings = self.best.settings
         return np.stack(
             [self.rehearsal.errors(plan, settings, seed=seed, stand_in=stand_in, fresh=True) for seed in seeds]

@@ -16,12 +16,13 @@ from prade.estimating.levels.estimates import Estimates
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
 from prade.tuning.candidates import Choice
+from prade.tuning.clock import Clock
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.exploration import listed, plan_file
 from prade.tuning.explore import budgets_of, order_of
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.stand_ins import TooSmall
-from prade.tuning.tune import ANOTHER_BUDGET, FRESH, Clock, Tuner, tune
+from prade.tuning.tune import ANOTHER_BUDGET, FRESH, Tuner, tune
 from worlds import rehearsals
 
 LEVELS = ["STATE", "PLACE"]

@@ -24,6 +24,7 @@ from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates, Choice
+from prade.tuning.clock import Clock
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.gain import (
     StandInLevel,
@@ -34,7 +35,7 @@ from prade.tuning.gain import (
     telling_parts,
 )
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, Clock, _Search, tune
+from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, _Search, tune
 from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
