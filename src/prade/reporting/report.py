@@ -7,13 +7,9 @@ and is not written into the folder that is published.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import warnings
-from functools import cache
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +26,7 @@ from prade.reporting.facts import facts_of
 from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.packing import plain
 from prade.reporting.page_data import data_of
+from prade.reporting.report_page import report_page
 from prade.reporting.truth import coded_rows, truth_of
 from prade.sampling.seed_note import seed_of
 
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
     from prade.core.progress import Progress
 
 REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
-SCRIPTS = ("draw.js", "tables.js", "budget.js", "map.js", "paper.js", "marginals.js", "main.js")
 
 
 def write_report(
@@ -71,7 +67,7 @@ def write_report(
     data = report_data(
         release, truth=truth, geojson=geojson, geojson_key=geojson_key, threads=threads, progress=progress
     )
-    text = json_of(data) if as_json else page(data["promise"], data)
+    text = json_of(data) if as_json else report_page(data)
     with replace_file(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
@@ -144,42 +140,3 @@ def _keep_apart(target: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"be in it: write it elsewhere, such as {usual}"
             )
-
-
-def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole page as HTML; a security policy in its head forbids all requests and all scripts but its own."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    script, style = "\n".join(_text(name) for name in SCRIPTS), _text("style.css")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_text("page.html.j2")).render(
-        promise=promise,
-        data=data,
-        json=Markup(json_in_html(data)),
-        statuses=data["statuses"],
-        script=Markup(script),
-        style=Markup(style),
-        script_hash=_hash(script),
-        style_hash=_hash(style),
-    )
-
-
-def json_in_html(value: Any) -> str:
-    r"""JSON that is safe inside a script element, whatever texts it contains.
-
-    >>> print(json_in_html(["</script>", 3]))
-    ["\u003c/script\u003e",3]
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("prade.reporting") / "page" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """The hash by which a content security policy allows a script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -40,6 +40,7 @@ from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
 from prade.estimating.levels.labelled_tables import described_by, described_columns, with_labels
+from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
 from prade.estimating.levels.statistics import Asked, mean_of, quantile_of, ratio_of, sum_of
 from prade.planning.invariants import obeying, possible_cells
@@ -68,11 +69,15 @@ class Estimates(Distributions):
         *,
         threads: int = 1,
         seed: int = 0,
+        cells: PublicCells | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Estimates:
-        """Estimate every group of every level; `progress(done, all)` is called after each."""
+        """Estimate every group of every level; `progress(done, all)` is called after each.
+
+        `cells` is what other estimates from the same public table share.
+        """
         public = obeying(public, release.plan.invariants)
-        descent = Descent(release, public, settings, threads=threads, seed=seed)
+        descent = Descent(release, public, settings, threads=threads, seed=seed, cells=cells)
         parents, levels = descent.top, list[LevelEstimates]()
         number = sum(len(grouping) for grouping in release.plan.groupings)
         done, followed, masses = 0, list[list[Floats]](), list[Floats]()
@@ -96,6 +101,8 @@ class Estimates(Distributions):
             levels.append(_level_of(parts, kept))
             parents = made
         estimates = cls(release, public, descent.settings, levels)
+        if cells is not None:
+            estimates.cells = cells
         if estimates.benchmarked:
             estimates._widen(np.stack(masses), [np.stack(each) for each in followed])
         return estimates
