@@ -80,9 +80,8 @@ def test_arrays_are_unpacked_as_python_unpacks_them(page, written):
 def test_a_chart_has_a_name_a_picture_and_a_table(page):
     picture = "document.querySelector('#one svg')"
     assert page.run(f"[{picture}.getAttribute('role'), {picture}.getAttribute('aria-label')]") == ["img", "Bars of a"]
-    assert (
-        page.run("document.querySelectorAll('#one svg .mark-rect.role-mark path').length") == 2
-    )  # one of three has no number
+    bars = "document.querySelectorAll('#one svg .mark-rect.role-mark path').length"
+    assert page.run(bars) == 2  # of three rows, one has no number
     assert page.texts("#one tbody th") == [HOSTILE, 'say "a, b"', "=1+1"]
     assert page.texts("#one tbody td") == ["3.25", NONE, f"{MINUS}10"]
     assert page.run("document.querySelectorAll('b').length") == 0

@@ -62,6 +62,8 @@ async function draw(shown) {
   Object.assign(shown, { view, drawn: true });
   shown.plot.replaceChildren(place);
   const picture = place.querySelector("svg");
+  // One picture with one name: its parts have none of their own.
+  for (const part of picture.querySelectorAll("[role]")) ["role", "aria-roledescription"].forEach((each) => part.removeAttribute(each));
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", title);
 }
