@@ -71,7 +71,9 @@ def explored(*, hostile: str = "", dataset: str = "census-like survey", places: 
         "budgets": budgets,
         "column_prior": column_prior.tolist(),
         "pair_prior": packed(pair_prior, unit=1, type="f32"),
-        "places": [{"label": f"{hostile} PLACE {1 + place}", "rows": 800 * (place + 1)} for place in range(places)],
+        "places": [
+            {"label": f"{hostile} PLACE {1 + place}".strip(), "rows": 800 * (place + 1)} for place in range(places)
+        ],
         "tables": [tables(rng, given) for _ in range(places)],
     }
 
