@@ -9,6 +9,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.threads import several
+from prade.data.display import described
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.queries.marginal import Marginal
@@ -49,7 +50,7 @@ def data_of(
         "unit": UNIT,
         "fineUnit": FINE_UNIT,
         "truth": None if truth is None else _overall(truth),
-        "columns": [{"name": name, "labels": schema[name].labels()} for name in schema.coded],
+        "columns": [described(schema[name]) for name in schema.coded],
         "views": views,
         "pairs": pairs,
         "leftOut": left_out,
