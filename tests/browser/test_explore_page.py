@@ -233,6 +233,14 @@ def test_a_column_that_is_not_measured_is_said_to_be(page):
     assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 3 * 4
 
 
+def test_it_opens_on_a_column_that_is_measured(chromium, data, tmp_path):
+    other = copy.deepcopy(data)
+    other["budgets"][3]["not_measured"] = ["AGE", "SEX"]
+    page = opened(chromium, write_explore(other, tmp_path / "explore.html"))
+    assert page.run(named("shares")).startswith("Marital status")
+    silent(page)
+
+
 def test_all_budgets_share_an_axis(page):
     labels = "[...document.querySelectorAll('#shares .role-axis-label text')].map(t => t.textContent).join()"
     before = page.run(labels)
