@@ -55,6 +55,11 @@ class Rehearsed:
         return self.tuned.plan.budget
 
     @property
+    def tables(self) -> int:
+        """How many tables are measured; numbers of rows are none."""
+        return sum(len(question.parts) for question in self.tuned.plan.questions if not question.is_total)
+
+    @property
     def by_level(self) -> tuple[LevelError, ...]:
         """The errors of all levels, from coarse to fine; that of the last level is the expected error."""
         expected, plan = self.tuned.expected, self.tuned.plan
@@ -121,6 +126,7 @@ class Exploration:
         numbers = [len(last.groups.level(by)) for by in self.task.levels]
         return {
             "dataset": self.task.dataset,
+            "symbol": self._name,
             "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
             "columns": [described(self.task.schema[name]) for name in self.closer.names],
             "public": {"rows": self.public_rows, "files": [] if self.public is None else list(self.public.files)},
@@ -144,13 +150,12 @@ class Exploration:
 
     def _row(self, each: Rehearsed) -> dict[str, Any]:
         expected, tuned = each.tuned.expected, each.tuned
-        tables = sum(len(question.parts) for question in tuned.plan.questions if not question.is_total)
         return {
             self._name: readable(each.budget.amounts[0]),
             "expected error": f"{expected.error:.3f} ± {expected.error_spread:.3f}",
             "public baseline": f"{expected.prior:.3f}",
             "improvement": f"{expected.prior - expected.error:.3f} ± {expected.spread:.3f}",
-            "tables measured": str(tables),
+            "tables measured": str(each.tables),
             "groups at risk": f"{each.risk.groups:.0f} of {each.risk.of:,}",
             "worth it": "yes" if tuned.worthwhile else "no",
         }
@@ -183,6 +188,7 @@ class Exploration:
         del expected["advice"]
         return {
             "epsilon": readable(each.budget.amounts[0]),
+            "amount": float(each.budget.amounts[0]),
             "budget": str(each.budget),
             "meaning": meaning(each.budget, plan.unit.neighbours),
             "advice": tuned.advice,
@@ -190,6 +196,7 @@ class Exploration:
             "expected": {**expected, "gain": round(expected["prior"] - expected["error"], 6)},
             "by_level": [asdict(level) for level in each.by_level],
             "measured": [_measured(plan, question) for question in range(len(plan.questions))],
+            "tables": each.tables,
             "not_measured": columns_left_out(plan),
             "risk": {**asdict(each.risk), "bias": bias},
             "too_small": asdict(each.too_small),

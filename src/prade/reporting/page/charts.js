@@ -22,7 +22,7 @@ const LOOK = {
 // for a width in pixels; `csv` is {heads, rows}: the chart's numbers, for the table below it and for the file.
 function chart(container, spec, { title, csv }) {
   const shown = CHARTS.get(container) || frame(container);
-  Object.assign(shown, { spec, title, csv, width: 0 });
+  Object.assign(shown, { spec, title, csv });
   shown.tools.setAttribute("aria-label", `Save: ${title}`);
   fillTable(shown);
   return draw(shown);
@@ -31,7 +31,7 @@ function chart(container, spec, { title, csv }) {
 function frame(container) {
   container.replaceChildren();
   container.classList.add("chart");
-  const shown = { container, plot: make(container, "div", { class: "plot" }), turn: 0, view: null };
+  const shown = { container, plot: make(container, "div", { class: "plot" }), turn: 0, width: 0, view: null, drawn: false };
   const foot = make(container, "div", { class: "chart-foot" });
   shown.details = make(foot, "details");
   make(shown.details, "summary", {}, "Numbers as a table");
@@ -49,8 +49,8 @@ function frame(container) {
 async function draw(shown) {
   const width = shown.container.clientWidth;
   if (!width) return; // The observer draws a hidden chart when it is first seen.
-  shown.width = width;
   const turn = ++shown.turn;
+  Object.assign(shown, { width, drawn: false });
   const { spec, title } = shown;
   const place = make(null, "div");
   const full = { width, autosize: { type: "fit-x", contains: "padding" }, ...(typeof spec === "function" ? spec(width) : spec) };
@@ -59,9 +59,11 @@ async function draw(shown) {
   });
   if (turn !== shown.turn) return view.finalize(); // Another chart was asked for meanwhile.
   if (shown.view) shown.view.finalize();
-  shown.view = view;
+  Object.assign(shown, { view, drawn: true });
   shown.plot.replaceChildren(place);
   const picture = place.querySelector("svg");
+  // One picture with one name: its parts have none of their own.
+  for (const part of picture.querySelectorAll("[role]")) ["role", "aria-roledescription"].forEach((each) => part.removeAttribute(each));
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", title);
 }
