@@ -7,13 +7,8 @@ and is not written into the folder that is published.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 import warnings
-from functools import cache
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +23,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
+from prade.reporting.html import render, text
 from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.promise import promise_of
@@ -126,21 +122,14 @@ def _keep_apart(target: Path, usual: Path) -> None:
 
 
 def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole page as HTML; a security policy in its head forbids all requests and all scripts but its own."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    script, style = "\n".join(_text(name) for name in SCRIPTS), _text("style.css")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_text("page.html.j2")).render(
+    """The whole page as HTML."""
+    return render(
+        "page.html.j2",
+        {**data, "budget": promise["levels"]},
+        style=text("style.css"),
+        scripts=["\n".join(text(name) for name in SCRIPTS)],
         promise=promise,
-        data=data,
-        json=Markup(json_in_html({**data, "budget": promise["levels"]})),
         statuses=statuses_of(data),
-        script=Markup(script),
-        style=Markup(style),
-        script_hash=_hash(script),
-        style_hash=_hash(style),
     )
 
 
@@ -148,23 +137,3 @@ def statuses_of(data: dict[str, Any]) -> dict[str, str]:
     """The statuses that occur, and what each means."""
     names = {name for view in data["views"] for name in view["status"] if name is not None}
     return {status.value: status.advice for status in Status if status.value in names}
-
-
-def json_in_html(value: Any) -> str:
-    r"""JSON that is safe inside a script element, whatever texts it contains.
-
-    >>> print(json_in_html(["</script>", 3]))
-    ["\u003c/script\u003e",3]
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-@cache
-def _text(name: str) -> str:
-    return (files("prade.reporting") / "page" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """The hash by which a content security policy allows a script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
