@@ -1,4 +1,51 @@
-"""The data of a report's page: the facts as plain, rounded values, limited to what one page can hold."""
+"""The data of a report's page: everything that it shows, limited to what one page can hold.
+
+Arrays are packed (`prade.reporting.packing`): [groups of the view, cells]. A view is a level, and the first view is the
+whole table, a level of one group.
+
+    headline     {"dataset", "rows", "groups", "level", "budget", "made", "sentence"}
+    tiles        four times {"title", "value", "note", "tone": "good" | "plain" | "bad"}
+    caveats      sentences: what the rehearsal warned of, and what else limits the release
+    use, careful sentences: what the rows are good for, and what they are not good for
+    columns      {"name", "title", "description", "unit", "labels", "measured": names of levels,
+                 "cells": [first, end] of its cells in a view's arrays,
+                 "error": expected error of its table in a group of the last level, "width": median width of its cells'
+                 95 % intervals there, in people}; title is the name where the schema has no other; description and unit
+                 may be null
+    views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
+                 "parts": [{"name", "cells", "sd": of the noise in a count}],
+                 "public", "noisy", "estimate", "sd", "synthetic", and "truth" if given: packed shares of the cells of
+                 all columns, one column after the other. "noisy" is clipped to 0..1, and absent (NaN) where a column
+                 was not measured; "sd" are standard deviations of "estimate",
+                 "basis": for each column "measured", "summed" or "model",
+                 "error": for each group, mean over the columns of the expected error of the column's table,
+                 "width": for each group, median width of its cells' 95 % intervals, in people,
+                 "technical": {"before": misfit of the public table, "after": of the estimate, "kl", "status"}}
+    z            a 95 % interval is the estimate plus and minus z standard deviations; the standard deviation of a count
+                 is sqrt((rows * sd)^2 + (share * totalSd)^2)
+    pairs        for each view {"index": [[i, j], ...] with i < j, numbers of columns,
+                 "starts": where each pair's cells start, and the number of all cells at the end,
+                 "public", "noisy", "estimate", "sd", "synthetic", and "truth" if given: packed shares of the cells of
+                 all pairs, one pair after the other, j running fastest,
+                 "basis": for each pair, "leftOut": names of measured pairs for which there was no room}.
+                 The first view has all pairs that are small enough to be shown, the others have the measured ones. A
+                 pair that a view does not have is not known for its groups and must not be shown under their names
+    largestPair  pairs of more cells are not shown
+    map          null or {"width", "height", "paths": {group: SVG path}, "others": SVG paths of outlines that belong to
+                 no group, "view", "key", "without", "unused", "lack"}
+    statuses     {status: what it means}, of those that occur in "technical"
+    budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.promise`)
+    promise      `prade.reporting.promise.promise_of`
+    provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
+                 "cite": {"sentence", "bibtex"}} (`prade.reporting.provenance`)
+    methodology  a paragraph (`prade.reporting.methodology`)
+    truth        null, or the comparison with the true rows
+
+The expected error of a table is what the model of the intervals expects for the L1 distance between its true shares and
+its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so
+
+    expected error = sum over cells of sd * sqrt(2 / pi)
+"""
 
 from __future__ import annotations
 
