@@ -11,7 +11,7 @@ function drawBudget() {
   const colours = { domain: used, range: used.map((kind) => `var(--kind-${QUESTIONS.indexOf(kind)})`) };
   return chart($("budget-figure"), (width) => ({
     data: { values: asks },
-    height: { step: 40 },
+    height: 40 * new Set(asks.map((ask) => ask.level)).size,
     mark: { type: "bar", stroke: "var(--ground)", strokeWidth: 1.5, height: 26 },
     encoding: {
       y: { field: "level", type: "nominal", sort: null, title: null, axis: { labelColor: "var(--ink)", grid: false, labelLimit: Math.round(0.3 * width) } },

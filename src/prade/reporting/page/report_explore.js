@@ -1,11 +1,11 @@
 // The tables of a place: public table, noisy answers, estimate with its interval, synthetic rows and, if given, true rows.
 
 const SERIES = [
-  { key: "public", name: "Public table", colour: "var(--public)", shape: "diamond" },
-  { key: "noisy", name: "Noisy answers, cut to 0–100 %", short: "Noisy answers", colour: "var(--noisy)", shape: "cross" },
-  { key: "estimate", name: "Estimate, 95 % interval", short: "Estimate", colour: "var(--estimate)", shape: "circle" },
-  { key: "synthetic", name: "Synthetic rows", colour: "var(--synthetic)", shape: "square" },
-  { key: "truth", name: "True rows", colour: "var(--truth)", shape: "M0,-1.3L0,1.3" },
+  { key: "public", name: "Public table", colour: "var(--public)", fill: "transparent", shape: "diamond" },
+  { key: "noisy", name: "Noisy answers, cut to 0–100 %", short: "Noisy answers", colour: "var(--noisy)", fill: "transparent", shape: "cross" },
+  { key: "estimate", name: "Estimate, 95 % interval", short: "Estimate", colour: "var(--estimate)", fill: "var(--estimate)", shape: "circle" },
+  { key: "synthetic", name: "Synthetic rows", colour: "var(--synthetic)", fill: "transparent", shape: "square" },
+  { key: "truth", name: "True rows", colour: "var(--truth)", fill: "transparent", shape: "M0,-1.3L0,1.3" },
 ];
 const short = (series) => series.short || series.name;
 const BASIS = {
@@ -122,16 +122,16 @@ function columnSpec(column, found, shown, each, width) {
   const scale = (of) => ({ domain: shown.map((series) => series.name), range: shown.map((series) => series[of]) });
   return {
     params: [{ name: "labels", value: column.labels }],
-    height: { step: column.labels.length > 30 ? 20 : 28 },
+    height: column.labels.length * (column.labels.length > 30 ? 20 : 28),
     layer: [
       { data: { values: each.map(({ share: [low, high] }, k) => ({ k, low, high })) }, mark: { type: "rule", strokeWidth: 7, opacity: 0.3, color: "var(--estimate)", strokeCap: "round" }, encoding: { y, x: { field: "low", type: "quantitative" }, x2: { field: "high" } } },
       {
         data: { values: marks }, mark: { type: "point", size: 85, strokeWidth: 2 },
         encoding: {
           y, x: { field: "share", type: "quantitative", title: "share of the place's people", axis: { format: ".0%", tickCount: Math.max(3, Math.round(width / 110)) } },
-          color: { field: "series", type: "nominal", scale: scale("colour"), legend: { columns: width < 600 ? 1 : 5 } },
+          stroke: { field: "series", type: "nominal", scale: scale("colour"), legend: { columns: width < 600 ? 1 : 5 } },
           shape: { field: "series", type: "nominal", scale: scale("shape") },
-          fill: { condition: { test: "indexof(datum.series, 'Estimate') === 0", value: "var(--estimate)" }, value: null },
+          fill: { field: "series", type: "nominal", scale: scale("fill") },
           tooltip: { field: "tip" },
         },
       },

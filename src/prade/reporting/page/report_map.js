@@ -63,7 +63,7 @@ async function drawMap() {
   return chart($("map-figure"), (width) => mapSpec(shapes, width, format), {
     title: `Map: ${what}`,
     csv: { heads: ["Group", what], rows: view.labels.map((name, group) => [name, values[group]]) },
-    ready: (drawn) => drawn.addEventListener("click", (_, item) => { if (item && item.datum && item.datum.group !== undefined) choose({ view: D.map.view, group: item.datum.group }); }),
+    click: ({ group }) => { if (group !== undefined) choose({ view: D.map.view, group }); },
   });
 }
 

@@ -29,7 +29,7 @@ function drawPaper() {
   }), {
     title: "Distance of public table and synthetic rows from the true rows, by group",
     csv: { heads: ["Group", "Public table", "Synthetic rows"], rows: known.map((g) => [view.labels[g], view.priorError[g], view.syntheticError[g]]) },
-    ready: (drawnView) => drawnView.addEventListener("click", (_, item) => { if (item && item.datum && item.datum.group !== undefined) choose({ view: LAST, group: item.datum.group }); }),
+    click: ({ group }) => { if (group !== undefined) choose({ view: LAST, group }); },
   });
 }
 
