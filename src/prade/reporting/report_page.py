@@ -7,7 +7,7 @@ from typing import Any
 from prade.reporting.html import page
 
 STYLES = ("report.css",)
-SCRIPTS = ("report", "report_explore", "report_pairs", "report_tables", "report_budget", "report_map", "report_truth")
+SCRIPTS = ("frames", "report", "report_explore", "report_pairs", "report_tables", "report_budget", "report_map", "report_truth")
 
 
 def report_page(data: dict[str, Any]) -> str:

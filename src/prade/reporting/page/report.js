@@ -15,6 +15,7 @@ function rowsOf(source, key) {
 }
 
 const nameOf = ({ name, title }) => (title === name ? name : `${title} (${name})`);
+const levelName = ({ by, name }) => by.at(-1) ?? name; // PUMA for a level by STATE and PUMA
 const placeName = ({ view, group } = S) => D.views[view].labels[group];
 
 // The first view has intervals that are right: the last level, a measured column of a few values, a group of middle size.
@@ -67,7 +68,7 @@ function leads(cell, text, change) {
 function startChooser() {
   const place = $("place");
   D.views.forEach((view, v) => {
-    const home = v ? make(place, "optgroup", { label: view.name }) : place;
+    const home = v ? make(place, "optgroup", { label: levelName(view) }) : place;
     view.labels.forEach((label, g) => make(home, "option", { value: `${v},${g}` }, label));
   });
   make($("second"), "option", { value: "" }, "no other column");

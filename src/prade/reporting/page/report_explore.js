@@ -9,7 +9,7 @@ const SERIES = [
 ];
 const short = (series) => series.short || series.name;
 const BASIS = {
-  measured: "counted in this place itself, with noise.",
+  measured: "counted here, with noise.",
   summed: "counted, with noise, in the smaller groups that make up this one.",
   model: "not counted here: its shape is inferred from the public table and from what was counted.",
 };
@@ -58,8 +58,7 @@ async function drawChoice() {
   $("numbers-box").hidden = pair;
   $("explore-differences").hidden = !pair;
   $("basis").hidden = !found;
-  $("warned").hidden = !found || S.view === LAST;
-  $("warned").textContent = "This is a sum over groups, for which the intervals are too narrow.";
+  $("warned").hidden = !found || found.basis !== "model";
   if (!found) return notKept();
   $("basis").textContent = found.basis;
   $("basis").className = `badge ${found.basis}`;
@@ -76,7 +75,7 @@ function notKept() {
     said.textContent = `The page does not keep ${first} with ${second}: ${cells > D.largestPair ? `of ${count(cells)} combinations, more than ${count(D.largestPair)}` : "there was no room for it"}. In Python, estimates.marginal gives it.`;
     return;
   }
-  const where = kept.map((v) => (v ? `level ${D.views[v].name}` : D.views[0].labels[0]));
+  const where = kept.map((v) => (v ? `every ${levelName(D.views[v])}` : D.views[0].labels[0]));
   said.textContent = `${first} with ${second} is not kept for ${placeName()}, but for ${where.join(" and ")}. `;
   for (const v of kept) {
     const button = make(said, "button", { type: "button", class: "small" }, `Show it for ${D.views[v].labels[0]}`);
@@ -129,7 +128,7 @@ function columnSpec(column, found, shown, each, width) {
         data: { values: marks }, mark: { type: "point", size: 85, strokeWidth: 2 },
         encoding: {
           y, x: { field: "share", type: "quantitative", title: "share of the place's people", axis: { format: ".0%", tickCount: Math.max(3, Math.round(width / 110)) } },
-          stroke: { field: "series", type: "nominal", scale: scale("colour"), legend: { columns: width < 600 ? 1 : 5 } },
+          stroke: { field: "series", type: "nominal", scale: scale("colour"), legend: { columns: Math.max(1, Math.floor(width / 190)) } },
           shape: { field: "series", type: "nominal", scale: scale("shape") },
           fill: { field: "series", type: "nominal", scale: scale("fill") },
           tooltip: { field: "tip" },

@@ -32,12 +32,15 @@ function startMap() {
 const chosenOnMap = () => (S.view === D.map.view && MAP.shapes.has(S.group) ? S.group : null);
 const measure = () => MEASURES.find(({ key }) => key === $("measure").value);
 
-// The chosen column's cells are offered; the cell stays while the column does.
-function showMap() {
-  const labels = D.columns[S.column].labels;
+// The cells of the chosen column are offered, first its most usual one; the choice stays while the column does.
+async function showMap() {
   if (MAP.column !== S.column) {
-    $("cell").replaceChildren(...labels.map((label, k) => make(null, "option", { value: k }, `${D.columns[S.column].name} ${label}`)));
     MAP.column = S.column;
+    const { name, labels, cells } = D.columns[S.column];
+    const [everybody] = await rowsOf(D.views[0], "estimate");
+    const shares = everybody.slice(...cells);
+    $("cell").replaceChildren(...labels.map((label, k) => make(null, "option", { value: k }, `${name} ${label}`)));
+    $("cell").value = shares.indexOf(Math.max(...shares));
   }
   return drawMap();
 }
@@ -60,14 +63,23 @@ async function drawMap() {
   MAP.said = (group) => `${view.labels[group]}: ${what.toLowerCase()} ${show(values[group])}`;
   const shapes = [...MAP.shapes.values()].sort((a, b) => b.size - a.size).map((shape) => ({ ...shape, value: values[shape.group], tip: { [view.labels[shape.group]]: show(values[shape.group]) } }));
   tellMap(MAP.at ?? chosenOnMap());
-  return chart($("map-figure"), (width) => mapSpec(shapes, width, format), {
+  return chart($("map-figure"), (width) => mapSpec(shapes, width, format, what), {
     title: `Map: ${what}`,
     csv: { heads: ["Group", what], rows: view.labels.map((name, group) => [name, values[group]]) },
     click: ({ group }) => { if (group !== undefined) choose({ view: D.map.view, group }); },
   });
 }
 
-function mapSpec(shapes, width, format) {
+// Classes of about the same number of groups, as far as the values differ.
+function classes(values) {
+  const sorted = values.filter((value) => !absent(value)).sort((a, b) => a - b);
+  const ends = [1, 2, 3, 4, 5].map((k) => sorted[Math.round((k * sorted.length) / 6)]).filter((end) => end > sorted[0]);
+  const domain = [...new Set(ends)];
+  const colour = (k) => STEPS[domain.length ? 1 + Math.round((5 * k) / domain.length) : 3];
+  return { type: "threshold", domain, range: range(0, domain.length + 1).map(colour) };
+}
+
+function mapSpec(shapes, width, format, title) {
   const most = Math.max(260, 0.8 * innerHeight);
   const fit = Math.min(width / D.map.width, most / D.map.height);
   const [scale, height] = [fit * MAP.zoom, fit * D.map.height];
@@ -84,7 +96,7 @@ function mapSpec(shapes, width, format) {
       outline(shapes, { stroke: "var(--ground)", strokeWidth: 0.7, cursor: "pointer" }, {
         encoding: {
           color: {
-            field: "value", type: "quantitative", scale: { type: "quantile", range: STEPS.slice(1) }, legend: { format, type: "symbol", symbolType: "square", columns: width < 600 ? 2 : 6 },
+            field: "value", type: "quantitative", scale: classes(shapes.map(({ value }) => value)), legend: { ...KEY(width), title, format },
             condition: { test: "!isValid(datum.value)", value: "var(--nothing)" },
           },
           tooltip: { field: "tip" },

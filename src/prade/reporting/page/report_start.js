@@ -5,6 +5,7 @@ function start() {
   startChooser();
   startTables();
   startCopying();
+  document.querySelectorAll(".scroll").forEach(framed);
   if (D.map) startMap();
   const drawn = [choose(fromAddress(address.read()), false), drawBudget()];
   if (D.truth) drawn.push(startTruth());

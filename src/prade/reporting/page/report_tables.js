@@ -28,9 +28,9 @@ function filtered(name, table, texts) {
 function columnsTable() {
   const errors = D.columns.map((column) => column.error);
   const widths = D.columns.map((column) => column.width);
-  const where = (c) => D.columns[c].measured.join(", ") || "not measured";
+  const where = (c) => D.columns[c].measured.map((name) => levelName(D.views.find((view) => view.name === name))).join(", ") || "not measured";
   TABLES.columns = sortable($("columns-table"), {
-    caption: `Columns at level ${D.views[LAST].name}`,
+    caption: `Columns by ${levelName(D.views[LAST])}`,
     columns: [
       { label: "Column", kind: "name", value: (c) => nameOf(D.columns[c]), paint: (cell, c) => leads(cell, nameOf(D.columns[c]), { column: c, second: null }) },
       { label: "Measured by", kind: "text", value: where },
@@ -50,15 +50,14 @@ function groupsTable(level) {
   const figures = [
     ["Expected error", view.error, fixed(3)],
     ["95 % interval, people", view.width, (x) => (absent(x) ? "–" : `± ${count(x / 2)}`)],
-    ["Distance of public table", view.priorError, fixed(3)],
-    ["Distance of synthetic rows", view.syntheticError, fixed(3)],
+    ...(D.truth && level === LAST ? [["Public table, true error", D.truth.priorError, fixed(3)], ["Synthetic rows, true error", D.truth.syntheticError, fixed(3)]] : []),
   ];
   TABLES.groups = sortable($("groups-table"), {
-    caption: `Groups of level ${view.name}`,
+    caption: `Groups of level ${levelName(view)}`,
     columns: [
       { label: "Group", kind: "name", value: (g) => view.labels[g], paint: (cell, g) => leads(cell, view.labels[g], { view: level, group: g }) },
       { label: "People", kind: "num", value: (g) => view.totals[g], show: (g) => count(view.totals[g]) },
-      ...figures.filter(([, values]) => values).map(([label, values, show]) => withBar(label, (g) => values[g], show, largest(values))),
+      ...figures.map(([label, values, show]) => withBar(label, (g) => values[g], show, largest(values))),
     ],
     rows: view.labels.map((_, g) => g),
     start: { column: 2, down: true },
@@ -73,7 +72,7 @@ function technicalTable(view) {
   const figure = (label, values, digits) => ({ label, kind: "num", value: (g) => values[g], show: (g) => fixed(digits)(values[g]) });
   const varies = (values) => new Set(values).size > 1;
   sortable($("technical-table"), {
-    caption: `Fit of the groups of level ${view.name}`,
+    caption: `Fit of the groups of level ${levelName(view)}`,
     columns: [
       { label: "Group", kind: "name", value: (g) => view.labels[g] },
       figure("Noise of rows (sd)", view.totalSd, 1), figure("Misfit before", before, 2), figure("Misfit after", after, 2),
@@ -86,11 +85,11 @@ function technicalTable(view) {
 }
 
 function startTables() {
-  D.views.forEach((view, v) => make($("level"), "option", { value: v }, `${view.name} (${count(view.labels.length)})`));
+  D.views.forEach((view, v) => make($("level"), "option", { value: v }, `${levelName(view)} (${count(view.labels.length)})`));
   $("level").value = LAST;
   $("level").addEventListener("change", () => {
     groupsTable(Number($("level").value));
-    say(`Level ${D.views[TABLES.level].name}`);
+    say(`Level ${levelName(D.views[TABLES.level])}`);
   });
   columnsTable();
   groupsTable(LAST);

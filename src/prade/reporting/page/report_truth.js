@@ -5,9 +5,9 @@ const T = D.truth;
 // The paper's figure: the distances of the public table and of the synthetic rows, group by group.
 function drawPaper() {
   const view = D.views[LAST];
-  const known = view.labels.map((_, g) => g).filter((g) => !absent(view.priorError[g])).sort((a, b) => view.priorError[a] - view.priorError[b]);
+  const known = view.labels.map((_, g) => g).filter((g) => !absent(T.priorError[g])).sort((a, b) => T.priorError[a] - T.priorError[b]);
   const drawn = [seriesOf("public"), seriesOf("synthetic")];
-  const of = (g) => ({ public: view.priorError[g], synthetic: view.syntheticError[g] });
+  const of = (g) => ({ public: T.priorError[g], synthetic: T.syntheticError[g] });
   const tip = (g) => ({ [view.labels[g]]: "", "Public table": fixed(3)(of(g).public), "Synthetic rows": fixed(3)(of(g).synthetic) });
   const marks = known.flatMap((g, rank) => drawn.map(({ key, name }) => ({ rank, group: g, series: name, distance: of(g)[key], tip: tip(g) })));
   const means = drawn.map(({ key, name }) => ({ series: name, distance: key === "public" ? T.prior : T.synthetic }));
@@ -28,7 +28,7 @@ function drawPaper() {
     ],
   }), {
     title: "Distance of public table and synthetic rows from the true rows, by group",
-    csv: { heads: ["Group", "Public table", "Synthetic rows"], rows: known.map((g) => [view.labels[g], view.priorError[g], view.syntheticError[g]]) },
+    csv: { heads: ["Group", "Public table", "Synthetic rows"], rows: known.map((g) => [view.labels[g], T.priorError[g], T.syntheticError[g]]) },
     click: ({ group }) => { if (group !== undefined) choose({ view: LAST, group }); },
   });
 }
@@ -53,7 +53,7 @@ async function drawHeat() {
       mark: { type: "rect", stroke: "var(--ground)", strokeWidth: 0.5 },
       encoding: {
         y: { field: "r", type: "ordinal", ...axis }, x: { field: "k", type: "ordinal", ...axis },
-        color: { field: "distance", type: "quantitative", scale: { range: STEPS, zero: true }, legend: { title: "distance from the true table", gradientLength: 220 } },
+        color: { field: "distance", type: "quantitative", scale: { type: "quantize", domain: [0, largest(cells.map((cell) => cell.distance))], range: STEPS }, legend: { ...KEY(width), title: "distance from the true table", format: ".2f" } },
         tooltip: { field: "tip" },
       },
     };
