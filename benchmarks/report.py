@@ -76,9 +76,7 @@ def main() -> None:
         data = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
         numbers = len(data[1]) / 1e6 if data else 0.0
         target = TARGETS.get(groups, ("-", "-"))
-        lines.append(
-            [f"{groups:,}", f"{seconds:.1f} s", target[0], f"{size:.2f} MB", target[1], f"{numbers:.2f} MB"]
-        )
+        lines.append([f"{groups:,}", f"{seconds:.1f} s", target[0], f"{size:.2f} MB", target[1], f"{numbers:.2f} MB"])
         figures[str(groups)] = {"seconds": seconds, "megabytes": size, "data": numbers}
     heads = ["groups", "`prade report`", "at most", "page", "at most", "of which data"]
     report("report", f"{__doc__}\n{table(heads, lines)}", figures)

@@ -1,8 +1,8 @@
-"""The numbers of a report: for every level and group the prior, the noisy answers, the estimate and the synthetic rows.
+"""The numbers of a report: for every level and group the public table, the answers, the estimate and synthetic rows.
 
-    prior      the group's distribution according to the public table alone: from its own public rows and its parent
+    public     the group's distribution according to the public table alone (`prade.reporting.public_priors`)
     noisy      the release's answers about the group: its own, combined with the sums over its descendants
-    estimate   the group's estimated distribution (`prade.estimating.levels.estimates`)
+    estimate   what `prade.estimating.levels.estimates` answers: a level above the last has the sums of its groups
     synthetic  the rows in the release's folder
     truth      the true rows, for a page that is not private
 
@@ -15,17 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.estimating.layout import Layout
+from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.estimating.levels.answers import RawAnswers
+from prade.estimating.levels.benchmarking import added_up
+from prade.estimating.levels.public_cells import Cells
+from prade.estimating.levels.published import variance_of_sums
+from prade.estimating.levels.totals import estimated_totals_variance
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
-from prade.queries.workload import Workload
+from prade.reporting.public_priors import PublicPriors
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
@@ -34,15 +36,16 @@ if TYPE_CHECKING:
 
 
 WHOLE = "all groups together"
+ALMOST_NONE = 1e-9  # rows that an empty group counts as, where all groups are estimated to be empty
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """A level as the page shows it, with one row per group in every array; the whole table is a level of one group.
 
-    `shares[series]` (prior, estimate, synthetic, and truth if given) are the shares of the cells of all shown parts,
-    side by side; `number` is, for each group of the last level, the group of this level that contains it. Status and KL
-    are None where no estimate was made.
+    `shares[series]` (public, estimate, synthetic, and truth if given) are the shares of the cells of all shown parts,
+    side by side; `number` is, for each group of the last level, the group of this level that contains it. `total_sd`
+    are standard deviations of the numbers of rows. Status and KL are None where no estimate was made.
     """
 
     name: str
@@ -51,6 +54,7 @@ class View:
     number: Ints
     answers: RawAnswers
     totals: Floats
+    total_sd: Floats
     shares: dict[str, Floats]
     status: tuple[str | None, ...]
     kl: Sequence[float | None]
@@ -58,34 +62,28 @@ class View:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def total_sd(self) -> Floats:
-        """The standard deviation of the noise in each group's number of rows."""
-        return np.sqrt(self.answers.total_variance)
-
     def noisy_shares(self, part: Part) -> Floats | None:
         """Noisy counts divided by the noisy number of rows; None for a part that was not measured."""
         if part not in self.answers.parts:
             return None
-        return np.asarray(self.answers.counts[self.answers.parts.index(part)] / self._rows)
-
-    @property
-    def _rows(self) -> Floats:
-        return np.maximum(self.answers.totals, 1.0)[:, None]
+        rows = np.maximum(self.answers.totals, 1.0)[:, None]
+        return np.asarray(self.answers.counts[self.answers.parts.index(part)] / rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """All views, the whole table first; a layout of the shown parts; and what is needed for further tables."""
+    """All views, the whole table first; the shown parts: first every column; and what is needed for further tables."""
 
-    layout: Layout
+    parts: tuple[Part, ...]
     views: tuple[View, ...]
-    weights: dict[str, Floats]  # weights of the support's rows in the whole table, by prior and estimate
+    weights: dict[str, Floats]  # weights of the public rows in the whole table, by public and estimate
     rows: dict[str, Coded]  # the synthetic rows, and the true ones if given
 
     def at(self, part: Part) -> slice:
         """The position of a part's cells among the shares of a view."""
-        return self.layout.part(self.layout.workload.parts.index(part))
+        number = self.parts.index(part)
+        first = sum(each.n_cells for each in self.parts[:number])
+        return slice(first, first + part.n_cells)
 
     def misfit(self, view: View, series: str) -> Floats:
         """The distance of the noisy answers from a series, in units of their noise: [groups, parts]."""
@@ -101,16 +99,6 @@ class Facts:
         cells = np.array([part.n_cells for part in view.answers.parts])
         return np.asarray(np.sqrt((self.misfit(view, series) ** 2 @ cells) / cells.sum()))
 
-    def whole_pair(self, pair: Marginal) -> dict[str, Floats]:
-        """The two-way table of a pair of columns for the whole table, by series."""
-        joint = self.layout.prior
-        cells = pair.cells(joint.schema, joint.codes)
-        shares = {name: mass_per_cell(cells, weights, pair.n_cells) for name, weights in self.weights.items()}
-        for name, rows in self.rows.items():
-            one = np.zeros(len(rows), np.int64)
-            shares[name] = _counted(pair, rows, one, 1)[0]
-        return shares
-
 
 def facts_of(
     estimates: Estimates,
@@ -122,107 +110,77 @@ def facts_of(
     progress: Progress | None = None,
 ) -> Facts:
     """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs."""
-    answers = estimates.answers
-    layout = Layout(estimates.public.prior, Workload(estimates.plan.schema, shown_parts(estimates, answers)))
-    priors = PublicPriors(estimates)
-    last = len(answers) - 1
-    weights = {name: np.zeros(len(estimates.public)) for name in ("prior", "estimate")}
-    per_group: dict[str, list[Floats]] = {name: [] for name in weights}
-
-    def masses(each: Floats) -> Floats:
-        return layout.masses_of(layout.collapsed(each))
-
-    def task(g: int, estimate: Floats) -> dict[str, tuple[Floats, Floats]]:
-        prior = priors.weights(last, g)
-        return {"prior": (prior, masses(prior)), "estimate": (estimate, masses(estimate))}
-
-    for g, made in enumerate(estimates.map(task, threads)):
-        for name, (each, cells) in made.items():
-            weights[name] += max(estimates.totals[g], 1e-9) * each  # all groups may be estimated to be empty
-            per_group[name].append(cells)
-        if progress is not None:
-            progress("comparing groups", g + 1, len(estimates.totals))
-    for name in weights:
-        weights[name] /= weights[name].sum()
-    finest = {name: np.stack(rows) for name, rows in per_group.items()}
-
-    views = [_whole(estimates, answers[0], {name: masses(w)[None] for name, w in weights.items()})]
-    for level, grouping in enumerate(estimates.plan.groupings):
-        if not grouping.by:
-            continue
-        shares = finest
-        if level < last:
-            groups = range(len(grouping))
-            shares = {
-                "prior": np.stack([masses(priors.weights(level, g)) for g in groups]),
-                "estimate": np.stack([masses(estimates.weights(level, g)) for g in groups]),
-            }
-        views.append(_view(estimates, level, answers[level], shares))
+    parts, priors, size = shown_parts(estimates), PublicPriors(estimates), len(estimates.totals)
+    asked = [cells_of(part, estimates) for part in parts]
+    rows = np.maximum(estimates.totals, ALMOST_NONE)
+    factors = rows @ priors.factors[-1] / rows.sum()
+    finest, together = estimates.tables(asked, rows, threads=threads, progress=progress)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
-    for view in views:
-        for name, (rows, number) in counted.items():
-            view.shares[name] = counted_shares(layout, rows, view.number[number], len(view))
-    return Facts(layout, tuple(views), weights, {name: rows for name, (rows, _) in counted.items()})
+    counts = {
+        name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))
+        for name, each in counted.items()
+    }
+    masses = priors.masses(asked)
+    views = []
+    for level in (None, *(k for k, grouping in enumerate(estimates.plan.groupings) if grouping.by)):
+        view = _whole(estimates) if level is None else _view(estimates, level)
+        view.shares["public"] = (factors[None] if level is None else priors.factors[level]) @ masses
+        view.shares["estimate"] = _mean(rows[:, None] * finest, rows, view)
+        view.shares.update({name: _mean(*each, view) for name, each in counts.items()})
+        views.append(view)
+    weights = {"public": priors.weighted(factors), "estimate": together}
+    return Facts(parts, tuple(views), weights, {name: coded for name, (coded, _) in counted.items()})
 
 
-def shown_parts(estimates: Estimates, answers: Sequence[RawAnswers]) -> list[Part]:
+def shown_parts(estimates: Estimates) -> tuple[Part, ...]:
     """Every column by itself, and every part that was measured at any level."""
     schema = estimates.plan.schema
     ones: list[Part] = [Marginal.of(schema, [name]) for name in schema.coded]
-    return list(dict.fromkeys([*ones, *(part for each in answers for part in each.parts)]))
+    return tuple(dict.fromkeys([*ones, *(part for each in estimates.answers for part in each.parts)]))
 
 
-def all_pairs(columns: Sequence[str]) -> list[tuple[str, str]]:
-    """All pairs of columns, in order."""
-    return list(combinations(columns, 2))
+def cells_of(part: Part, estimates: Estimates) -> Cells:
+    """The cell of every public row in a part, and the number of cells."""
+    return part.cells(estimates.plan.schema, estimates.public.prior.codes), part.n_cells
 
 
-def counted_shares(layout: Layout, rows: Coded, group: Ints, groups: int) -> Floats:
-    """The cells' shares of the rows of each group; 0 in a group without rows."""
-    return np.concatenate([_counted(part, rows, group, groups) for part in layout.workload], axis=1)
+def _counts(parts: Sequence[Part], rows: Coded, group: Ints, groups: int) -> Floats:
+    """Numbers of rows in the cells of all parts: [groups, cells]."""
+    each = [mass_by_group(group, groups, part.cells(rows.schema, rows.codes), part.n_cells) for part in parts]
+    return np.concatenate(each, axis=1)
 
 
-def _counted(part: Part, rows: Coded, group: Ints, groups: int) -> Floats:
-    number = np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
-    return np.asarray(mass_by_group(group, groups, part.cells(rows.schema, rows.codes), part.n_cells) / number)
+def _mean(counts: Floats, rows: Floats, view: View) -> Floats:
+    """The last level's counts as shares in the groups of a view; 0 in a group without rows."""
+    summed, total = (added_up(each, view.number, len(view)) for each in (counts, rows))
+    return np.minimum(np.divide(summed, total[:, None], out=np.zeros_like(summed), where=total[:, None] > 0), 1.0)
 
 
-class PublicPriors:
-    """Each group's distribution according to the public table alone: its prior, derived from its parent's prior."""
-
-    def __init__(self, estimates: Estimates) -> None:
-        self._levels = estimates.priors
-        self._public = estimates.public.prior.weights
-        self._parents: dict[tuple[int, int], Floats] = {}
-
-    def weights(self, level: int, group: int) -> Floats:
-        """The weights of the public rows in a group's prior."""
-        if level == 0:
-            return self._levels[0].weights(group, self._public)
-        above = (level - 1, int(self._levels[level].parent_of[group]))
-        if above not in self._parents:
-            self._parents[above] = self.weights(*above)
-        return self._levels[level].weights(group, self._parents[above])
-
-
-def _whole(estimates: Estimates, top: RawAnswers, shares: dict[str, Floats]) -> View:
+def _whole(estimates: Estimates) -> View:
     """The whole table: all groups of the first level added up."""
+    top = estimates.answers[0]
     variance = top.variance.sum(axis=0, keepdims=True)
     counts = [each.sum(axis=0, keepdims=True) for each in top.counts]
     totals, total_variance = top.totals.sum(keepdims=True), top.total_variance.sum(keepdims=True)
     answers = RawAnswers(top.parts, counts, variance, totals, total_variance)
     first = estimates.levels[0] if not estimates.plan.levels[0].by else None
     number = np.zeros(len(estimates.totals), np.int64)
-    rows = estimates.totals.sum(keepdims=True)
     status, kl = (first.status, first.kl.tolist()) if first else ((None,), [None])
-    return View(WHOLE, (), [WHOLE], number, answers, rows, shares, status, kl)
+    rows = _rows_of(estimates, number, 1)
+    return View(WHOLE, (), [WHOLE], number, answers, *rows, {}, status, kl)
 
 
-def _view(estimates: Estimates, level: int, answers: RawAnswers, shares: dict[str, Floats]) -> View:
-    grouping = estimates.plan.groupings[level]
+def _view(estimates: Estimates, level: int) -> View:
+    grouping, made = estimates.plan.groupings[level], estimates.levels[level]
     number = estimates.plan.groupings[-1].above(grouping)
-    made = estimates.levels[level]
-    name = estimates.plan.levels[level].name
-    return View(
-        name, grouping.by, grouping.labels(), number, answers, made.totals, shares, made.status, made.kl.tolist()
-    )
+    name, answers = estimates.plan.levels[level].name, estimates.answers[level]
+    rows = _rows_of(estimates, number, len(grouping))
+    return View(name, grouping.by, grouping.labels(), number, answers, *rows, {}, made.status, made.kl.tolist())
+
+
+def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:
+    """The numbers of rows of some groups that consist of the last level's, and their standard deviations."""
+    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    everybody = np.ones((len(number), 1))
+    variance = variance_of_sums(of_total, everybody, estimates.totals, number, groups, estimates.plan)
+    return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])

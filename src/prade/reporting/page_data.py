@@ -54,142 +54,166 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Floats
-from prade.core.threads import several
+from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
-from prade.estimating.levels.error_bars_of_sums import sum_variances
-from prade.queries.marginal import Marginal
-from prade.reporting.facts import Facts, View, all_pairs
+from prade.estimating.levels.cell_counts import NINETY_FIVE
+from prade.reporting.facts import Facts, View
+from prade.reporting.headline import caveats_of, headline_of, tiles_of
+from prade.reporting.methodology import methodology_of
+from prade.reporting.pairs import LARGEST_PAIR, packed_shares, pairs_of
+from prade.reporting.precision import Precision, precision_of
+from prade.reporting.promise import promise_of
+from prade.reporting.provenance import provenance_of
+from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
+    from prade.data.column import Column
     from prade.estimating.levels.estimates import Estimates
     from prade.reporting.outlines import Outlines
     from prade.reporting.truth import Truth
 
-UNIT = 10_000  # shares are whole numbers of ten-thousandths
-FINE_UNIT = 1_000_000  # their standard errors, which are smaller, are whole numbers of millionths
-LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
-MOST_NUMBERS = 2_500_000  # in the tables of pairs by group, about three characters each
+CLEARLY = 4.0  # standard deviations of the noise: an answer that is larger is not due to noise
 
 
 def data_of(
     estimates: Estimates,
     facts: Facts,
-    truth: Truth | None,
-    shapes: Outlines | None,
+    truth: Truth | None = None,
+    shapes: Outlines | None = None,
     *,
+    copied: float | None = None,
+    seed: int | None = None,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Everything that the page's script draws."""
-    schema = estimates.plan.schema
-    views: list[dict[str, Any]] = []
-    for columns in several(lambda view: _columns(estimates, facts, view), facts.views, threads):
-        views.append({**_groups(facts, facts.views[len(views)]), "columns": columns})
+    """Everything that the page shows; `copied` and `seed` are what the file of synthetic rows states."""
+    release, schema = estimates.release, estimates.plan.schema
+    columns, kept, precisions = facts.parts[: len(schema.coded)], dict[int, Any](), list[Precision]()
+    for view in facts.views:
+        precisions.append(precision_of(estimates, columns, view, kept))
         if progress is not None:
-            progress("standard errors", len(views), len(facts.views))
-    if truth is not None:
-        views[-1] |= _against(truth)
-    pairs, left_out = _pairs(facts, schema.coded)
+            progress("standard errors", len(precisions), len(facts.views))
+    rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
+    use, careful = use_and_care(_situation(estimates, facts, precisions, copied))
+    technical = [_technical(facts, view) for view in facts.views]
     return {
-        "unit": UNIT,
-        "fineUnit": FINE_UNIT,
-        "truth": None if truth is None else _overall(truth),
-        "columns": [{"name": name, "labels": schema[name].labels()} for name in schema.coded],
-        "views": views,
-        "pairs": pairs,
-        "leftOut": left_out,
+        "headline": headline_of(release, rows),
+        "tiles": tiles_of(release, rows),
+        "caveats": caveats_of(release.plan),
+        "use": use,
+        "careful": careful,
+        "columns": _columns(estimates, precisions[-1]),
+        "views": [
+            {**_view(estimates, facts, precision), "technical": each}
+            for precision, each in zip(precisions, technical, strict=True)
+        ],
+        "z": NINETY_FIVE,
+        "pairs": pairs_of(estimates, facts, threads=threads, progress=progress),
         "largestPair": LARGEST_PAIR,
         "map": None if shapes is None else _map(estimates, facts, shapes),
+        "statuses": statuses_of(technical),
+        "budget": promise["levels"],
+        "promise": promise,
+        "provenance": provenance_of(estimates, seed, rows),
+        "methodology": methodology_of(estimates, rows, seed),
+        "truth": None if truth is None else _against(truth),
     }
 
 
-def _groups(facts: Facts, view: View) -> dict[str, Any]:
-    """The groups of a view, and how well each fits."""
-    deviation = np.sqrt(np.median(view.answers.variance, axis=0))
-    return {
-        "name": view.name,
-        "labels": view.labels,
-        "totals": np.rint(view.totals).astype(int).tolist(),
-        "totalSd": rounded(view.total_sd, 1),
-        "before": rounded(facts.overall_misfit(view, "prior"), 2),
-        "after": rounded(facts.overall_misfit(view, "estimate"), 2),
-        "kl": rounded(view.kl, 4),
-        "status": list(view.status),
-        "parts": [
-            {"name": part.name, "cells": part.n_cells, "sd": round(float(sd), 1)}
-            for part, sd in zip(view.answers.parts, deviation, strict=True)
-        ],
-        "misfit": {name: rounded(facts.misfit(view, name), 2) for name in ("prior", "estimate")},
-    }
-
-
-def _columns(estimates: Estimates, facts: Facts, view: View) -> list[dict[str, Any]]:
-    """The one-way tables of every group of a view, by every series, with the estimate's standard errors."""
-    schema, codes = estimates.plan.schema, estimates.public.prior.codes
-    parts = [Marginal.of(schema, [name]) for name in schema.coded]
-    # The same numbers as `Estimates.marginal`, which would compute every group's distribution again for each column.
-    cells = [(part.cells(schema, codes), part.n_cells) for part in parts]
-    rows = np.bincount(view.number, estimates.totals, minlength=len(view))
-    sd = np.sqrt(sum_variances(estimates, cells, view.number, len(view))) / np.maximum(rows, 1.0)[:, None]
-    ends = np.cumsum([part.n_cells for part in parts])[:-1]
-    each = zip(parts, np.split(sd, ends, axis=1), strict=True)
+def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
+    """The columns, what they mean, where they were measured, and how precise their tables at the last level are."""
+    schema, measured, errors = estimates.plan.schema, measured_columns(estimates.plan), last.errors.mean(axis=0)
     return [
-        {**_series(facts, view, part), "sd": whole(mine, FINE_UNIT), "basis": basis(estimates.plan, view.by, part)}
-        for part, mine in each
+        {
+            **_words(schema[name]),
+            "measured": list(measured[name]),
+            "cells": [last.starts[number], last.starts[number + 1]],
+            "error": round(float(errors[number]), 4),
+            "width": round(last.column_width(number), 1),
+        }
+        for number, name in enumerate(schema.coded)
     ]
 
 
-def _series(facts: Facts, view: View, part: Marginal) -> dict[str, Any]:
-    noisy = view.noisy_shares(part)
-    shares = {name: whole(view.shares[name][:, facts.at(part)], UNIT) for name in view.shares}
-    return {**shares, "noisy": None if noisy is None else whole(noisy, UNIT)}
+def _words(column: Column) -> dict[str, Any]:
+    """What a reader sees of a column."""
+    return {
+        "name": column.name,
+        "title": column.name,
+        "description": None,
+        "unit": None,
+        "labels": column.labels(),
+    }
 
 
-def _pairs(facts: Facts, columns: tuple[str, ...]) -> tuple[dict[str, Any], list[str]]:
-    """Every pair for the whole table; measured pairs for every group too, as far as the page has room.
-
-    A pair is a list with one entry per view: the whole table's, then None or the tables of all groups. The second value
-    names the measured pairs whose tables by group are left out.
-    """
-    schema = facts.layout.prior.schema
-    shown, left_out, room = {}, [], MOST_NUMBERS
-    index = {name: number for number, name in enumerate(columns)}
-    for pair in [*all_pairs(columns), *_turned(facts)]:
-        part = Marginal.of(schema, pair)
-        if part.n_cells > LARGEST_PAIR:
-            continue
-        entry: list[Any] = [_whole_pair(facts, part)]
-        for view in facts.views[1:]:
-            entry.append(None)
-            if part in view.answers.parts:
-                numbers = (len(view.shares) + 1) * len(view) * part.n_cells
-                if numbers <= room:
-                    room -= numbers
-                    entry[-1] = _series(facts, view, part)
-                else:
-                    left_out.append(f"{part.name} ({view.name})")
-        shown[f"{index[pair[0]]},{index[pair[1]]}"] = entry
-    return shown, left_out
-
-
-def _turned(facts: Facts) -> list[tuple[str, str]]:
-    """Measured pairs whose first column comes later in the schema than the second."""
-    order = facts.layout.prior.schema.names
-    parts = dict.fromkeys(part for view in facts.views for part in view.answers.parts)
-    pairs = [part.columns for part in parts if isinstance(part, Marginal) and len(part.columns) == 2]
-    return [(a, b) for a, b in pairs if order.index(a) > order.index(b)]
+def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str, Any]:
+    """The groups of a view with the one-way tables of all columns."""
+    view, columns = precision.view, facts.parts[: len(estimates.plan.schema.coded)]
+    noise = np.sqrt(np.median(view.answers.variance, axis=0))
+    shares = {name: each[:, : precision.starts[-1]] for name, each in view.shares.items()}
+    noisy = [view.noisy_shares(part) for part in columns]
+    shares["noisy"] = np.concatenate(
+        [
+            np.full((len(view), part.n_cells), np.nan) if each is None else each
+            for part, each in zip(columns, noisy, strict=True)
+        ],
+        axis=1,
+    )
+    return {
+        "name": view.name,
+        "by": list(view.by),
+        "labels": view.labels,
+        "totals": np.rint(view.totals).astype(int).tolist(),
+        "totalSd": rounded(view.total_sd, 1),
+        "parts": [
+            {"name": part.name, "cells": part.n_cells, "sd": round(float(sd), 1)}
+            for part, sd in zip(view.answers.parts, noise, strict=True)
+        ],
+        **{name: packed_shares(each) for name, each in shares.items()},
+        "sd": packed_shares(precision.sd, fine=True),
+        "basis": [basis(estimates.plan, view.by, part) for part in columns],
+        "error": rounded(precision.errors.mean(axis=1), 4),
+        "width": rounded(np.median(precision.widths, axis=1), 1),
+    }
 
 
-def _whole_pair(facts: Facts, part: Marginal) -> dict[str, Any]:
-    noisy = facts.views[0].noisy_shares(part)
-    series = {name: whole(shares[None], UNIT) for name, shares in facts.whole_pair(part).items()}
-    return {**series, "noisy": None if noisy is None else whole(noisy, UNIT)}
+def _technical(facts: Facts, view: View) -> dict[str, Any]:
+    """How well each group fits, and how its estimation ended."""
+    return {
+        "before": rounded(facts.overall_misfit(view, "public"), 2),
+        "after": rounded(facts.overall_misfit(view, "estimate"), 2),
+        "kl": rounded(view.kl, 4),
+        "status": list(view.status),
+    }
 
 
-def _overall(truth: Truth) -> dict[str, Any]:
-    """The comparison with the truth in a few numbers."""
+def _situation(estimates: Estimates, facts: Facts, precisions: list[Precision], copied: float | None) -> Situation:
+    """What the sentences about use and care look at."""
+    last, whole = precisions[-1], precisions[0]
+    totals, labels = last.view.totals, last.view.labels
+    return Situation(estimates.plan, totals, labels, last.relative, whole.relative, _unseen(estimates, facts), copied)
+
+
+def _unseen(estimates: Estimates, facts: Facts) -> list[str]:
+    """Measured values that no public row has, but that the answers about the whole table show beyond their noise."""
+    found, whole, schema = [], facts.views[0], estimates.plan.schema
+    for number, part in enumerate(whole.answers.parts):
+        counts, sd = whole.answers.counts[number][0], float(np.sqrt(whole.answers.variance[0, number]))
+        absent = whole.shares["public"][0, facts.at(part)] == 0
+        labels = part.labels(schema)
+        found += [labels[cell] for cell in np.flatnonzero(absent & (counts > CLEARLY * sd))]
+    return found
+
+
+def statuses_of(technical: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """The statuses that occur, and what each means."""
+    names = {name for each in technical for name in each["status"] if name is not None}
+    return {status.value: status.advice for status in Status if status.value in names}
+
+
+def _against(truth: Truth) -> dict[str, Any]:
+    """The comparison with the truth."""
     prior, synthetic = truth.means
     return {
         "mean": truth.score.mean,
@@ -197,12 +221,6 @@ def _overall(truth: Truth) -> dict[str, Any]:
         "pairs": len(truth.score.pair_names),
         "prior": prior,
         "synthetic": synthetic,
-    }
-
-
-def _against(truth: Truth) -> dict[str, Any]:
-    """What the last view has in addition when the truth is known."""
-    return {
         "score": rounded(truth.score.groups, 3),
         "why": list(truth.score.why),
         "priorError": rounded(truth.prior, 3),
@@ -224,22 +242,10 @@ def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]
     }
 
 
-def whole(values: Floats, unit: int) -> list[Any]:
-    """Numbers as whole multiples of 1 / unit."""
-    multiples: list[Any] = np.rint(np.asarray(values) * unit).astype(np.int64).tolist()
-    return multiples
-
-
 def rounded(values: Iterable[Any], digits: int) -> list[Any]:
-    """Numbers rounded to some digits, None for what is not a number; lists of lists keep their shape.
+    """Numbers rounded to some digits, None for what is not a number.
 
     >>> rounded([0.126, float("nan"), None], 2)
     [0.13, None, None]
     """
-
-    def each(value: Any) -> Any:
-        if isinstance(value, (list, np.ndarray)):
-            return [each(one) for one in value]
-        return None if value is None or not np.isfinite(value) else round(float(value), digits)
-
-    return [each(value) for value in values]
+    return [None if value is None or not np.isfinite(value) else round(float(value), digits) for value in values]

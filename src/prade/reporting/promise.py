@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.numbers import readable
 from prade.core.words import many
+from prade.data.copies import copies_in_words
 from prade.planning.questions import TOTAL
 from prade.release.release import read_account, read_manifest
 
@@ -27,8 +28,8 @@ NORMAL_95 = 1.959964  # a normal variable is further from its mean than this man
 LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
-def promise_of(release: Release) -> dict[str, Any]:
-    """The first part of the page: data set, date, promise, cost, and the questions of each level."""
+def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
+    """Data set, date, promise, cost, and the questions of each level; `copied` is the share of copied public rows."""
     plan = release.plan
     return {
         "dataset": plan.dataset,
@@ -40,6 +41,7 @@ def promise_of(release: Release) -> dict[str, Any]:
         "account": read_account(release.path),
         "groups": len(plan.groups),
         "expected": None if plan.expected is None else str(plan.expected),
+        "copies": copies_in_words(copied),
         "levels": [_level(plan, level) for level in range(len(plan.levels))],
     }
 

@@ -7,6 +7,7 @@ and is not written into the folder that is published.
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from os import PathLike
@@ -16,24 +17,23 @@ from typing import TYPE_CHECKING, Any
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.threads import cores
-from prade.data.copies import copied_share, copies_in_words
-from prade.estimating.estimate import Status
+from prade.data.copies import copied_share
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
+from prade.release.derived_files import KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
-from prade.reporting.html import render, text
 from prade.reporting.outlines import IncompleteMap, outlines
+from prade.reporting.packing import plain
 from prade.reporting.page_data import data_of
-from prade.reporting.promise import promise_of
+from prade.reporting.report_page import report_page
 from prade.reporting.truth import coded_rows, truth_of
+from prade.sampling.seed_note import seed_of
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
 
 REPORT, NOT_PRIVATE = "report.html", "-not-private.html"
-SCRIPTS = ("draw.js", "tables.js", "budget.js", "map.js", "paper.js", "marginals.js", "main.js")
 
 
 def write_report(
@@ -43,6 +43,7 @@ def write_report(
     truth: Any = None,
     geojson: str | PathLike[str] | None = None,
     geojson_key: str | None = None,
+    as_json: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
@@ -50,24 +51,48 @@ def write_report(
 
     `truth` is the table of true rows, a file of them, or a glob of files. `geojson` is a file with the groups'
     outlines, for a map, and `geojson_key` the property in it that identifies the group (see
-    `prade.reporting.outlines`).
+    `prade.reporting.outlines`). With `as_json` the file has what the page shows as JSON, with lists of numbers; its
+    name ends in .json unless another is given.
     """
     release = release if isinstance(release, Release) else Release.load(release)
-    target = Path(path) if path is not None else report_path(release.path, truth=truth is not None)
+    usual = report_path(release.path, truth=truth is not None)
+    usual = usual.with_suffix(".json") if as_json else usual
+    target = usual if path is None else Path(path)
     if truth is not None:
-        _keep_apart(target, report_path(release.path, truth=True))
+        _keep_apart(target, usual)
     if not target.parent.is_dir():
         raise DataError(f"there is no folder {target.parent} to write {target.name} in; make it first")
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
-    for record in (KEPT_ESTIMATES, KEPT_ROWS):
-        check_kept(release, record)
+    data = report_data(
+        release, truth=truth, geojson=geojson, geojson_key=geojson_key, threads=threads, progress=progress
+    )
+    text = json_of(data) if as_json else report_page(data)
+    with replace_file(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return target
+
+
+def report_data(
+    release: Release | str | PathLike[str],
+    *,
+    truth: Any = None,
+    geojson: str | PathLike[str] | None = None,
+    geojson_key: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
+    import pyarrow.parquet as pq
+
+    release = release if isinstance(release, Release) else Release.load(release)
+    check_kept(release, KEPT_ROWS)
     threads = cores() if threads is None else threads
     estimates = kept_estimates(release)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
     if shapes is not None and shapes.lack:
-        warnings.warn(shapes.lack, IncompleteMap, stacklevel=2)
+        warnings.warn(shapes.lack, IncompleteMap, stacklevel=3)
     synthetic, group = coded_rows(release.plan, release.path / SYNTHETIC)
     if (group < 0).any():
         raise DataError(
@@ -79,18 +104,14 @@ def write_report(
         against = truth_of(estimates, truth, synthetic, group, threads=threads, progress=progress)
     rows = None if against is None else against.rows
     facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
-    data = data_of(estimates, facts, against, shapes, threads=threads, progress=progress)
-    promise = {**promise_of(release), "copies": copies_in_words(_copied_share(release))}
-    with replace_file(target) as temporary:
-        temporary.write_text(page(promise, data), encoding="utf-8")
-    return target
+    noted = pq.read_schema(release.path / SYNTHETIC)
+    copied, seed = copied_share(noted), seed_of(noted)
+    return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, threads=threads, progress=progress)
 
 
-def _copied_share(release: Release) -> float | None:
-    """The share of the synthetic rows that have all values of one public row, as the file of these rows states it."""
-    import pyarrow.parquet as pq
-
-    return copied_share(pq.read_schema(release.path / SYNTHETIC))
+def json_of(data: dict[str, Any]) -> str:
+    """What the page shows as JSON, with lists instead of packed arrays."""
+    return json.dumps(plain(data), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:
@@ -119,21 +140,3 @@ def _keep_apart(target: Path, usual: Path) -> None:
                 f"{folder} is a release, which is published; a page made with the truth is not private and must not "
                 f"be in it: write it elsewhere, such as {usual}"
             )
-
-
-def page(promise: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole page as HTML."""
-    return render(
-        "page.html.j2",
-        {**data, "budget": promise["levels"]},
-        style=text("style.css"),
-        scripts=["\n".join(text(name) for name in SCRIPTS)],
-        promise=promise,
-        statuses=statuses_of(data),
-    )
-
-
-def statuses_of(data: dict[str, Any]) -> dict[str, str]:
-    """The statuses that occur, and what each means."""
-    names = {name for view in data["views"] for name in view["status"] if name is not None}
-    return {status.value: status.advice for status in Status if status.value in names}

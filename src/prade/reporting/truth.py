@@ -21,7 +21,7 @@ from prade.core.threads import several
 from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table
-from prade.reporting.facts import PublicPriors
+from prade.reporting.public_priors import PublicPriors
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 

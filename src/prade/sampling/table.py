@@ -29,6 +29,7 @@ from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates
 from prade.sampling.draw import draw, ordering
 from prade.sampling.improve import PASSES, improve
+from prade.sampling.seed_note import with_seed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,8 @@ def drawn_table(
     decoder = public.decoder(estimates.plan.schema)
     values = decoder.decode(_coded(estimates, drawn), seed=seed, drawn=drawn)
     table = decoder.types.of_table(with_groups(estimates, values, group, public.typed))
-    return decoder.types.framed(with_copied_share(table, decoder.copied(table)), like or public.like)
+    noted = with_seed(with_copied_share(table, decoder.copied(table)), seed)
+    return decoder.types.framed(noted, like or public.like)
 
 
 def sample_groups(

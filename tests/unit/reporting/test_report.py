@@ -28,7 +28,8 @@ from prade.reporting.facts import PublicPriors, facts_of
 from prade.reporting.outlines import IncompleteMap, outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
-from prade.reporting.report import REPORT, json_in_html, report_path, write_report
+from prade.reporting.html import json_in_html
+from prade.reporting.report import REPORT, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.score import chosen_pairs, joint_errors

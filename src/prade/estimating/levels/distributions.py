@@ -17,13 +17,15 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
+from prade.core.progress import Progress
 from prade.core.threads import several
 from prade.data.prior import Prior
 from prade.data.public import Public
+from prade.estimating.bundles import Bundles
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
-from prade.estimating.levels.kept_weights import Kept, masses
+from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -98,6 +100,39 @@ class Distributions:
             return mass_per_cell(numbers, weights.astype(np.float32) * each, size + 1)[:size]
 
         return np.array(list(self.map(of_group, threads)))
+
+    def tables(
+        self, asked: Sequence[Cells], rows: Floats, *, threads: int = 1, progress: Progress | None = None
+    ) -> tuple[Floats, Floats]:
+        """Shares of the cells of several parts in every group of the last level, [groups, all cells], in one pass.
+
+        The second array has the weights of the public rows in all groups together, which have these numbers of rows.
+        """
+        found: list[Floats] = []
+
+        def keep(shares: Floats) -> None:
+            found.append(shares)
+            if progress is not None:
+                progress("comparing groups", sum(map(len, found)), len(rows))
+
+        if self.kept_weights is not None:
+            starts = np.cumsum([0, *(size for _, size in asked)])
+            parts = zip(asked, starts, strict=False)
+            cells = np.stack([np.where(each < size, each + start, starts[-1]) for (each, size), start in parts], axis=1)
+            for shares in tables(self.kept_weights, cells.astype(np.int32), int(starts[-1]), threads):
+                keep(shares)
+            return np.concatenate(found), together(self.kept_weights, rows / rows.sum())
+        bundles = Bundles.of([cells for cells, _ in asked], [size for _, size in asked])
+        everybody = np.zeros(len(self.public))
+
+        def of_group(_: int, weights: Floats) -> tuple[Floats, Floats]:
+            weights = weights.astype(np.float32).astype(np.float64)  # as kept weights
+            return bundles.masses_of(weights)[None], weights
+
+        for group, (shares, weights) in enumerate(self.map(of_group, threads)):
+            keep(shares)
+            everybody += rows[group] / rows.sum() * weights
+        return np.concatenate(found), everybody
 
     @property
     def totals(self) -> Floats:

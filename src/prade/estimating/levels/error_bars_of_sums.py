@@ -32,22 +32,31 @@ from prade.estimating.levels.public_cells import Cells
 
 
 def sum_variances(
-    estimates: Distributions, asked: Sequence[Cells], above: Ints, n_sums: int, combined: Floats | None = None
+    estimates: Distributions,
+    asked: Sequence[Cells],
+    above: Ints,
+    n_sums: int,
+    combined: Floats | None = None,
+    *,
+    kept: dict[int, Errors] | None = None,
 ) -> Floats:
     """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
 
     `above` says which sum each group is in. With `combined`, [combinations, cells], the variances are those of linear
-    combinations of the cells.
+    combinations of the cells. `kept` takes the errors of each level, for other sums over the same cells.
     """
+    kept = {} if kept is None else kept
     size = sum(number for _, number in asked) if combined is None else len(combined)
     total = np.zeros((n_sums, size))
     level, sum_of = _coarsest(estimates, above) if estimates.benchmarked else (len(estimates.levels) - 1, above)
     rows = _rows(estimates, level)
     terms = _Terms(sum_of, np.arange(len(sum_of)), np.repeat(rows[:, None], size, axis=1))
     while True:
+        if level not in kept:
+            kept[level] = errors(estimates, level, asked, combined)
         here = _Level(
             estimates.priors[level],
-            errors(estimates, level, asked, combined),
+            kept[level],
             _rows(estimates, level),
             0 if level == 0 else len(estimates.levels[level - 1].totals),
             estimates.benchmarked,

@@ -8,7 +8,7 @@ record (`prade.release.derived_files`) names the estimates and the public rows t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -27,6 +27,8 @@ Kept = NDArray[np.float32]  # [public rows, groups]
 
 LARGEST_FILE = 2**30  # bytes; with more, every answer works the weights out again
 AT_ONCE = 16  # groups written together
+SPAN = 64  # groups whose tables are added up together: those of some hundred cells stay in the cache
+ROWS_AT_ONCE = 10_000
 
 
 def small_enough(rows: int, groups: int) -> bool:
@@ -82,3 +84,30 @@ def _masses(kept: Kept, rows: Ints, cells: Ints, times: Floats, size: int, first
         for group in range(first, last):
             found[cell, group - first] += factor * kept[row, group]
     return found
+
+
+def tables(kept: Kept, cells: NDArray[np.int32], size: int, threads: int) -> Iterator[Floats]:
+    """As `masses` for several parts in one pass: [some groups, cells of all parts], until all groups have had a turn.
+
+    `cells` has for each row, [rows, parts], the numbers of its cells among those of all parts, or `size` for none.
+    """
+    groups = kept.shape[1]
+    spans = [(first, min(first + SPAN, groups)) for first in range(0, groups, SPAN)]
+    return several(lambda span: _tables(kept, cells, size, *span)[:size].T, spans, threads)
+
+
+@compiled
+def _tables(kept: Kept, cells: NDArray[np.int32], size: int, first: int, last: int) -> Floats:
+    found = np.zeros((size + 1, last - first))
+    for row in range(len(cells)):
+        mine = kept[row, first:last]
+        for part in range(cells.shape[1]):
+            table = found[cells[row, part]]
+            for group in range(last - first):
+                table[group] += mine[group]
+    return found
+
+
+def together(kept: Kept, times: Floats) -> Floats:
+    """The sum over groups of weights x times: [rows]."""
+    return np.concatenate([kept[first : first + ROWS_AT_ONCE] @ times for first in range(0, len(kept), ROWS_AT_ONCE)])

@@ -1,0 +1,263 @@
+"""What the synthetic rows and the estimates are good for, and what to be careful with: sentences made by rules.
+
+Each rule looks at one thing that the plan, the estimates or their intervals show, and says a sentence or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.core.words import many
+from prade.data.copies import copies_in_words
+from prade.data.invariants import PublishedTotals, Rule
+from prade.planning.coverage import columns_left_out
+from prade.planning.invariants import not_protected
+from prade.queries.marginal import Marginal
+from prade.reporting.precision import COMMON
+from prade.reporting.promise import once_in_twenty
+
+if TYPE_CHECKING:
+    from prade.planning.plan import Plan
+
+NARROW = 0.2  # of a count: an interval that reaches further to either side is called wide
+MOSTLY = 0.5  # copies of public rows among the synthetic ones that call for a sentence
+NAMED = 2  # columns, pairs or values that a sentence names
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the rules look at."""
+
+    plan: Plan
+    totals: Floats  # rows of the last level's groups
+    labels: Sequence[str]  # their names
+    relative: float | None  # `Precision.relative` at the last level
+    relative_whole: float | None  # the same for the whole table
+    unseen: Sequence[str] = ()  # values that no public row has, but that the noisy answers show clearly
+    copied: float | None = None  # share of synthetic rows that have all values of one public row
+
+    @property
+    def last(self) -> str:
+        """The word for a group of the last level."""
+        by = self.plan.levels[-1].by
+        return by[-1] if by else "table"
+
+
+Sentence = Callable[[Situation], str | None]
+
+
+def use_and_care(situation: Situation) -> tuple[list[str], list[str]]:
+    """The sentences of all rules that apply: what to use the release for, and what to be careful with."""
+    use, careful = ([said for rule in rules if (said := rule(situation))] for rules in (USE, CAREFUL))
+    return use, careful
+
+
+def measured_columns(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The names of the levels at which each column was measured, alone or in a table with others."""
+    found: dict[str, dict[str, None]] = {name: {} for name in plan.schema.coded}
+    for question in plan.questions:
+        for name in () if question.is_total else {name for part in question.parts for name in part.columns}:
+            found[name][plan.levels[question.level].name] = None
+    return {name: tuple(levels) for name, levels in found.items()}
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names of a list, as part of a sentence.
+
+    >>> named(["AGE"]), named(["AGE", "SEX"]), named(["AGE", "SEX", "RACE"])
+    ('AGE', 'AGE and SEX', 'AGE and SEX among them')
+    """
+    return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
+
+
+# ---------------------------------------------------------------------- use it for
+
+
+def measured_by_group(now: Situation) -> str | None:
+    """Columns that were measured at the last level."""
+    last, columns = now.plan.levels[-1].name, measured_columns(now.plan)
+    mine = [name for name, levels in columns.items() if last in levels]
+    if not mine:
+        return None
+    where = f"by {now.last}" if now.plan.levels[-1].by else "of the whole table"
+    return f"One-way tables {where} of {_of(mine, columns)}: they were measured there."
+
+
+def narrow_by_group(now: Situation) -> str | None:
+    """Intervals at the last level that are narrow."""
+    if now.relative is None or now.relative > NARROW or not now.plan.levels[-1].by:
+        return None
+    return f"Counts of common values by {now.last}: {_reach(now.relative)}"
+
+
+def narrow_for_everybody(now: Situation) -> str | None:
+    """Intervals of the whole table that are narrow."""
+    if now.relative_whole is None or now.relative_whole > NARROW:
+        return None
+    return f"Counts for all groups together: {_reach(now.relative_whole)}"
+
+
+def measured_pairs(now: Situation) -> str | None:
+    """Pairs of columns that were measured."""
+    pairs = _pairs(now.plan)
+    if not pairs:
+        return None
+    number = many(len(pairs), "pair")
+    return f"How two columns go together, for {number} of columns that {_were(len(pairs))} measured: {named(pairs)}."
+
+
+def rules_hold(now: Situation) -> str | None:
+    """Rules that all rows obey."""
+    rules = [each.rule for each in now.plan.invariants if isinstance(each, Rule)]
+    return f"Rows that make sense: every synthetic row obeys {'; '.join(rules)}." if rules else None
+
+
+def published_rows(now: Situation) -> str | None:
+    """Numbers of rows that are published."""
+    known = [each for each in now.plan.invariants if isinstance(each, PublishedTotals)]
+    return "Numbers of rows: they are the published ones, exactly." if known else None
+
+
+# ---------------------------------------------------------------------- be careful with
+
+
+def harmful(now: Situation) -> str | None:
+    """A release that is expected to be worse than the public table."""
+    if now.plan.expected is None or not now.plan.expected.harmful:
+        return None
+    return "Everything: rehearsals expected the public table alone to be nearer to the truth than this release."
+
+
+def not_measured(now: Situation) -> str | None:
+    """Columns that were not measured at all."""
+    left_out = columns_left_out(now.plan)
+    if not left_out:
+        return None
+    of = len(now.plan.schema.coded)
+    return (
+        f"{len(left_out):,} of {many(of, 'column')}, {named(left_out)}, {_were(len(left_out))} not measured: their "
+        f"shape within a {now.last} is inferred from the public table and the other columns."
+    )
+
+
+def measured_above(now: Situation) -> str | None:
+    """Columns that were measured at levels above the last one only."""
+    last = now.plan.levels[-1].name
+    above = {name: levels for name, levels in measured_columns(now.plan).items() if levels and last not in levels}
+    if not above:
+        return None
+    level = next(iter(above.values()))[-1]
+    return (
+        f"{many(len(above), 'column')}, {named(list(above))}, {_were(len(above))} measured by {level}, not by "
+        f"{now.last}: how a {now.last} differs from others is inferred."
+    )
+
+
+def small_groups(now: Situation) -> str | None:
+    """Groups that have fewer rows than the noise in one count may be off by."""
+    asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
+    if not asked or not now.plan.levels[-1].by:
+        return None
+    off = max(once_in_twenty(each.law, each.scale) for each in asked)
+    below = np.flatnonzero(now.totals < off)
+    if not len(below):
+        return None
+    smallest = int(np.argmin(now.totals))
+    have = "has" if len(below) == 1 else "have"
+    return (
+        f"The smallest groups: {len(below):,} of {many(len(now.totals), now.last)} {have} fewer rows than the noise in "
+        f"one count may add ({off:,}); the smallest is {now.labels[smallest]}, with about "
+        f"{many(round(float(now.totals[smallest])), 'row')}."
+    )
+
+
+def wide_by_group(now: Situation) -> str | None:
+    """Intervals at the last level that are wide."""
+    if now.relative is None or now.relative <= NARROW:
+        return None
+    where = f"by {now.last}" if now.plan.levels[-1].by else "of the whole table"
+    return f"Single counts {where}: {_reach(now.relative)} Look at the interval, and add up groups where you can."
+
+
+def pairs_not_measured(now: Situation) -> str | None:
+    """Pairs of columns that were not measured."""
+    columns = now.plan.schema.coded
+    every, pairs = len(columns) * (len(columns) - 1) // 2, _pairs(now.plan)
+    if every <= len(pairs):
+        return None
+    which = f"{every - len(pairs):,} of {every:,} pairs were not measured" if pairs else "no pair was measured"
+    return (
+        f"How two columns go together: {which}, so dependences are those of the public table unless the counts of "
+        "single columns contradict them."
+    )
+
+
+def outside_support(now: Situation) -> str | None:
+    """Combinations that no public row has; values that the answers show but no public row has."""
+    if now.unseen:
+        verb = "is" if len(now.unseen) == 1 else "are"
+        return (
+            f"{named(list(now.unseen))}: by the noisy answers {verb} among the private rows, but no public row has "
+            "such a value, so no synthetic row has it either."
+        )
+    return "Rare combinations: one that no public row has does not occur among the synthetic rows, whatever is true."
+
+
+def exact_and_unprotected(now: Situation) -> str | None:
+    """Facts that come from the private table and are not protected."""
+    return not_protected(now.plan.invariants)
+
+
+def copies(now: Situation) -> str | None:
+    """Synthetic rows that are public rows."""
+    if now.copied is None or now.copied < MOSTLY:
+        return None
+    return f"Single rows: {copies_in_words(now.copied)} A row tells about no person of the private table."
+
+
+def _pairs(plan: Plan) -> list[str]:
+    parts = dict.fromkeys(part for question in plan.questions for part in question.parts)
+    return [part.name for part in parts if isinstance(part, Marginal) and len(part.columns) == 2]
+
+
+def _of(mine: Sequence[str], every: Sequence[str] | dict[str, tuple[str, ...]]) -> str:
+    if len(mine) == len(every):
+        return f"all {many(len(mine), 'column')}" if len(mine) > 1 else mine[0]
+    return f"{len(mine):,} of {many(len(every), 'column')} ({named(mine)})"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _reach(relative: float) -> str:
+    return (
+        f"half of the 95 % intervals reach at most {100 * relative:.0f} % of the count to either side (values that at "
+        f"least {100 * COMMON:.0f} % of the rows have)."
+    )
+
+
+USE: tuple[Sentence, ...] = (
+    measured_by_group,
+    narrow_by_group,
+    narrow_for_everybody,
+    measured_pairs,
+    rules_hold,
+    published_rows,
+)
+CAREFUL: tuple[Sentence, ...] = (
+    harmful,
+    not_measured,
+    measured_above,
+    small_groups,
+    wide_by_group,
+    pairs_not_measured,
+    outside_support,
+    exact_and_unprotected,
+    copies,
+)
