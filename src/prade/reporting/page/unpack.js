@@ -4,7 +4,7 @@ const KINDS = {
   u8: [Uint8Array, 255],
   u16: [Uint16Array, 65535],
   i32: [Int32Array, 2147483647],
-  f32: [Float32Array, 3.4028234663852886e38],
+  f32: [Float32Array, NaN],
 };
 
 // The values of a packed array, all in one list row by row, with NaN where there is none.
