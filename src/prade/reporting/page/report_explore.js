@@ -99,7 +99,8 @@ function drawColumn(found) {
   const top = found.estimate.indexOf(Math.max(...found.estimate));
   const [low, high] = each[top].share;
   const [from, to] = each[top].people;
-  $("basis-said").textContent = `${nameOf(column)} was ${BASIS[found.basis]} The largest value in ${placeName()}, ${column.labels[top]}, has ${percent(found.estimate[top])} of ${count(D.views[S.view].totals[S.group])} people; its 95 % interval is ${percent(low)} to ${percent(high)}, or ${count(from)} to ${count(to)} people.`;
+  const people = count(D.views[S.view].totals[S.group]);
+  $("basis-said").textContent = `${nameOf(column)} was ${BASIS[found.basis]} Its most frequent value in ${placeName()} is “${column.labels[top]}”: ${percent(found.estimate[top])} of ${people} people, with a 95 % interval of ${percent(low)} to ${percent(high)}, or ${count(from)} to ${count(to)} people.`;
   const title = `${nameOf(column)} for ${placeName()}`;
   numbersTable(column, found, each, title);
   const csv = {

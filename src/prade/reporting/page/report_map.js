@@ -20,7 +20,7 @@ function shapeOf(path) {
 
 function startMap() {
   for (const [number, path] of Object.entries(D.map.paths)) MAP.shapes.set(Number(number), { group: Number(number), ...shapeOf(path) });
-  MAP.others = D.map.others.map(shapeOf);
+  MAP.others = (D.map.others ?? []).map(shapeOf);
   for (const { key, label } of MEASURES) make($("measure"), "option", { value: key }, label);
   for (const id of ["measure", "cell"]) $(id).addEventListener("change", drawMap);
   for (const [id, factor] of [["zoom-in", 2], ["zoom-out", 0.5], ["zoom-all", 0]]) $(id).addEventListener("click", () => zoom(factor));
