@@ -56,8 +56,8 @@ class Chromium:
             time.sleep(0.05)
         raise RuntimeError(f"Chromium did not listen within {PATIENCE:g} seconds")
 
-    def page(self, path: Path, width: int = 1200, height: int = 900) -> "Page":
-        self.pages.append(Page(self.address, path, width, height))
+    def page(self, path: Path, width: int = 1200, height: int = 900, fragment: str = "") -> "Page":
+        self.pages.append(Page(self.address, path, width, height, fragment))
         return self.pages[-1]
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Chromium:
 class Page:
     """A file in a tab: `run` evaluates JavaScript, `press` and `click` are real input; what went wrong is kept."""
 
-    def __init__(self, address: str, path: Path, width: int, height: int) -> None:
+    def __init__(self, address: str, path: Path, width: int, height: int, fragment: str) -> None:
         from websockets.sync.client import connect
 
         self.connected = ExitStack()
@@ -94,7 +94,7 @@ class Page:
         self.resize(width, height)
         self.url = path.resolve().as_uri()
         self.events.clear()
-        self.send("Page.navigate", url=self.url)
+        self.send("Page.navigate", url=self.url + fragment)
         end = time.monotonic() + PATIENCE
         while "Page.loadEventFired" not in self.events:
             assert time.monotonic() < end, "the page was not loaded in time"

@@ -71,7 +71,9 @@ def explored(*, hostile: str = "", dataset: str = "census-like survey", places: 
         "budgets": budgets,
         "column_prior": column_prior.tolist(),
         "pair_prior": packed(pair_prior, unit=1, type="f32"),
-        "places": [{"label": f"{hostile} PLACE {1 + place}", "rows": 800 * (place + 1)} for place in range(places)],
+        "places": [
+            {"label": f"{hostile} PLACE {1 + place}".strip(), "rows": 800 * (place + 1)} for place in range(places)
+        ],
         "tables": [tables(rng, given) for _ in range(places)],
     }
 
@@ -94,24 +96,35 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
         "advice": f"Measure: expected error {0.339 * left:.3f} ± 0.020 (public table alone: 0.339)",
         "worthwhile": left < 0.95,
         "expected": {
-            **{"error": 0.339 * left, "error_spread": 0.02 * left, "prior": 0.339},
-            **{"gain": 0.339 * (1 - left), "spread": 0.011},
+            "error": 0.339 * left,
+            "error_spread": 0.02 * left,
+            "prior": 0.339,
+            "gain": 0.339 * (1 - left),
+            "spread": 0.011,
         },
         "by_level": [
             {"level": "STATE", "error": 0.11 * left**1.4, "spread": 0.008, "prior": 0.11},
             {"level": "PLACE", "error": 0.339 * left, "spread": 0.02 * left, "prior": 0.339},
         ],
         "measured": [
-            {"level": "STATE", "parts": [*measured, *pairs], "share": 0.3, "noise": f"Laplace, {2.0 / float(epsilon):.3g}"},
+            {
+                "level": "STATE",
+                "parts": [*measured, *pairs],
+                "share": 0.3,
+                "noise": f"Laplace, {2.0 / float(epsilon):.3g}",
+            },
             {"level": "PLACE", "parts": measured, "share": 0.7, "noise": f"Laplace, {9.1 / float(epsilon):.3g}"},
         ],
         "not_measured": [column["name"] for column in given if column["name"] not in measured],
         "risk": {
-            **{"groups": 36 * left / 10, "of": 36, "bias": 5},
+            "groups": 36 * left / 10,
+            "of": 36,
+            "bias": 5,
             "words": f"About {36 * left / 10:.0f} of 36 groups may get a worse table than the public one.",
         },
         "too_small": {
-            **{"groups": small, "of": 36},
+            "groups": small,
+            "of": 36,
             "words": f"{small} of 36 groups have fewer rows than the noise of one count can be off by.",
         },
         "column_errors": (column_prior * np.clip(left + rng.normal(0, 0.08, len(given)), 0.05, 1.1)).tolist(),

@@ -12,7 +12,7 @@ const LOOK = {
   padding: { left: 2, right: 6, top: 4, bottom: 2 },
   view: { stroke: null },
   axis: { ...text, gridColor: "var(--line)", domain: false, ticks: false, labelPadding: 8, titlePadding: 10 },
-  legend: { ...text, labelColor: "var(--ink)", orient: "top", direction: "horizontal", title: null, symbolSize: 90, columnPadding: 18, offset: 10, labelLimit: 320 },
+  legend: { ...text, labelColor: "var(--ink)", orient: "top", direction: "horizontal", title: null, symbolSize: 90, columnPadding: 18, offset: 10, labelLimit: 320, gradientThickness: 12 },
   header: { labelColor: "var(--ink)", titleColor: "var(--quiet)", labelFontSize: 13, labelFontWeight: 600, labelAnchor: "start" },
   text: { color: "var(--ink)", fontSize: 12 },
   rule: { color: "var(--line-strong)" },
@@ -23,7 +23,7 @@ const LOOK = {
 // called with the data of a mark that is clicked.
 function chart(container, spec, { title, csv, click = null }) {
   const shown = CHARTS.get(container) || frame(container);
-  Object.assign(shown, { spec, title, csv, click, width: 0 });
+  Object.assign(shown, { spec, title, csv, click });
   shown.tools.setAttribute("aria-label", `Save: ${title}`);
   fillTable(shown);
   return draw(shown);
@@ -32,7 +32,7 @@ function chart(container, spec, { title, csv, click = null }) {
 function frame(container) {
   container.replaceChildren();
   container.classList.add("chart");
-  const shown = { container, plot: make(container, "div", { class: "plot" }), turn: 0, view: null };
+  const shown = { container, plot: make(container, "div", { class: "plot" }), turn: 0, width: 0, view: null, drawn: false };
   const foot = make(container, "div", { class: "chart-foot" });
   shown.details = make(foot, "details");
   make(shown.details, "summary", {}, "Numbers as a table");
@@ -50,8 +50,8 @@ function frame(container) {
 async function draw(shown) {
   const width = shown.container.clientWidth;
   if (!width) return; // The observer draws a hidden chart when it is first seen.
-  shown.width = width;
   const turn = ++shown.turn;
+  Object.assign(shown, { width, drawn: false });
   const { spec, title } = shown;
   const place = make(null, "div");
   const full = { width, autosize: { type: "fit-x", contains: "padding" }, ...(typeof spec === "function" ? spec(width) : spec) };
@@ -60,10 +60,12 @@ async function draw(shown) {
   });
   if (turn !== shown.turn) return view.finalize(); // Another chart was asked for meanwhile.
   if (shown.view) shown.view.finalize();
-  shown.view = view;
+  Object.assign(shown, { view, drawn: true });
   if (shown.click) view.addEventListener("click", (_, item) => { if (item && item.datum) shown.click(item.datum); });
   shown.plot.replaceChildren(place);
   const picture = place.querySelector("svg");
+  // One picture with one name: its parts have none of their own.
+  for (const part of picture.querySelectorAll("[role]")) ["role", "aria-roledescription"].forEach((each) => part.removeAttribute(each));
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", title);
 }

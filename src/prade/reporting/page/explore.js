@@ -25,10 +25,10 @@ function showTiles(budget) {
   const { error, error_spread: off, prior, gain, spread } = budget.expected;
   const measured = D.columns.length - budget.not_measured.length;
   $("tiles").replaceChildren();
-  tile("Expected error", fixed(3)(error), `± ${fixed(3)(off)}; the public table alone has ${fixed(3)(prior)}`);
-  tile("Better than the public table", percent(gain / prior, 0), `by ${fixed(3)(gain)} ± ${fixed(3)(spread)}`, budget.worthwhile ? "good" : "bad");
+  tile("Expected error", fixed(3)(error), `± ${fixed(3)(off)}; public table alone: ${fixed(3)(prior)}`);
+  tile(`${gain < 0 ? "Worse" : "Better"} than the public table`, percent(Math.abs(gain) / prior, 0), `by ${fixed(3)(Math.abs(gain))} ± ${fixed(3)(spread)}`, budget.worthwhile ? "good" : "bad");
   tile("Columns measured", `${count(measured)} of ${count(D.columns.length)}`, measured === D.columns.length ? "none is left to the public table" : "the others follow the public table");
-  tile("Groups too small for their noise", `${count(budget.too_small.groups)} of ${count(budget.too_small.of)}`, budget.too_small.words, budget.too_small.groups ? "plain" : "good");
+  tile("Groups that are too small", `${count(budget.too_small.groups)} of ${count(budget.too_small.of)}`, "for the noise that they would get");
 }
 
 function showMeasured(budget) {
@@ -84,7 +84,7 @@ function leftBar(cell, left) {
 const errorColumns = [
   { label: "Public table alone", kind: "num", value: (row) => row.prior, show: (row) => fixed(3)(row.prior) },
   { label: "Expected error", kind: "num", value: (row) => row.error, show: (row) => fixed(3)(row.error) },
-  { label: "Error left", kind: "num", value: (row) => row.left, paint: (cell, row) => leftBar(cell, row.left) },
+  { label: "Error left", kind: "num", value: (row) => row.left, show: (row) => percent(row.left, 0) },
 ];
 
 function showColumns(budget) {
@@ -92,14 +92,15 @@ function showColumns(budget) {
   for (const row of rows) row.left = row.error / row.prior;
   const paint = (cell, { column }) => {
     cell.append(nameOf(column));
-    if (column.title && column.title !== column.name) make(cell, "span", { class: "name" }, ` ${column.name}`);
+    if (column.title && column.title !== column.name) make(cell, "span", { class: "short" }, ` ${column.name}`);
   };
   sortable($("column-table"), {
     caption: "Expected error of one-way tables, worst first", rows, start: { column: 3, down: true },
     columns: [
       { label: "Column", kind: "name", value: (row) => nameOf(row.column), paint },
       { label: "Measured at", kind: "text", value: (row) => measuredAt(budget, row.column.name) },
-      ...errorColumns,
+      ...errorColumns.slice(0, 2),
+      { ...errorColumns[2], paint: (cell, row) => leftBar(cell, row.left) },
     ],
   });
 }
@@ -133,7 +134,7 @@ async function showPairs(budget) {
   const names = D.columns.map((column) => column.name);
   const shaded = pairs.map((pair) => ({ ...pair, value: pair[shade.key] }));
   $("pairs").style.minWidth = `${Math.max(0, 13 * names.length + 100)}px`;
-  chart($("pairs"), pairsSpec(names, shaded, { ...shade, most }), {
+  chart($("pairs"), (width) => pairsSpec(names, shaded, { ...shade, most }, width), {
     title: `${shade.title} of each pair of columns, ${budgetWords(budget)}`,
     csv: { heads: ["column", "with", "expected error", "public table alone", "share left"], rows: pairs.map((pair) => [names[pair.first], names[pair.second], pair.error, pair.prior, pair.left]) },
   });
@@ -149,19 +150,28 @@ async function showPairs(budget) {
 
 // ---------------------------------------------------------------- a place's tables
 
+// The shares of a place's column, for each budget.
+async function sharesOf(place, column) {
+  const { truth, public: known, budgets } = D.tables[place];
+  return Promise.all(budgets.map(async (budget) => {
+    const found = Object.entries({ truth, public: known, ...budget }).map(async ([key, entry]) => [key, (await once(entry)).subarray(STARTS[column], STARTS[column + 1])]);
+    return Object.fromEntries(await Promise.all(found));
+  }));
+}
+
 async function showShares() {
   const { budget, place, column } = CHOSEN;
-  const [tables, { name, labels, unit, description }] = [D.tables[place], D.columns[column]];
-  const entries = { truth: tables.truth, public: tables.public, ...tables.budgets[budget] };
-  const keys = Object.keys(entries);
-  const found = await Promise.all(keys.map((key) => once(entries[key])));
+  const { name, labels, unit, description } = D.columns[column];
+  const all = await sharesOf(place, column);
   if (budget !== CHOSEN.budget || place !== CHOSEN.place || column !== CHOSEN.column) return;
-  const shares = Object.fromEntries(keys.map((key, at) => [key, found[at].subarray(STARTS[column], STARTS[column + 1])]));
+  const [shares, domain] = [all[budget], sharesDomain(all)];
+  const outside = shares.noisy.filter((share) => share < domain[0] || share > domain[1]).length;
   const title = `${nameOf(D.columns[column])} in ${D.places[place].label}, a public stand-in, ${budgetWords(D.budgets[budget])}`;
-  chart($("shares"), (width) => sharesSpec(labels, shares, width), { title, csv: sharesNumbers(labels, shares) });
+  chart($("shares"), (width) => sharesSpec(labels, shares, domain, width), { title, csv: sharesNumbers(labels, shares) });
   $("column-note").textContent = [
     description && `${description}${unit ? ` (${unit})` : ""}.`,
     shares.noisy.every(absent) && `${name} is not measured here with this budget: its estimate follows from the public table and from the columns that are measured.`,
+    outside && `${outside === 1 ? "One noisy answer lies" : `${outside} noisy answers lie`} beyond the edge of the chart; the table below it has the numbers.`,
     labels.length > MOST_CELLS && `The chart shows the ${MOST_CELLS} most frequent of ${labels.length} values; the table below it has all.`,
   ].filter(Boolean).join(" ");
 }
@@ -173,6 +183,7 @@ function showBudget() {
   $("budget").value = CHOSEN.budget;
   $("budget").setAttribute("aria-valuetext", budgetWords(budget));
   $("now").textContent = budgetWords(budget);
+  $("brief").textContent = `expected error ${fixed(3)(budget.expected.error)}; the public table alone has ${fixed(3)(budget.expected.prior)}`;
   document.querySelectorAll(".ticks span").forEach((tick, place) => tick.classList.toggle("on", place === CHOSEN.budget));
   document.querySelectorAll("#budgets tbody tr").forEach((line, place) => line.classList.toggle("chosen", place === CHOSEN.budget));
   document.querySelectorAll(".chosen-budget").forEach((each) => { each.textContent = budgetWords(budget); });

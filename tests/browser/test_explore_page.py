@@ -1,0 +1,447 @@
+"""The page about rehearsed budgets in a real browser: every control works, by mouse and by keyboard, on any screen."""
+
+import copy
+import tomllib
+
+import numpy as np
+import pytest
+
+from prade.reporting.explore_page import write_explore
+from prade.reporting.packing import unpacked
+from worlds.page_checks import (
+    CUT,
+    OUTSIDE,
+    accessibility,
+    arrived,
+    downloads,
+    drawn,
+    mode,
+    seconds_to_open,
+    silent,
+    until,
+)
+from worlds.rehearsals import explored, tables
+
+WIDE, PHONE = (1400, 900), (390, 844)
+HOSTILE = '</script><img src="x" onerror="alert(1)">&amp;{{ 1 }}'
+AGE, INCOME = 0, 7
+
+
+@pytest.fixture(scope="module")
+def data():
+    return explored()
+
+
+@pytest.fixture(scope="module")
+def written(data, tmp_path_factory):
+    return write_explore(data, tmp_path_factory.mktemp("explore") / "explore.html")
+
+
+@pytest.fixture
+def page(chromium, written):
+    found = chromium.page(written, *WIDE)
+    drawn(found)
+    yield found
+    silent(found)
+
+
+def opened(chromium, path, size=WIDE):
+    found = chromium.page(path, *size)
+    drawn(found)
+    return found
+
+
+def named(chart: str) -> str:
+    return f"document.querySelector('#{chart} svg').getAttribute('aria-label')"
+
+
+def table(page, chart: str) -> list[list[str]]:
+    """The rows of the table below a chart."""
+    return page.run(
+        f"[...document.querySelectorAll('#{chart} tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+
+
+# ---------------------------------------------------------------- opening
+
+
+def test_opens_with_the_answer_on_top(page, data):
+    assert page.run("document.title") == "What does epsilon buy? census-like survey"
+    assert page.texts("h1") == ["What does epsilon buy?"]
+    assert page.texts("#elbow") == [data["elbow"]]
+    assert page.texts("#caveats li") == data["caveats"]
+    assert page.run("document.getElementById('caveats').compareDocumentPosition(document.getElementById('main')) & 4")
+    assert "No private row was read, and nothing was spent." in page.texts("header .lead")[0]
+    assert page.texts("#now") == ["epsilon = 3"]
+    assert page.texts("#budgets tr.chosen .badge") == ["suggested"]
+    assert len(page.texts("main section h2")) == 6
+    assert page.run("document.querySelectorAll('.plot svg').length") == 3
+
+
+def test_opens_within_a_second_and_stays_small(chromium, written):
+    assert written.stat().st_size < 3_000_000
+    assert seconds_to_open(opened(chromium, written)) < 1
+
+
+def test_a_policy_forbids_scripts_and_requests(chromium, written):
+    page = opened(chromium, written)
+    page.run("fetch('https://example.org').catch(() => 0)")
+    page.run(
+        "{ const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s); }"
+    )
+    page.run("setTimeout('window.ran = 2')")
+    page.settle()
+    assert page.run("window.ran") is None
+    assert len([text for text in page.complaints if "Content Security Policy" in text]) >= 3
+
+
+def test_hostile_names_are_texts(chromium, tmp_path):
+    page = opened(chromium, write_explore(explored(hostile=HOSTILE), tmp_path / "explore.html"))
+    assert page.run("document.querySelectorAll('img').length") == 0
+    assert HOSTILE in page.run("document.title")
+    assert page.texts("#caveats li")[1] == HOSTILE
+    assert page.texts("#column option")[0] == HOSTILE
+    assert page.texts("#where option")[0].startswith(HOSTILE)
+    assert HOSTILE in page.texts("#asks li")
+    assert table(page, "shares")[1][0] == HOSTILE
+    assert HOSTILE in page.texts("#pair-table tbody th")
+    assert HOSTILE in page.run(named("shares"))
+    assert page.run("address.read().column") == HOSTILE
+    assert accessibility(page) == []
+    silent(page)
+
+
+# ---------------------------------------------------------------- the budget
+
+
+def shown_budget(page) -> dict:
+    """What the page shows about the chosen budget."""
+    return {
+        "now": page.texts("#now")[0],
+        "said": page.run("document.getElementById('budget').getAttribute('aria-valuetext')"),
+        "headings": {text.split("epsilon = ")[1] for text in page.texts("h2") if "epsilon = " in text},
+        "row": page.texts("#budgets tr.chosen button"),
+        "error": page.texts("#tiles .value")[0],
+        "command": page.texts("#command")[0],
+        "file": page.texts("#save-plan")[0],
+        "kept": page.run("address.read().epsilon"),
+    }
+
+
+def test_the_slider_moves_by_keys_and_everything_follows(page, data):
+    page.run("document.getElementById('budget').focus()")
+    for key, place in (("ArrowLeft", 2), ("ArrowLeft", 1), ("ArrowRight", 2), ("ArrowUp", 3), ("ArrowRight", 4)):
+        page.press(key)
+        budget = data["budgets"][place]
+        epsilon = budget["epsilon"]
+        until(page, f"{named('shares')}.endsWith('epsilon = {epsilon}') && {named('pairs')}.endsWith('= {epsilon}')")
+        assert shown_budget(page) == {
+            "now": f"epsilon = {epsilon}",
+            "said": f"epsilon = {epsilon}",
+            "headings": {epsilon},
+            "row": [epsilon],
+            "error": f"{budget['expected']['error']:.3f}",
+            "command": budget["command"],
+            "file": f"Save plan-{epsilon}.toml",
+            "kept": epsilon,
+        }
+        assert page.texts("#unmeasured li") == budget["not_measured"]
+        assert page.texts("#asks li") == [part for ask in budget["measured"] for part in ask["parts"]]
+        assert page.texts("#too-small") == [budget["too_small"]["words"]]
+        assert page.texts("#risk") == [budget["risk"]["words"]]
+        assert page.texts("#advice") == [budget["advice"]]
+    assert page.run("document.activeElement.id") == "budget"
+
+
+def test_a_row_of_the_table_chooses_its_budget(page, data):
+    page.click("#budgets tbody button", 0)
+    assert shown_budget(page)["command"] == data["budgets"][0]["command"]
+    assert page.texts("#live") == ["Chosen: epsilon = 0.1"]
+    assert page.run("document.getElementById('budget').value") == "0"
+
+
+def test_tiles_say_better_or_worse(chromium, data, tmp_path):
+    worse = copy.deepcopy(data)
+    worse["recommended"] = 0
+    worse["budgets"][0].update(worthwhile=False)
+    worse["budgets"][0]["expected"].update(error=0.35, gain=-0.011)
+    page = opened(chromium, write_explore(worse, tmp_path / "explore.html"))
+    assert page.texts("#tiles .title")[1] == "Worse than the public table"
+    assert page.texts("#tiles .bad .value") == ["3 %"]
+    assert page.texts("#budgets tr.chosen .badge") == ["suggested", "not worth it"]
+    page.click("#budgets tbody button", 4)
+    assert page.texts("#tiles .title")[1] == "Better than the public table"
+    gain = data["budgets"][4]["expected"]["gain"] / data["budgets"][4]["expected"]["prior"]
+    assert page.texts("#tiles .good .value")[0] == f"{100 * gain:.0f} %"
+    silent(page)
+
+
+def test_the_curve_has_a_point_and_a_bar_for_each_level_and_budget(page, data):
+    assert page.run("document.querySelectorAll('#curve .mark-symbol.role-mark path').length") == 10
+    assert page.run("document.querySelectorAll('#curve .mark-line path').length") == 2
+    assert page.texts("#curve text").count("public table alone") == 4  # two levels, each with a halo
+    assert page.texts("#curve .role-axis-label text")[:5] == ["0.1", "0.3", "1", "3", "10"]
+    numbers = [float(row[2]) for row in table(page, "curve")]
+    assert numbers == pytest.approx([each["error"] for b in data["budgets"] for each in b["by_level"]], rel=1e-3)
+
+
+# ---------------------------------------------------------------- a place
+
+
+def test_a_places_shares_are_those_of_the_data(page, data):
+    page.choose("#where", "2")
+    assert page.texts("#live") == ["Shown: PLACE 3"]
+    page.choose("#column", str(INCOME))
+    assert page.texts("#live") == ["Shown: Income"]
+    page.click("#budgets tbody button", 4)
+    until(page, f"{named('shares')}.startsWith('Income in PLACE 3') && {named('shares')}.endsWith('= 10')")
+    start = sum(len(column["labels"]) for column in data["columns"][:INCOME])
+    stop = start + len(data["columns"][INCOME]["labels"])
+    found, rows = data["tables"][2], table(page, "shares")
+    assert [row[0] for row in rows] == data["columns"][INCOME]["labels"]
+    kinds = [
+        found["truth"],
+        found["public"],
+        *(found["budgets"][4][key] for key in ("noisy", "estimate", "sd", "synthetic")),
+    ]
+    for place, entry in enumerate(kinds):
+        numbers = [float(row[place + 1].replace("\u2212", "-")) for row in rows]
+        assert numbers == pytest.approx(unpacked(entry)[0, start:stop].tolist(), rel=1e-3)
+    assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 4 * len(rows)
+
+
+def test_marks_are_where_the_numbers_are(page, data):
+    """On the screen, the estimates of ages are in a line with their shares."""
+    marks = page.run(
+        "[...document.querySelectorAll('#shares .mark-symbol.role-mark path')].map(p => p.getBoundingClientRect())"
+        ".map(b => b.x + b.width / 2)"
+    )
+    found = data["tables"][0]
+    series = [found["public"], *(found["budgets"][3][key] for key in ("noisy", "estimate", "synthetic"))]
+    shares = np.stack([unpacked(entry)[0, :10] for entry in series], axis=1).ravel()
+    slope, offset = np.polyfit(shares, marks, 1)
+    assert slope > 0
+    assert np.abs(slope * shares + offset - marks).max() < 1.5
+
+
+def test_a_column_that_is_not_measured_is_said_to_be(page):
+    assert "not measured" not in page.texts("#column-note")[0]
+    page.choose("#column", "9")
+    until(page, f"{named('shares')}.startsWith('LANGUAGE')")
+    assert "LANGUAGE is not measured here with this budget" in page.texts("#column-note")[0]
+    assert {row[3] for row in table(page, "shares")} == {"\u2013"}
+    assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 3 * 4
+
+
+def test_all_budgets_share_an_axis(page):
+    labels = "[...document.querySelectorAll('#shares .role-axis-label text')].map(t => t.textContent).join()"
+    before = page.run(labels)
+    page.click("#budgets tbody button", 0)
+    until(page, f"{named('shares')}.endsWith('= 0.1')")
+    assert page.run(labels) == before
+    assert "beyond the edge of the chart" in page.texts("#column-note")[0]
+
+
+def test_a_column_of_many_values_shows_the_most_frequent(chromium, tmp_path):
+    many = explored(places=1)
+    many["columns"][AGE]["labels"] = [str(age) for age in range(96)]
+    many["tables"] = [tables(np.random.default_rng(1), many["columns"])]
+    page = opened(chromium, write_explore(many, tmp_path / "explore.html"))
+    assert "the 40 most frequent of 96 values" in page.texts("#column-note")[0]
+    truth = unpacked(many["tables"][0]["truth"])[0, :96]
+    largest = sorted(np.argsort(-truth)[:40].tolist())
+    assert page.texts("#shares .role-axis-label text")[-40:] == [str(age) for age in largest]
+    assert len(table(page, "shares")) == 96
+    silent(page)
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_columns_and_pairs_are_listed_worst_first_and_sort(page, data):
+    budget = data["budgets"][3]
+    for box, worst in (
+        ("#column-table", max(budget["column_errors"])),
+        ("#pair-table", np.nanmax(np.triu(np.nan_to_num(unpacked(budget["pair_errors"])), 1))),
+    ):
+        errors = [float(text) for text in page.texts(f"{box} tbody td:nth-child(4)")]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[0] == round(float(worst), 3)
+        page.run(f"document.querySelector('{box} thead th:nth-child(3) button').focus()")
+        for key, order in (("Enter", "descending"), (" ", "ascending")):
+            page.press(key)
+            prior = [float(text) for text in page.texts(f"{box} tbody td:nth-child(3)")]
+            assert prior == sorted(prior, reverse=order == "descending")
+            assert page.run(f"document.querySelector('{box} thead th:nth-child(3)').ariaSort") == order
+    measured = dict(
+        zip(page.texts("#column-table tbody th"), page.texts("#column-table tbody td:nth-child(2)"), strict=True)
+    )
+    assert measured["LANGUAGE"] == "not measured"
+    assert measured["Age AGE"] == "STATE, PLACE"
+
+
+def test_the_square_of_pairs_is_shaded_by_what_is_chosen(page):
+    cells = "[...document.querySelectorAll('#pairs .mark-rect.role-mark path')]"
+    fills = f"{cells}.map(p => p.getAttribute('fill'))"
+    assert page.run(f"{cells}.length") == 90
+    seen = [page.run(fills)]
+    for value, title in (("prior", "Error of the public table alone"), ("left", "Share of the public table")):
+        page.choose("#shade", value)
+        until(page, f"{named('pairs')}.startsWith({title!r})")
+        seen.append(page.run(fills))
+    assert seen[0] != seen[1] != seen[2]
+    page.choose("#shade", "prior")
+    until(page, f"{named('pairs')}.startsWith('Error of')")
+    page.click("#budgets tbody button", 0)
+    until(page, f"{named('pairs')}.endsWith('= 0.1')")
+    # The public table does not depend on the budget; pairs are listed in another order.
+    assert sorted(page.run(fills)) == sorted(seen[1])
+
+
+# ---------------------------------------------------------------- running it
+
+
+def test_plans_are_saved_and_commands_copied(page, data, tmp_path):
+    downloads(page, tmp_path)
+    for place in (0, 4):
+        page.click("#budgets tbody button", place)
+        page.click("#save-plan")
+        content = arrived(tmp_path, data["budgets"][place]["file"]).decode()
+        assert content == data["budgets"][place]["plan"]
+        assert tomllib.loads(content)["task"]["epsilon"] == float(data["budgets"][place]["epsilon"])
+    page.click("#copy")
+    until(page, "document.getElementById('live').textContent.includes('command')")
+    assert page.run("getSelection().toString().trim()") == data["budgets"][4]["command"]
+    page.click("#run summary")
+    assert page.texts("#plan") == [data["budgets"][4]["plan"].strip()]
+
+
+def test_every_chart_is_saved(page, tmp_path):
+    downloads(page, tmp_path)
+    for chart in ("curve", "shares", "pairs"):
+        for place in range(3):
+            page.click(f"#{chart} .saves button", place)
+    for start in ("expected-error-against-epsilon", "age-in-place-1-a-public-stand-in-epsilon-3"):
+        assert arrived(tmp_path, f"{start}.svg").startswith(b"<svg")
+        assert arrived(tmp_path, f"{start}.png").startswith(b"\x89PNG")
+        assert arrived(tmp_path, f"{start}.csv").count(b"\r\n") == 11
+    pairs = arrived(tmp_path, "expected-error-of-each-pair-of-columns-epsilon-3.csv")
+    assert pairs.count(b"\r\n") == 1 + 45
+
+
+def test_an_address_opens_the_same_view(chromium, written, page):
+    page.choose("#where", "1")
+    page.choose("#column", "4")
+    page.click("#budgets tbody button", 1)
+    page.click('nav a[href="#errors"]')
+    sent = page.run("location.hash")
+    again = chromium.page(written, *WIDE, sent)
+    drawn(again)
+    chosen = "[CHOSEN.budget, CHOSEN.place, CHOSEN.column, address.read().at]"
+    assert again.run(chosen) == page.run(chosen) == [1, 1, 4, "errors"]
+    assert again.run(named("shares")) == "Education in PLACE 2, a public stand-in, epsilon = 0.3"
+    again.run("location.hash = '#epsilon=10&place=nowhere&column=SEX'")
+    until(again, f"{named('shares')}.startsWith('Sex in PLACE 2')")
+    assert again.texts("#now") == ["epsilon = 10"]
+    silent(again)
+
+
+# ---------------------------------------------------------------- any data
+
+
+def test_one_budget_without_advice_on_epsilon(chromium, tmp_path):
+    one = explored(places=1)
+    one.update(budgets=one["budgets"][2:3], elbow=None, recommended=None, caveats=[], levels=one["levels"][1:])
+    one["tables"][0]["budgets"] = one["tables"][0]["budgets"][2:3]
+    one["budgets"][0]["by_level"] = one["budgets"][0]["by_level"][1:]
+    one["budgets"][0].update(measured=[], not_measured=[column["name"] for column in one["columns"]])
+    page = opened(chromium, write_explore(one, tmp_path / "explore.html"))
+    assert page.texts("header .lead")[0].startswith("1 budget was rehearsed")
+    assert page.run("document.getElementById('caveats')") is None
+    assert page.texts(".badge") == []
+    assert page.texts("#asks") == ["Nothing: the result is the public table."]
+    assert page.texts("#tiles .value")[2] == "0 of 10"
+    silent(page)
+
+
+# ---------------------------------------------------------------- phones, keyboards, dark, paper
+
+
+@pytest.mark.parametrize("width", [390, 768, 1400])
+def test_nothing_is_outside_or_cut_off(chromium, written, width):
+    page = opened(chromium, written, (width, 844))
+    for column in ("0", "5", "7"):
+        page.choose("#column", column)
+        page.settle()
+        drawn(page)
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.run(OUTSIDE) == []
+        assert page.run(CUT) == []
+    silent(page)
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_and_contrast(chromium, written, scheme, size):
+    page = opened(chromium, written, size)
+    mode(page, scheme)
+    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.settle()
+    assert accessibility(page) == []
+    silent(page)
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours as CSS computes them (WCAG 2)."""
+
+    def light(colour: str) -> float:
+        parts = [int(each) / 255 for each in colour[4:-1].split(",")]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, bright = sorted((light(first), light(second)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_of_charts_stand_out(page, scheme):
+    """axe-core does not look at marks of charts: 3 for graphics, 4.5 for texts."""
+    mode(page, scheme)
+    colour = (
+        "(name => { const e = make(document.body, 'i'); e.style.color = `var(--${name})`;"
+        " const c = getComputedStyle(e).color; e.remove(); return c; })"
+    )
+    ground = page.run(f"{colour}('ground')")
+    for least, names in ((3, ("public", "noisy", "estimate", "synthetic", "truth")), (4.5, ("quiet", "ink", "accent"))):
+        for name in names:
+            assert contrast(page.run(f"{colour}('{name}')"), ground) >= least, name
+
+
+def test_everything_is_reached_by_keys(page):
+    page.press("Tab")
+    assert page.run("document.activeElement.className") == "skip"
+    page.press("Enter")
+    assert page.run("document.activeElement.id") == "main"
+    reached = set()
+    for _ in range(120):
+        page.press("Tab")
+        reached.add(page.run("document.activeElement.id || document.activeElement.textContent.trim()"))
+        assert page.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        if "plan file" in " ".join(reached).lower():
+            break
+    assert {"budget", "where", "column", "shade", "copy", "save-plan", "SVG", "PNG", "CSV", "0.1"} <= reached
+
+
+def test_on_paper(chromium, written):
+    page = opened(chromium, written)
+    mode(page, "dark", "print")
+    page.resize(720, 1000)
+    drawn(page)
+    assert page.run("document.documentElement.scrollWidth") <= 720
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    hidden = "['.chooser', 'nav', '.saves', '#copy'].map(s => document.querySelector(s).offsetParent === null)"
+    assert page.run(hidden) == [True] * 4
+    paper = page.pdf()
+    assert paper.startswith(b"%PDF")
+    assert 2 <= paper.count(b"/Type /Page\n") <= 6
+    silent(page)
