@@ -114,7 +114,7 @@ def facts_of(
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
     factors = rows @ priors.factors[-1] / rows.sum()
-    finest, together = estimates.tables(asked, rows, threads=threads, progress=progress)
+    finest, together = estimates.tables(parts, rows, threads=threads, progress=progress)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
     counts = {
         name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))

@@ -21,12 +21,12 @@ from prade.core.progress import Progress
 from prade.core.threads import several
 from prade.data.prior import Prior
 from prade.data.public import Public
-from prade.estimating.bundles import Bundles
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
+from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -64,6 +64,10 @@ class Distributions:
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the public rows in a group of a level."""
+        return self._worked_out(level, group)[0]
+
+    def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
+        """Weights of the public rows in a group of a level, and the shares of the cells of the level's parts."""
         priors, layout, kept = self.priors[level], self.layouts[level], self.levels[level]
         parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
         weights = priors.weights(group, parent)
@@ -74,7 +78,8 @@ class Distributions:
         if (emptied := kept.emptied[group]) is not None:
             gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
             tilted = tilted.restricted(gone == 0)
-        return tilted.expand(tilted.evaluate(kept.multipliers[group]).normalised())
+        made = tilted.evaluate(kept.multipliers[group])
+        return tilted.expand(made.normalised()), made.masses
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
@@ -83,11 +88,15 @@ class Distributions:
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
+        return self._map(lambda group, weights, _: task(group, weights), threads)
+
+    def _map(self, task: Callable[[int, Floats, Floats], Result], threads: int) -> Iterator[Result]:
+        """As `map`, with the shares of the cells of the last level's parts as well."""
         last = len(self.levels) - 1
         if last:
             for parent in set(self.priors[last].parent_of.tolist()):
                 self._kept(last - 1, parent)  # once, before the threads need it
-        return several(lambda group: task(group, self.weights(last, group)), range(len(self.totals)), threads)
+        return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
         """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
@@ -102,13 +111,14 @@ class Distributions:
         return np.array(list(self.map(of_group, threads)))
 
     def tables(
-        self, asked: Sequence[Cells], rows: Floats, *, threads: int = 1, progress: Progress | None = None
+        self, parts: Sequence[Part], rows: Floats, *, threads: int = 1, progress: Progress | None = None
     ) -> tuple[Floats, Floats]:
         """Shares of the cells of several parts in every group of the last level, [groups, all cells], in one pass.
 
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
         """
-        found: list[Floats] = []
+        found, sizes = list[Floats](), [part.n_cells for part in parts]
+        schema, codes = self.public.prior.schema, self.public.prior.codes
 
         def keep(shares: Floats) -> None:
             found.append(shares)
@@ -116,23 +126,30 @@ class Distributions:
                 progress("comparing groups", sum(map(len, found)), len(rows))
 
         if self.kept_weights is not None:
-            starts = np.cumsum([0, *(size for _, size in asked)])
-            parts = zip(asked, starts, strict=False)
-            cells = np.stack([np.where(each < size, each + start, starts[-1]) for (each, size), start in parts], axis=1)
-            for shares in tables(self.kept_weights, cells.astype(np.int32), int(starts[-1]), threads):
+            cells = numbered([part.cells(schema, codes) for part in parts], sizes)
+            for shares in tables(self.kept_weights, cells, sum(sizes), threads):
                 keep(shares)
             return np.concatenate(found), together(self.kept_weights, rows / rows.sum())
-        bundles = Bundles.of([cells for cells, _ in asked], [size for _, size in asked])
-        everybody = np.zeros(len(self.public))
+        shares_of, everybody = self._shares_of(parts), np.zeros(len(self.public))
 
-        def of_group(_: int, weights: Floats) -> tuple[Floats, Floats]:
-            weights = weights.astype(np.float32).astype(np.float64)  # as kept weights
-            return bundles.masses_of(weights)[None], weights
+        def of_group(_: int, weights: Floats, masses: Floats) -> tuple[Floats, Floats]:
+            return shares_of(weights, masses)[None], weights
 
-        for group, (shares, weights) in enumerate(self.map(of_group, threads)):
+        for group, (shares, weights) in enumerate(self._map(of_group, threads)):
             keep(shares)
             everybody += rows[group] / rows.sum() * weights
         return np.concatenate(found), everybody
+
+    def _shares_of(self, parts: Sequence[Part]) -> Callable[[Floats, Floats], Floats]:
+        """How to find the shares of the parts' cells from a group's weights and the shares of its level's own cells."""
+        known = self.layouts[-1]
+        if set(parts) <= set(known.workload):
+            at = np.concatenate(
+                [np.arange(known.n_cells)[known.part(known.workload.parts.index(part))] for part in parts]
+            )
+            return lambda _, masses: masses[at]
+        layout = self.cells.layout(tuple(parts))
+        return lambda weights, _: layout.masses_of(layout.collapsed(weights))
 
     @property
     def totals(self) -> Floats:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
+from prade.core.arrays import Flags, Floats, Ints, mass_by_group
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.distributions import Distributions
@@ -136,14 +136,10 @@ class _Block:
         """The errors in some cells, or in linear combinations of the cells of one part."""
         cells, sizes = [cells for cells, _ in batch], [size for _, size in batch]
         further = self.variation.further(cells, sizes, combined)
-        one_row = np.concatenate([_variance_of_rows(self.estimates, *each, combined) for each in batch])
+        rows = [_variance_of_rows(self.estimates, *each, combined) for each in batch]
+        one_row, unseen = np.concatenate([each for each, _ in rows]), np.concatenate([each for _, each in rows])
         # the sample that C is made of missed a few rows
         one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
-        if combined is None:
-            weights = self.estimates.public.prior.weights
-            unseen = np.concatenate([mass_per_cell(each, weights, size + 1)[:size] == 0 for each, size in batch])
-        else:
-            unseen = np.zeros(len(one_row), np.bool_)
         one_row[unseen] = HIDDEN / self.variation.rows
         within = float(np.trace(self.variation.variation.within))
         spread = float(np.trace(self.variation.variation.between)) / max(within, 1e-300)
@@ -167,14 +163,21 @@ class _Block:
         return Errors(*each)
 
 
-def _variance_of_rows(estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None) -> Floats:
-    """The diagonal of C for further cells, or for combinations of them, from all public rows."""
+def _variance_of_rows(
+    estimates: Distributions, cells: Ints, size: int, combined: Floats | None = None
+) -> tuple[Floats, Flags]:
+    """The diagonal of C for further cells, or for combinations of them, from all public rows.
+
+    The second array says which cells no public row is in; no combination of cells counts as one.
+    """
     public = estimates.public
     mass = mass_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
     shares = mass / public.group_weights[:, None]
-    each = np.eye(size) if combined is None else combined
-    variances = shares @ each.T**2 - (shares @ each.T) ** 2
-    return np.asarray(public.group_weights @ variances / public.group_weights.sum())
+    if combined is None:
+        variances, unseen = shares - shares**2, (mass == 0).all(axis=0)
+    else:
+        variances, unseen = shares @ combined.T**2 - (shares @ combined.T) ** 2, np.zeros(len(combined), np.bool_)
+    return np.asarray(public.group_weights @ variances / public.group_weights.sum()), unseen
 
 
 class _Kind:
@@ -244,16 +247,22 @@ class _Kind:
                     for factor, gain in zip(self.grid, self.gains, strict=True)
                 ]
             )
-        between_left, within_left, noisy = (
-            np.stack([np.interp(np.log(self.factor), np.log(self.grid), values) for values in parts[:, k].T], axis=1)
-            for k in range(3)
-        )
+        between_left, within_left, noisy = self._of_groups(parts).transpose(1, 0, 2)
         w = self.w + interactions * (min(self.w, np.sqrt(self.w * EXPECTED_WITHIN)) - self.w)
         per_row = w / self.rows[:, None]
         prior = np.maximum(own + per_row * one_row, SMALLEST)
         left = np.clip(between_left + per_row * within_left, 0.0, None)
         ratio = 1 + (self.ratio - 1) * (1 - interactions)
         return np.stack([np.maximum(ratio * (left + noisy), SMALLEST), ratio * left, prior])
+
+    def _of_groups(self, parts: Floats) -> Floats:
+        """What was worked out for each factor of the grid, [factors, ...], interpolated for each group's own factor."""
+        if len(self.grid) == 1:
+            return np.repeat(parts, len(self.factor), axis=0)
+        grid, factor = np.log(self.grid), np.log(self.factor)
+        above = np.clip(np.searchsorted(grid, factor), 1, len(grid) - 1)
+        part = np.clip((factor - grid[above - 1]) / (grid[above] - grid[above - 1]), 0.0, 1.0)[:, None, None]
+        return np.asarray((1 - part) * parts[above - 1] + part * parts[above])
 
     def _split(
         self, g: Floats, v: Floats, further: FurtherVariation, mixed: Floats, own: Floats, one_row: Floats

@@ -25,9 +25,8 @@ def share_of_interactions(
 ) -> Floats:
     """The share of each cell's variance that is an interaction, from 0 to 1; `combined` as in `VariationOfCells`."""
     one_way: OneWayCells = estimates.cells.one_way
-    further = one_way.variation.further(cells, sizes, combined)
+    within, variance = one_way.variation.further_within(cells, sizes, combined)
     with single_threaded_blas():
-        explained = np.sum((further.within @ one_way.inverse) * further.within, axis=1)
-    seen = further.within_variance > 0
-    share = 1 - np.divide(explained, further.within_variance, out=np.ones(len(seen)), where=seen)
+        explained = np.sum((within @ one_way.inverse) * within, axis=1)
+    share = 1 - np.divide(explained, variance, out=np.ones(len(variance)), where=variance > 0)
     return np.asarray(np.clip(share, 0.0, 1.0))

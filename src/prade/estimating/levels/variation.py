@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
+from prade.core.compiled import compiled
 from prade.core.threads import single_threaded_blas
 
 ROWS_PER_CELL, FEWEST_ROWS = 100, 20_000  # of the sample for `within`: a cell's variance is then known to 10 %
@@ -82,7 +83,8 @@ class VariationOfCells:
         self.shares = self._group_shares(cells, sizes)
         chosen = np.random.default_rng(seed).permutation(np.flatnonzero(used[group]))
         self._chosen = chosen[: max(ROWS_PER_CELL * int(sum(sizes)), FEWEST_ROWS)]
-        self._cells = [cell[self._chosen] for cell in cells]
+        sampled = [cell[self._chosen] for cell in cells]
+        self._cells = numbered(sampled, sizes)
         self._weight = (rows[group] * self._share_of)[self._chosen]
         self.rows, size = float(rows[used].sum()), int(used.sum())
         # a group's shares are fitted to its rows: each group takes one degree of freedom
@@ -90,7 +92,7 @@ class VariationOfCells:
         self._groups = rows[used] / self.rows  # weights of the groups
         self._sampling = (size - 1) / self.rows if size >= FEWEST_GROUPS else None
         with single_threaded_blas():
-            within = self._within(self._cells, sizes, self.shares)
+            within = self._within(sampled, sizes, self.shares)
             raw = self._between(self.shares, within)
             values, vectors = np.linalg.eigh(raw)
             positive = values > 1e-10 * max(float(values[-1]), 0.0)
@@ -105,12 +107,8 @@ class VariationOfCells:
 
         What is cut from `between` here is cut from theirs: their covariances are projected to the positive part.
         """
-        shares, sampled = self._group_shares(cells, sizes), [cell[self._chosen] for cell in cells]
-        own = self._own_variance(sampled, sizes, shares, combined)
+        shares, within, own = self._further_within(cells, sizes, combined)
         with single_threaded_blas():
-            within = self._within(sampled, sizes, shares)
-            if combined is not None:
-                shares, within = shares @ combined.T, combined @ within
             raw = self._between(shares, within)
             along = raw @ self._directions
             between, explained = along @ self._directions.T, np.sum(along**2 / self._values, axis=1)
@@ -119,6 +117,23 @@ class VariationOfCells:
             away = shares[self.used] - self._groups @ shares[self.used]
             variance = (self._groups @ away**2 - own * self._sampling) / (1 - self._groups @ self._groups)
         return FurtherVariation(between, within, np.maximum(variance, 0.0), explained, own)
+
+    def further_within(
+        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """`within` and `within_variance` of `further`, without the rest."""
+        return self._further_within(cells, sizes, combined)[1:]
+
+    def _further_within(
+        self, cells: Sequence[NDArray[Any]], sizes: Sequence[int], combined: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
+        shares, sampled = self._group_shares(cells, sizes), [cell[self._chosen] for cell in cells]
+        own = self._own_variance(sampled, sizes, shares, combined)
+        with single_threaded_blas():
+            within = self._within(sampled, sizes, shares)
+            if combined is not None:
+                shares, within = shares @ combined.T, combined @ within
+        return shares, within, own
 
     def _group_shares(self, cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Floats:
         return _sums(self.group, len(self.used), cells, sizes, self._share_of)
@@ -139,11 +154,10 @@ class VariationOfCells:
         Multiplied out, it needs only counts of pairs of cells, and of cells by group: quicker than vectors of 0 and 1.
         """
         weight, group = self._weight, self.group[self._chosen]
-        pairs = np.concatenate(
-            [_sums(c, size, self._cells, self.sizes, weight) for c, size in zip(cells, sizes, strict=True)]
-        )
+        known, parts = sum(self.sizes), zip(cells, sizes, strict=True)
+        pairs = np.concatenate([_counted(c.astype(np.int64), size, self._cells, known, weight) for c, size in parts])
         mine = _sums(group, len(self.used), cells, sizes, weight)
-        theirs = _sums(group, len(self.used), self._cells, self.sizes, weight)
+        theirs = _counted(group, len(self.used), self._cells, known, weight)
         mixed = mine.T @ self.shares + shares.T @ theirs
         of_shares = (shares.T * mass_per_cell(group, weight, len(self.used))) @ self.shares
         return np.asarray(self._freedom * (pairs - mixed + of_shares) / max(float(weight.sum()), 1e-300))
@@ -160,6 +174,32 @@ class VariationOfCells:
         rows = mass_per_cell(group, weight, len(self.used))[:, None]
         found = np.sum(squares - 2 * means * firsts + means**2 * rows, axis=0)
         return np.asarray(self._freedom * found / max(float(weight.sum()), 1e-300))
+
+
+def numbered(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int32]:
+    """Each row's cells in several parts, [rows, parts], numbered one part after the other; in none: the last number.
+
+    >>> numbered([np.array([0, 1, 2]), np.array([2, 0, 1])], [2, 3]).tolist()
+    [[0, 4], [1, 2], [5, 3]]
+    """
+    starts = np.cumsum([0, *sizes])
+    parts = zip(cells, sizes, starts, strict=False)
+    return np.stack([np.where(each < size, each + start, starts[-1]) for each, size, start in parts], 1, dtype=np.int32)
+
+
+def _counted(row: Ints, n_rows: int, cells: NDArray[np.int32], size: int, weights: Floats) -> Floats:
+    """As `_sums`, for cells that are numbered one part after the other."""
+    return _count(row, n_rows, cells, size, weights)[:n_rows, :size]
+
+
+@compiled
+def _count(row: Ints, n_rows: int, cells: NDArray[np.int32], size: int, weights: Floats) -> Floats:
+    found = np.zeros((n_rows + 1, size + 1))
+    for k in range(len(row)):
+        mine, weight = found[row[k]], weights[k]
+        for part in range(cells.shape[1]):
+            mine[cells[k, part]] += weight
+    return found
 
 
 def _sums(
