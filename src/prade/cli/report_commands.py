@@ -8,8 +8,9 @@ import click
 
 from prade.cli.console import FILE
 from prade.cli.csv_options import csv_options
+from prade.cli.evaluation_words import evaluation_in_words, whys
 from prade.cli.main import examples, prade, remark, result
-from prade.cli.planning_commands import as_json, columns_of
+from prade.cli.planning_commands import as_json, columns_of, public_files, weight
 
 
 @prade.command()
@@ -25,9 +26,30 @@ from prade.cli.planning_commands import as_json, columns_of
 )
 @click.option("--pairs", default="50", show_default=True, help="How many pairs of columns to draw at random, or all.")
 @click.option("--seed", type=int, help="Seed for drawing pairs. [default: the contest's]")
+@click.option(
+    "--metrics/--no-metrics",
+    default=None,
+    help="Also compute k-marginals, propensity, regressions and other metrics. [default: only with --json]",
+)
+@click.option(
+    "--public",
+    multiple=True,
+    type=FILE,
+    help="Public file to compare with: what its rows would score in place of SYNTHETIC; may be given several times.",
+)
+@weight
+@click.option(
+    "--sample", type=int, metavar="ROWS", help="Most rows of a table that sampled metrics take. [default: 10,000]"
+)
+@click.option("--linear", metavar="FORMULA", help='Linear regression to compare, as in "INCOME ~ AGE + SEX".')
+@click.option("--logistic", metavar="FORMULA", help='Logistic regression to compare, as in "AGE >= 65 ~ SEX + RACE".')
 @csv_options("truth")
 @as_json
-@examples("  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all")
+@examples(
+    "  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --pairs all\n"
+    "  prade score truth.parquet release/synthetic.parquet --schema schema.toml --by STATE+PUMA --metrics \\\n"
+    '      --public public.parquet --linear "PINCP ~ AGEP + SEX + SCHL"'
+)
 def score(
     truth: str,
     synthetic: str,
@@ -36,19 +58,39 @@ def score(
     groups_file: str | None,
     pairs: str,
     seed: int | None,
+    metrics: bool | None,
+    public: tuple[str, ...],
+    weight: str | None,
+    sample: int | None,
+    linear: str | None,
+    logistic: str | None,
     as_json: bool,
 ) -> None:
     """Score SYNTHETIC rows against the TRUTH.
 
-    This is the score of the NIST contest. It is computed from true rows, so it is not private.
+    This is the score of the NIST contest, and with --metrics what SDNist and others measure. It is computed from true
+    rows, so it is not private.
     """
     from prade.data.schema import Schema
+    from prade.scoring.evaluation import evaluate
+    from prade.scoring.metrics import SAMPLE, SEED, Choices
+    from prade.scoring.regressions import Formula
     from prade.scoring.score import CONTEST_SEED
-    from prade.scoring.score import score as scored
 
     if pairs != "all" and not (pairs.isascii() and pairs.isdigit() and len(pairs) < 10):
         raise click.UsageError(f"--pairs is {pairs!r}: give a number, or all")
-    outcome = scored(
+    wanted = as_json if metrics is None else metrics
+    if weight is not None and not public:
+        raise click.UsageError("--weight names a column of the public files: also give them with --public")
+    if not wanted and (sample is not None or linear is not None or logistic is not None):
+        raise click.UsageError("--sample, --linear and --logistic are for the metrics: also give --metrics")
+    choices = Choices(
+        SAMPLE if sample is None else sample,
+        SEED if seed is None else seed,
+        None if linear is None else Formula.read(linear),
+        None if logistic is None else Formula.read(logistic),
+    )
+    outcome = evaluate(
         truth,
         synthetic,
         Schema.load(schema_file),
@@ -56,11 +98,16 @@ def score(
         groups=groups_file,
         pairs="all" if pairs == "all" else int(pairs),
         seed=CONTEST_SEED if seed is None else seed,
+        public=public_files(public, weight) if public else None,
+        choices=choices if wanted else None,
     )
     remark(
         "This score is computed from true rows and is not differentially private: do not publish it for private rows."
     )
-    result(outcome.to_dict(), str(outcome), as_json)
+    if outcome.metrics is not None:
+        for line in whys(outcome.metrics):
+            remark(line)
+    result(outcome.to_dict(), evaluation_in_words(outcome), as_json)
 
 
 @prade.command()

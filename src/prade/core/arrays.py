@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+LARGEST_COUNTED = 2**22  # cells; beyond this, sorting the rows is faster than a table of all cells
+
 
 def smallest_unsigned(largest: int) -> np.dtype[Any]:
     """The smallest unsigned integer type that can hold every number up to `largest`."""
@@ -40,6 +42,20 @@ def mass_by_group(
     width = n_cells + 1
     place = group.astype(np.int64) * width + cells
     return np.bincount(place, weights, (n_groups + 1) * width).reshape(n_groups + 1, width)[:n_groups, :n_cells]
+
+
+def counted(cells: Ints, size: int) -> tuple[Ints, Ints]:
+    """The cells that occur, in ascending order, and how often each does; `size` is the number of cells there are.
+
+    >>> counted(np.array([3, 1, 3]), 5)
+    (array([1, 3]), array([1, 2]))
+    """
+    if size > LARGEST_COUNTED:
+        place, counts = np.unique(cells, return_counts=True)
+        return place, counts
+    counts = np.bincount(cells, minlength=size)
+    place = np.flatnonzero(counts)
+    return place, counts[place]
 
 
 def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:

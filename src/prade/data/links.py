@@ -6,11 +6,12 @@ it often would be if each column's values were drawn alone within their bins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import SchemaError
@@ -71,24 +72,33 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
         return ()
     public = read_table(table, [column.name for column in numeric])
     rows = np.arange(0, public.num_rows, max(1, -(-public.num_rows // MOST_ROWS)))
-    generator = np.random.default_rng(0)
     values: dict[str, Floats] = {}
-    alone: dict[str, Floats] = {}  # each column's values, exchanged within their bins
+    codes: dict[str, Ints] = {}
     for column in numeric:
         cells = one_piece(plain_cells(public[column.name])).take(rows)
         values[column.name] = numbers_of(column, cells)
-        alone[column.name] = values[column.name][_exchanged(code_cells(column, cells)[0], generator)]
-    return _joined(
-        [column.name for column in numeric],
-        [
-            (low.name, high.name)
-            for low, high in permutations(numeric, 2)
-            if low.dates == high.dates and _ordered(values, alone, low.name, high.name)
-        ],
-    )
+        codes[column.name] = code_cells(column, cells)[0]
+    return _joined([column.name for column in numeric], ordered_pairs(numeric, values, codes))
 
 
-def _ordered(values: dict[str, Floats], alone: dict[str, Floats], low: str, high: str) -> bool:
+def ordered_pairs(
+    columns: Sequence[Column], values: Mapping[str, Floats], codes: Mapping[str, NDArray[Any]]
+) -> list[tuple[str, str]]:
+    """The pairs (low, high) of numeric columns such that low is hardly ever above high, and not by scale only.
+
+    `values` has NaN for missing.
+    """
+    generator = np.random.default_rng(0)
+    # each column's values, exchanged within their bins
+    alone = {column.name: values[column.name][_exchanged(codes[column.name], generator)] for column in columns}
+    return [
+        (low.name, high.name)
+        for low, high in permutations(columns, 2)
+        if low.dates == high.dates and _ordered(values, alone, low.name, high.name)
+    ]
+
+
+def _ordered(values: Mapping[str, Floats], alone: Mapping[str, Floats], low: str, high: str) -> bool:
     """Whether one column is hardly ever above another, and often would be if their values were drawn alone."""
     both = ~np.isnan(values[low]) & ~np.isnan(values[high])
     if both.sum() < FEWEST_ROWS:
@@ -98,7 +108,7 @@ def _ordered(values: dict[str, Floats], alone: dict[str, Floats], low: str, high
     return bool(broken <= 1 - HOLDS and broken_alone >= max(BREAKS, 2 * broken))
 
 
-def _exchanged(codes: Ints, generator: np.random.Generator) -> Ints:
+def _exchanged(codes: NDArray[Any], generator: np.random.Generator) -> Ints:
     """For each row, another row with the same code: the rows of each code are shuffled among themselves."""
     shuffled, kept = np.lexsort((generator.random(len(codes)), codes)), np.argsort(codes, kind="stable")
     exchanged = np.empty_like(kept)

@@ -64,6 +64,7 @@ from prade.reporting.pairs import LARGEST_PAIR, packed_shares, pairs_of
 from prade.reporting.precision import Precision, precision_of
 from prade.reporting.promise import promise_of
 from prade.reporting.provenance import provenance_of
+from prade.reporting.truth_data import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def data_of(
         "promise": promise,
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
-        "truth": None if truth is None else _against(truth),
+        "truth": None
+        if truth is None
+        else truth_data(estimates, truth, copied=copied, threads=threads, progress=progress),
     }
 
 
@@ -210,22 +213,6 @@ def statuses_of(technical: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The statuses that occur, and what each means."""
     names = {name for each in technical for name in each["status"] if name is not None}
     return {status.value: status.advice for status in Status if status.value in names}
-
-
-def _against(truth: Truth) -> dict[str, Any]:
-    """The comparison with the truth."""
-    prior, synthetic = truth.means
-    return {
-        "mean": truth.score.mean,
-        "nist": truth.score.nist,
-        "pairs": len(truth.score.pair_names),
-        "prior": prior,
-        "synthetic": synthetic,
-        "score": rounded(truth.score.groups, 3),
-        "why": list(truth.score.why),
-        "priorError": rounded(truth.prior, 3),
-        "syntheticError": rounded(truth.synthetic, 3),
-    }
 
 
 def _map(estimates: Estimates, facts: Facts, shapes: Outlines) -> dict[str, Any]:

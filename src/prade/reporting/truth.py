@@ -24,8 +24,11 @@ from prade.data.tables import read_table
 from prade.reporting.public_priors import PublicPriors
 from prade.scoring.distances import mean_distance
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
+from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
@@ -37,7 +40,14 @@ class Truth:
 
     score: Score
     prior: Floats  # mean distance of each group's prior; NaN for a group without true rows
-    rows: tuple[Coded, Ints]  # the true rows that are in a group, and the group of each
+    true: Side  # the true rows that are in a group
+    group: Ints  # the group of each
+    drawn: tuple[Coded, Ints]  # the synthetic rows, and the group of each
+
+    @property
+    def rows(self) -> tuple[Coded, Ints]:
+        """The true rows in codes, and the group of each."""
+        return self.true.coded, self.group
 
     @property
     def synthetic(self) -> Floats:
@@ -58,18 +68,20 @@ def coded_rows(plan: Plan, table: Any) -> tuple[Coded, Ints]:
     return encode(plan.schema, rows), number
 
 
-def true_rows(plan: Plan, source: Any) -> tuple[Coded, Ints]:
-    """As `coded_rows`, for a table, a file, a list of files, or all files that a glob matches.
+def true_rows(plan: Plan, source: Any) -> tuple[Side, Ints]:
+    """The rows with their numbers, and the groups, of a table, a file, a list of files, or all that a glob matches.
 
     Every file is coded separately, so a column may have numbers in one and texts in the next, as in measuring.
     """
-    files = _files(source)
-    if files is None:
-        return coded_rows(plan, source)
-    form = format_of(source)
-    each = [coded_rows(plan, form.file(file)) for file in files]
-    codes = {name: np.concatenate([coded.codes[name] for coded, _ in each]) for name in each[0][0].codes}
-    return Coded(plan.schema, codes), np.concatenate([number for _, number in each])
+    files, form = _files(source), format_of(source)
+    tables = [source] if files is None else [form.file(file) for file in files]
+    each = [_true_rows(plan, read_table(table, guess=False)) for table in tables]
+    return Side.joined([side for side, _ in each]), np.concatenate([number for _, number in each])
+
+
+def _true_rows(plan: Plan, rows: pa.Table) -> tuple[Side, Ints]:
+    number = plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows)
+    return Side.of(plan.schema, rows), number
 
 
 def _files(source: Any) -> list[Path] | None:
@@ -104,7 +116,8 @@ def truth_of(
 ) -> Truth:
     """Compare the synthetic rows and every group's prior with true rows."""
     plan = estimates.plan
-    coded, number = true_rows(plan, truth)
+    true, number = true_rows(plan, truth)
+    coded = true.coded
     if not (number >= 0).any():
         raise DataError("no row of the truth is in a group of the release; give the table that was measured")
     pairs = chosen_pairs(plan.schema.coded, CONTEST_PAIRS, CONTEST_SEED)
@@ -126,4 +139,4 @@ def truth_of(
         if progress is not None:
             progress("comparing with the truth", len(distances), len(estimates.totals))
     inside = np.flatnonzero(number >= 0)
-    return Truth(scored, np.array(distances), (coded.take(inside), number[inside]))
+    return Truth(scored, np.array(distances), true.take(inside), number[inside], (synthetic, group))

@@ -25,10 +25,10 @@ from prade.pipeline import sample
 from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.html import json_in_html
 from prade.reporting.outlines import IncompleteMap, outlines, simple
 from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
-from prade.reporting.html import json_in_html
 from prade.reporting.report import REPORT, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups

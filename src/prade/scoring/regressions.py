@@ -1,0 +1,222 @@
+"""The same linear or logistic regression on every table, side by side: would an analyst come to the same conclusions?
+
+A numeric predictor is in standard deviations of the truth, above its mean there. A categorical one has a term for each
+value but the truth's most frequent, and missing is a value. Rows without a number of the outcome or of a predictor are
+left out, and so are rows with a value that fewer than 20 rows of one of the tables have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.arrays import Flags, Floats
+from prade.core.errors import DataError
+from prade.core.words import closest
+from prade.queries.query import parse
+from prade.scoring.fits import Fit, least_squares, logistic, overlap
+from prade.scoring.sides import NotAvailable, Side
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+
+FEWEST_ROWS = 20  # with a value, for it to have a coefficient
+PREDICTORS = 4
+MOST_VALUES = 12  # of a predictor that is chosen by default
+INTERCEPT = "intercept"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What is explained by what: a numeric column, or for a logistic regression a query, and the predictors.
+
+    >>> Formula.read("INCOME ~ AGE + SEX")
+    Formula(outcome='INCOME', predictors=('AGE', 'SEX'))
+    """
+
+    outcome: str
+    predictors: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> Formula:
+        """Read "OUTCOME ~ PREDICTOR + PREDICTOR"."""
+        outcome, mark, rest = (each.strip() for each in text.partition("~"))
+        predictors = tuple(name.strip() for name in rest.split("+"))
+        if not mark or not outcome or not all(predictors):
+            raise DataError(f"{text!r} is not a regression; write the outcome and its predictors, as in Y ~ A + B")
+        return cls(outcome, predictors)
+
+    def check(self, schema: Schema, columns: Sequence[str], *, numeric: bool) -> None:
+        """Refuse columns that are not there, an outcome that does not fit, and one that is its own predictor."""
+        outcome = (self.outcome,) if numeric else parse(self.outcome, schema).columns
+        for name in (*self.predictors, *outcome):
+            if name not in columns:
+                raise DataError(f"there is no column {name!r} for a regression{closest(name, columns)}")
+        if numeric and schema[self.outcome].kind != "numeric":
+            raise DataError(f"the outcome {self.outcome!r} of a linear regression is not numeric; name another column")
+        if len(set(self.predictors)) < len(self.predictors) or set(self.predictors) & set(outcome):
+            raise DataError(f"{self.outcome!r} ~ {' + '.join(self.predictors)} has a column twice; name each once")
+
+
+def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
+    """The first numeric column with at least half as many bins as any, age aside, by the first columns of few values.
+
+    Age, or whatever number comes first, explains others more often than others explain it.
+    """
+    numeric = [name for name in columns if schema[name].kind == "numeric"]
+    if not numeric:
+        raise NotAvailable("there is no numeric column to explain")
+    candidates = numeric[1:] or numeric
+    most = max(schema[name].present for name in candidates)
+    outcome = next(name for name in candidates if 2 * schema[name].present >= most)
+    return Formula(outcome, _usual_predictors(schema, columns, outcome))
+
+
+def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
+    """The last column of two values, or else the last categorical one: its first value against the others."""
+    listed = [name for name in columns if schema[name].kind != "numeric" and schema[name].present > 1]
+    if not listed:
+        raise NotAvailable("there is no categorical column with two values or more to explain")
+    of_two = [name for name in listed if schema[name].present == 2]
+    outcome = (of_two or listed)[-1]
+    return Formula(f"{outcome} == {schema[outcome].values[0]!r}", _usual_predictors(schema, columns, outcome))
+
+
+def _usual_predictors(schema: Schema, columns: Sequence[str], outcome: str) -> tuple[str, ...]:
+    others = [name for name in columns if name != outcome]
+    few = [name for name in others if schema[name].kind == "numeric" or schema[name].size <= MOST_VALUES]
+    if not few:
+        raise NotAvailable("there is no column to explain it by")
+    return tuple(few[:PREDICTORS])
+
+
+def linear_regression(sides: Mapping[str, Side | None], formula: Formula) -> dict[str, Any]:
+    """Explain a numeric column in every table."""
+
+    def outcome(side: Side) -> Floats:
+        return side.numbers[formula.outcome]
+
+    return _compared(sides, formula, outcome, least_squares)
+
+
+def logistic_regression(sides: Mapping[str, Side | None], formula: Formula) -> dict[str, Any]:
+    """Explain whether a row satisfies a query, in every table."""
+    first = next(side for side in sides.values() if side is not None)
+    query = parse(formula.outcome, first.schema)
+
+    def outcome(side: Side) -> Floats:
+        return query.mask(side.codes).astype(np.float64)
+
+    return _compared(sides, formula, outcome, logistic)
+
+
+def _compared(
+    sides: Mapping[str, Side | None],
+    formula: Formula,
+    outcome: Callable[[Side], Floats],
+    fit: Callable[[Floats, Floats, Floats], Fit],
+) -> dict[str, Any]:
+    """The fits of all tables, with the same terms, and how far their intervals overlap with the truth's."""
+    given = {name: side for name, side in sides.items() if side is not None}
+    usable = {name: side.take(np.flatnonzero(_complete(side, formula, outcome))) for name, side in given.items()}
+    for name in formula.predictors:
+        kept = _frequent(list(usable.values()), name)
+        usable = {which: side.take(np.flatnonzero(kept[side.codes[name]])) for which, side in usable.items()}
+    terms = _Terms.of(usable["truth"], formula.predictors)
+    result: dict[str, Any] = {"outcome": formula.outcome, "predictors": list(formula.predictors)}
+    truth = _fitted(usable["truth"], terms, outcome, fit)
+    for name in sides:
+        if name not in given:
+            result[name] = None
+        elif name == "truth":
+            result[name] = _described(terms, truth, usable[name], None)
+        else:
+            try:
+                result[name] = _described(terms, _fitted(usable[name], terms, outcome, fit), usable[name], truth)
+            except NotAvailable as why:
+                result[name] = {"not_available": str(why)}
+    return result
+
+
+def _complete(side: Side, formula: Formula, outcome: Callable[[Side], Floats]) -> Flags:
+    """Rows that have a number wherever the regression needs one."""
+    needed = [outcome(side), *(side.numbers[name] for name in formula.predictors if name in side.numbers)]
+    return np.asarray(~np.isnan(np.stack(needed)).any(axis=0))
+
+
+def _frequent(sides: list[Side], name: str) -> Flags:
+    """Which codes of a categorical column enough rows of every table have; all codes of a numeric one."""
+    size = sides[0].schema.size(name)
+    if name in sides[0].numbers:
+        return np.ones(size, np.bool_)
+    counts = [np.bincount(side.codes[name], minlength=size) for side in sides]
+    return np.asarray(np.min(counts, axis=0) >= FEWEST_ROWS)
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """The columns of the matrix of predictors: means and deviations of numbers, codes of values, from the truth."""
+
+    scales: dict[str, tuple[float, float]]
+    values: dict[str, list[int]]
+    names: list[str]
+
+    @classmethod
+    def of(cls, truth: Side, predictors: Sequence[str]) -> _Terms:
+        scales, values, names = {}, {}, [INTERCEPT]
+        for name in predictors:
+            if name in truth.numbers:
+                numbers = truth.numbers[name]
+                if len(numbers) and np.ptp(numbers) > 0.0:  # a constant has no coefficient
+                    scales[name] = (float(numbers.mean()), float(numbers.std()))
+                    names.append(name)
+                continue
+            counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
+            labels = truth.schema[name].labels()
+            values[name] = [code for code in np.flatnonzero(counts).tolist() if code != int(counts.argmax())]
+            names += [f"{name} {labels[code]}" for code in values[name]]
+        if len(names) == 1:
+            raise NotAvailable("no predictor has two values that are frequent enough in every table")
+        return cls(scales, values, names)
+
+    def matrix(self, side: Side) -> Floats:
+        """One row for each row of a table, one column for each term."""
+        columns = [np.ones(len(side))]
+        for name in self.scales | self.values:
+            if name in self.scales:
+                mean, deviation = self.scales[name]
+                columns.append((side.numbers[name] - mean) / deviation)
+            else:
+                columns += [(side.codes[name] == code).astype(np.float64) for code in self.values[name]]
+        return np.stack(columns, axis=1)
+
+
+def _fitted(
+    side: Side, terms: _Terms, outcome: Callable[[Side], Floats], fit: Callable[[Floats, Floats, Floats], Fit]
+) -> Fit:
+    y = outcome(side)
+    if len(y) < len(terms.names) + FEWEST_ROWS:
+        raise NotAvailable(f"{len(y)} rows are too few for {len(terms.names)} coefficients")
+    if np.ptp(y) == 0.0:
+        raise NotAvailable("the outcome has one value only")
+    return fit(terms.matrix(side), y, side.weights)
+
+
+def _described(terms: _Terms, fit: Fit, side: Side, truth: Fit | None) -> dict[str, Any]:
+    shared = None if truth is None else overlap(truth, fit)
+    coefficients = [
+        {
+            "term": term,
+            "estimate": float(fit.estimate[k]),
+            "error": float(fit.error[k]),
+            "low": float(fit.low[k]),
+            "high": float(fit.high[k]),
+            **({} if shared is None else {"overlap": float(shared[k])}),
+        }
+        for k, term in enumerate(terms.names)
+    ]
+    mean = {} if shared is None else {"overlap": float(shared.mean())}
+    return {"rows": len(side), "coefficients": coefficients, **mean}

@@ -1,0 +1,101 @@
+"""One table as the metrics see it: codes, the numbers behind numeric codes, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prade.core.arrays import Floats, Ints, systematic
+from prade.data.encoding import Coded, encode
+from prade.data.public import binned_numbers
+from prade.data.tables import read_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from prade.data.public import Public
+    from prade.data.schema import Schema
+
+
+class NotAvailable(Exception):
+    """Why a metric cannot be computed from these tables, as a sentence for the reader."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The true, the synthetic or the public rows. `numbers` has NaN where a numeric column is missing.
+
+    >>> from prade import Column, Schema
+    >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65], missing=True)])
+    >>> side = Side.of(schema, {"AGE": [3, None, 70]})
+    >>> side.numbers["AGE"], side.coded.codes["AGE"]
+    (array([ 3., nan, 70.]), array([0, 3, 2], dtype=uint8))
+    """
+
+    coded: Coded
+    numbers: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, schema: Schema, table: Any, *, weight: str | None = None) -> Side:
+        """A table or file; `weight` names a column of row weights, without it every row counts once."""
+        rows = read_table(table, guess=False)
+        coded = encode(schema, rows, weight=weight)
+        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        return cls(coded, {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric})
+
+    @classmethod
+    def of_public(cls, public: Public) -> Side:
+        """The rows of a public table, with their weights."""
+        return cls(public.prior, public.numbers)
+
+    @classmethod
+    def joined(cls, sides: Sequence[Side]) -> Side:
+        """The rows of several tables of one schema, one table after the other; every row counts once."""
+        codes = {name: np.concatenate([side.codes[name] for side in sides]) for name in sides[0].columns}
+        numbers = {name: np.concatenate([side.numbers[name] for side in sides]) for name in sides[0].numbers}
+        return cls(Coded(sides[0].schema, codes), numbers)
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    @property
+    def schema(self) -> Schema:
+        return self.coded.schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.coded.columns
+
+    @property
+    def codes(self) -> Mapping[str, NDArray[Any]]:
+        return self.coded.codes
+
+    @property
+    def weights(self) -> Floats:
+        """The rows' weights, with mean one."""
+        return np.asarray(self.coded.weights * len(self))
+
+    def take(self, rows: NDArray[Any]) -> Side:
+        """Some of the rows."""
+        return Side(self.coded.take(rows), {name: each[rows] for name, each in self.numbers.items()})
+
+    def only(self, columns: tuple[str, ...]) -> Side:
+        """Some of the columns."""
+        codes = {name: self.codes[name] for name in columns}
+        numbers = {name: each for name, each in self.numbers.items() if name in columns}
+        return Side(Coded(self.schema, codes, self.coded.weights), numbers)
+
+    def drawn(self, rows: int, seed: int) -> Side:
+        """At most this number of rows, each of which counts once: drawn in proportion to their weights, if need be."""
+        weights = self.coded.weights
+        if len(self) <= rows and np.ptp(weights) == 0.0:
+            return self
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(self))
+        index: Ints = order[systematic(weights[order], min(rows, len(self)), generator.random())]
+        index.sort()
+        numbers = {name: each[index] for name, each in self.numbers.items()}
+        return Side(Coded(self.schema, {name: code[index] for name, code in self.codes.items()}), numbers)
