@@ -7,9 +7,19 @@ from typing import Any
 from prade.reporting.html import page
 
 STYLES = ("report.css",)
-SCRIPTS = ("frames", "report", "report_explore", "report_pairs", "report_tables", "report_budget", "report_map", "report_truth")
+SCRIPTS = (
+    "frames.js",
+    "report.js",
+    "report_explore.js",
+    "report_pairs.js",
+    "report_tables.js",
+    "report_budget.js",
+    "report_map.js",
+    "report_truth.js",
+    "report_start.js",
+)
 
 
 def report_page(data: dict[str, Any]) -> str:
     """The whole page as HTML."""
-    return page("report.html.j2", data, styles=STYLES, scripts=[f"{name}.js" for name in (*SCRIPTS, "report_start")])
+    return page("report.html.j2", data, styles=STYLES, scripts=SCRIPTS)

@@ -28,7 +28,8 @@ function filtered(name, table, texts) {
 function columnsTable() {
   const errors = D.columns.map((column) => column.error);
   const widths = D.columns.map((column) => column.width);
-  const where = (c) => D.columns[c].measured.map((name) => levelName(D.views.find((view) => view.name === name))).join(", ") || "not measured";
+  const level = (name) => levelName(D.views.find((view) => view.name === name) ?? D.views[0]);
+  const where = (c) => D.columns[c].measured.map(level).join(", ") || "not measured";
   TABLES.columns = sortable($("columns-table"), {
     caption: `Columns by ${levelName(D.views[LAST])}`,
     columns: [
