@@ -52,8 +52,18 @@ function choose(change, said = true) {
   const here = (g) => S.view === TABLES.level && g === S.group;
   TABLES.groups.mark(here);
   if (D.truth) markPlace();
-  if (D.map) showMap();
-  return drawChoice();
+  return busy(drawChoice(), D.map && showMap());
+}
+
+// The page is marked as busy while something is drawn.
+let pending = 0;
+
+async function busy(...works) {
+  pending += 1;
+  $("main").ariaBusy = "true";
+  await Promise.all(works);
+  pending -= 1;
+  if (!pending) $("main").ariaBusy = "false";
 }
 
 // A button in a table that leads to a place or column in the section Explore.

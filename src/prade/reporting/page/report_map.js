@@ -20,9 +20,9 @@ function shapeOf(path) {
 
 function startMap() {
   for (const [number, path] of Object.entries(D.map.paths)) MAP.shapes.set(Number(number), { group: Number(number), ...shapeOf(path) });
-  MAP.others = (D.map.others ?? []).map(shapeOf);
+  MAP.others = D.map.others.map(shapeOf);
   for (const { key, label } of MEASURES) make($("measure"), "option", { value: key }, label);
-  for (const id of ["measure", "cell"]) $(id).addEventListener("change", drawMap);
+  for (const id of ["measure", "cell"]) $(id).addEventListener("change", () => busy(drawMap()));
   for (const [id, factor] of [["zoom-in", 2], ["zoom-out", 0.5], ["zoom-all", 0]]) $(id).addEventListener("click", () => zoom(factor));
   $("map-keys").addEventListener("keydown", mapKey);
   $("map-keys").addEventListener("focus", () => moveTo(MAP.at ?? chosenOnMap() ?? MAP.shapes.keys().next().value));
@@ -30,6 +30,10 @@ function startMap() {
 }
 
 const chosenOnMap = () => (S.view === D.map.view && MAP.shapes.has(S.group) ? S.group : null);
+const chooseOnMap = (group) => {
+  if (MAP.at !== null) MAP.at = group; // the keyboard goes on from there
+  choose({ view: D.map.view, group });
+};
 const measure = () => MEASURES.find(({ key }) => key === $("measure").value);
 
 // The cells of the chosen column are offered, first its most usual one; the choice stays while the column does.
@@ -66,7 +70,7 @@ async function drawMap() {
   return chart($("map-figure"), (width) => mapSpec(shapes, width, format, what), {
     title: `Map: ${what}`,
     csv: { heads: ["Group", what], rows: view.labels.map((name, group) => [name, values[group]]) },
-    click: ({ group }) => { if (group !== undefined) choose({ view: D.map.view, group }); },
+    click: ({ group }) => { if (group !== undefined) chooseOnMap(group); },
   });
 }
 
@@ -110,7 +114,7 @@ function mapSpec(shapes, width, format, title) {
 function zoom(factor) {
   MAP.zoom = factor ? Math.min(Math.max(MAP.zoom * factor, 1), 16) : 1;
   say(MAP.zoom > 1 ? `Map enlarged ${MAP.zoom} times` : "Whole map");
-  return drawMap();
+  return busy(drawMap());
 }
 
 function tellMap(group) {
@@ -122,14 +126,14 @@ function moveTo(group) {
   MAP.at = group;
   tellMap(group ?? chosenOnMap());
   if (group !== null) say(MAP.said(group));
-  if (MAP.zoom > 1) return drawMap();
+  if (MAP.zoom > 1) return busy(drawMap());
   CHARTS.get($("map-figure")).view.signal("at", group).runAsync();
 }
 
 function mapKey(event) {
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
-    choose({ view: D.map.view, group: MAP.at });
+    chooseOnMap(MAP.at);
   } else if (WAYS[event.key]) {
     event.preventDefault();
     const next = neighbour(MAP.shapes.get(MAP.at).middle, WAYS[event.key]);

@@ -2,7 +2,7 @@
 
 // Colours are steps, as a page's mode may change them; those of small shares are finer.
 const stepped = (most) => ({ type: "threshold", domain: [1, 2, 3, 4, 5, 6].map((step) => most * (step / 7) ** 2), range: STEPS });
-const KEY = (width) => ({ type: "gradient", gradientLength: Math.min(360, width - 40), gradientThickness: 12, labelOverlap: "greedy" });
+const KEY = (width) => ({ type: "gradient", gradientLength: Math.min(360, width - 150), gradientThickness: 12, labelOverlap: "greedy" });
 const SIDES = ["var(--less-3)", "var(--less-2)", "var(--less-1)", "var(--step-0)", "var(--more-1)", "var(--more-2)", "var(--more-3)"];
 const sided = (most) => ({ type: "threshold", domain: [-5, -3, -1, 1, 3, 5].map((part) => (most * part) / 7), range: SIDES });
 const most = (lists) => Math.max(1e-4, ...lists.flatMap((values) => values.map(Math.abs)));
@@ -10,7 +10,7 @@ const most = (lists) => Math.max(1e-4, ...lists.flatMap((values) => values.map(M
 const DIFFERENCES = [["estimate", "public"], ["synthetic", "estimate"], ["synthetic", "truth"]];
 const seriesOf = (key) => SERIES.find((series) => series.key === key);
 
-async function drawPair(found) {
+function drawPair(found) {
   const [first, second] = [D.columns[S.column], D.columns[S.second]];
   const columns = second.labels.length;
   const shown = SERIES.filter(({ key }) => found[key]);
@@ -19,7 +19,7 @@ async function drawPair(found) {
   const occurs = range(0, found.estimate.length).filter((cell) => shown.some(({ key }) => found[key][cell] > 0));
   const names = (cell) => [first.labels[Math.floor(cell / columns)], second.labels[cell % columns]];
   const each = (cell) => interval(found, cell).share;
-  await chart($("explore-figure"), (width) => gridSpec(first, second, width, {
+  const tables = chart($("explore-figure"), (width) => gridSpec(first, second, width, {
     panels: shown.map((series) => [short(series), found[series.key]]),
     scale: stepped(most(shown.map(({ key }) => found[key]))), legend: "share of the place's people", show: (x) => percent(x, 2),
   }), {
@@ -28,12 +28,13 @@ async function drawPair(found) {
   });
   const pairs = DIFFERENCES.filter(([a, b]) => found[a] && found[b]);
   const panels = pairs.map(([a, b]) => [`${short(seriesOf(a))} ${MINUS} ${short(seriesOf(b)).toLowerCase()}`, found[a].map((x, cell) => x - found[b][cell])]);
-  await chart($("explore-differences"), (width) => gridSpec(first, second, width, {
+  const differences = chart($("explore-differences"), (width) => gridSpec(first, second, width, {
     panels, scale: sided(most(panels.map(([, values]) => values))), legend: "difference of shares", show: (x) => `${x > 0 ? "+" : ""}${percent(x, 2)}`,
   }), {
     title: `Differences: ${title}`,
     csv: { heads: [first.name, second.name, ...panels.map(([name]) => name)], rows: occurs.map((cell) => [...names(cell), ...panels.map(([, values]) => values[cell])]) },
   });
+  return Promise.all([tables, differences]);
 }
 
 function gridSpec(first, second, width, { panels, scale, legend, show }) {

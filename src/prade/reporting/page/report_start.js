@@ -7,11 +7,10 @@ function start() {
   startCopying();
   document.querySelectorAll(".scroll").forEach(framed);
   if (D.map) startMap();
-  const drawn = [choose(fromAddress(address.read()), false), drawBudget()];
-  if (D.truth) drawn.push(startTruth());
+  choose(fromAddress(address.read()), false);
+  busy(drawBudget(), D.truth && startTruth());
   address.changed((given) => choose(fromAddress(given), false));
   address.sections();
-  Promise.all(drawn).then(() => { document.documentElement.dataset.drawn = ""; });
 }
 
 start();

@@ -136,7 +136,7 @@ function consistencyTable() {
 }
 
 function startTruth() {
-  $("heat-of").addEventListener("change", drawHeat);
+  $("heat-of").addEventListener("change", () => busy(drawHeat()));
   worstTables();
   metricsTable();
   regression("linear", "Linear regression");
