@@ -17,6 +17,7 @@ NAMES = {
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
     "shares": "Larger shares for larger tables",
+    "budgets": "Several budgets at once",
     "startup": "Startup time",
     "acs": "The ACS job: New York and Pennsylvania from Illinois and Ohio",
     "nist": "Last year's table as the prior, and a bad prior",

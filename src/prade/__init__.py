@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from prade.scoring.score import Score as Score
     from prade.scoring.score import score as score
     from prade.synthesizer import Synthesizer as Synthesizer
+    from prade.tuning.exploration import Exploration as Exploration
+    from prade.tuning.explore import explore as explore
 
 _VERBS = ("plan", "measure", "estimate", "sample", "report")
 _ERRORS = ("BudgetError", "DataError", "EstimationError", "PradeError", "SchemaError", "WorkloadError")
@@ -55,6 +57,7 @@ _HOMES = {
     "Column": "prade.data.column",
     "CsvFile": "prade.data.csv_format",
     "Estimates": "prade.estimating.levels.estimates",
+    "Exploration": "prade.tuning.exploration",
     "Groups": "prade.data.groups",
     "Ledger": "prade.privacy.ledger",
     "Level": "prade.planning.questions",
@@ -70,6 +73,7 @@ _HOMES = {
     "Task": "prade.planning.task",
     "Unit": "prade.privacy.unit",
     "Workload": "prade.queries.workload",
+    "explore": "prade.tuning.explore",
     "score": "prade.scoring.score",
 }
 

@@ -45,6 +45,7 @@ from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
 from prade.scoring.score import Score, score
 
+Names = str | Sequence[str]
 _IN_THE_SCHEMA = "the schema declares the domains, which are never read from private rows: edit the schema"
 _NO_SEED = "the noise has no seed, because anyone who knew it could remove the noise; `sample` takes a seed"
 # Arguments that `fit` takes in other tools, and why it does not take them here.
@@ -120,7 +121,7 @@ class Synthesizer(Parameters):
         schema: Schema | str | PathLike[str] | None = None,
         folder: str | PathLike[str] = "release",
         groups: Any = None,
-        levels: Sequence[str | Sequence[str]] = (),
+        levels: Sequence[Names] = (),
         delta: Number | None = None,
         unit: Unit | None = None,
         dataset: str = "private",
@@ -288,22 +289,20 @@ class Synthesizer(Parameters):
         return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, progress=progress)
 
     def answer(
-        self, query: str, by: str | Sequence[str] = (), *, of: str | None = None, like: Like | None = None
+        self, query: str, by: Names = (), *, of: str | None = None, labels: bool = False, like: Like | None = None
     ) -> Frame:
         """Estimate how many rows satisfy a query such as "AGE >= 65 and SEX == 2", by group, with 95 % intervals.
 
-        "mean(WAGE)" and other statistics, and `of`, the query to divide by, are explained in `Estimates.answer`. The
+        `Estimates.answer` explains "mean(WAGE)" and other statistics, `of`, the query to divide by, and `labels`. The
         result has the types of `sample`, and is the same kind of table, or the kind that `like` names.
         """
-        return self._framed(self._fitted().estimates_.answer(query, by, of=of), like)
+        return self._framed(self._fitted().estimates_.answer(query, by, of=of, labels=labels), like)
 
-    def marginal(
-        self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, like: Like | None = None
-    ) -> Frame:
+    def marginal(self, columns: Names, by: Names = (), *, labels: bool = False, like: Like | None = None) -> Frame:
         """Estimate the counts of every combination of these columns' values, by group: see `Estimates.marginal`."""
-        return self._framed(self._fitted().estimates_.marginal(columns, by), like)
+        return self._framed(self._fitted().estimates_.marginal(columns, by, labels=labels), like)
 
-    def evaluate(self, private: Any, by: str | Sequence[str] | None = None, *, seed: int = 0, **options: Any) -> Score:
+    def evaluate(self, private: Any, by: Names | None = None, *, seed: int = 0, **options: Any) -> Score:
         """Score synthetic rows against the private table: see `prade.scoring.score.score`, which takes the options.
 
         The score is computed from private rows without noise. It is not differentially private: do not publish it.

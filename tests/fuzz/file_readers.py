@@ -60,7 +60,7 @@ def schema_toml(world: World) -> Reader:
         found = Schema.load(path)
         for column in found:
             if column.kind != "group":
-                column.labels()
+                column.cell_texts()
         return found.fingerprint()
 
     mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))

@@ -85,7 +85,7 @@ def test_a_schema_survives_its_file(schema: Schema) -> None:
     again = Schema.from_toml(schema.to_toml())
     assert again == schema
     assert again.fingerprint() == schema.fingerprint()
-    assert all(len(column.labels()) == column.size for column in again)
+    assert all(len(column.cell_texts()) == column.size for column in again)
 
 
 @laws

@@ -81,7 +81,7 @@ def test_a_column_without_values_needs_missing():
     with pytest.raises(SchemaError, match="missing = true for a column that is always missing"):
         Column("GONE", "categorical")
     schema = Schema([ALWAYS_MISSING])
-    assert (ALWAYS_MISSING.size, ALWAYS_MISSING.labels()) == (1, ["missing"])
+    assert (ALWAYS_MISSING.size, ALWAYS_MISSING.cell_texts()) == (1, ["missing"])
     assert Schema.from_toml(schema.to_toml()) == schema
     cells = [None, 1, "x", 2.5, True]
     assert encode(schema, {"GONE": cells}).codes["GONE"].tolist() == [0] * 5

@@ -57,6 +57,7 @@ def explored(*, hostile: str = "", dataset: str = "census-like survey", places: 
     budgets = [budget(rng, given, epsilon, column_prior, pair_prior) for epsilon in EPSILONS]
     return {
         "dataset": hostile or dataset,
+        "symbol": "epsilon",
         "levels": [dict(level) for level in LEVELS],
         "columns": given,
         "public": {"rows": 123_456, "files": ["public-2022.parquet", "public-2023.parquet"]},
@@ -91,6 +92,7 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
     small = int(20 / (1 + 3 * float(epsilon)))
     return {
         "epsilon": epsilon,
+        "amount": float(epsilon),
         "budget": f"epsilon = {epsilon} (pure differential privacy)",
         "meaning": f"No outcome becomes more than {np.exp(float(epsilon)):.3g} times as likely because of one person.",
         "advice": f"Measure: expected error {0.339 * left:.3f} ± 0.020 (public table alone: 0.339)",
@@ -115,6 +117,7 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
             },
             {"level": "PLACE", "parts": measured, "share": 0.7, "noise": f"Laplace, {9.1 / float(epsilon):.3g}"},
         ],
+        "tables": 2 * len(measured) + 1,
         "not_measured": [column["name"] for column in given if column["name"] not in measured],
         "risk": {
             "groups": 36 * left / 10,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
 
 ASKED = ("name", "query", "of", "by")  # columns of a file of questions
+Style = Literal["codes", "labels", "words"]  # values alone, with labels beside them, or with words in their place
 FIGURES = ("count", "share", "value", "sd", "low", "high", "basis")
 
 
@@ -35,9 +36,13 @@ class Question:
     name: str | None = None
     where: str | None = None
 
-    def answer(self, estimates: Estimates) -> pa.Table:
+    def answer(self, estimates: Estimates, style: Style) -> pa.Table:
         """Answer it."""
-        return estimates.answer(self.query, columns_of(self.by), of=self.of)
+        from prade.estimating.levels.labelled_tables import described_by, for_readers
+
+        by = columns_of(self.by)
+        table = estimates.answer(self.query, by, of=self.of, labels=style == "labels")
+        return for_readers(table, described_by(estimates.plan, self.query, by), ASKED) if style == "words" else table
 
 
 @prade.command()
@@ -54,6 +59,7 @@ class Question:
     help="Answer all questions in this file, .csv or .parquet: a column query, and if you like name, of and by.",
 )
 @click.option("-o", "--output", type=FILE, help="File to write the answers to, .csv or .parquet.")
+@click.option("--labels", is_flag=True, help="In the file or JSON, add the labels of values, as in STATE_label.")
 @public_again
 @as_json
 @examples(
@@ -69,6 +75,7 @@ def answer(
     by: str,
     questions_file: str | None,
     output: str | None,
+    labels: bool,
     public: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -76,7 +83,8 @@ def answer(
 
     A query such as "AGEP >= 65 and SEX == 2" is answered by the number of rows that satisfy it, and their share. A
     numeric column has mean(WAGP), sum(WAGP), median(WAGP), quantile(WAGP, 0.9) and histogram(WAGP), each also with a
-    query after it: "mean(WAGP) where SEX == 2". This command spends nothing.
+    query after it: "mean(WAGP) where SEX == 2". Queries use codes; the printed table has the schema's titles and
+    labels. This command spends nothing.
     """
     from prade.data.tables import table_suffix, write_table
 
@@ -89,10 +97,12 @@ def answer(
         table_suffix(Path(output))  # fail before the work
     questions = [Question(query, of, by)] if query is not None else list(_questions(Path(str(questions_file))))
     estimates = estimates_for_reading(release_folder, public)
+    to_read = output is None and not as_json
+    style: Style = "words" if to_read else "labels" if labels else "codes"
     answers, failed = [], 0
     for question in questions:
         try:
-            answers.append(_described(question, question.answer(estimates)))
+            answers.append(_described(question, question.answer(estimates, style)))
         except PradeError as error:
             if question.where is None:
                 raise
@@ -101,13 +111,24 @@ def answer(
     table = _together(answers) if answers else None
     if output is not None and table is not None:
         write_table(table, output)
-    _show(table, output, as_json)
+    _show(table, output, as_json, _value_of(questions, estimates))
     if failed:
         remark(f"prade: {failed} of {len(questions)} questions could not be answered")
         click.get_current_context().exit(WRONG)
 
 
-def _show(table: pa.Table | None, output: str | None, as_json: bool) -> None:
+def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
+    """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
+    from prade.data.display import heading
+    from prade.queries.asked import statistic_of
+
+    if len(questions) > 1 or (asked := statistic_of(questions[0].query, estimates.plan.schema)) is None:
+        return ""
+    column = estimates.plan.schema[asked.column]
+    return f" of {heading(column)}" if column.title or column.unit else ""
+
+
+def _show(table: pa.Table | None, output: str | None, as_json: bool, value_of: str) -> None:
     """Print the answers, or say where they are."""
     rows = [] if table is None else table.to_pylist()
     if output is None:
@@ -115,7 +136,9 @@ def _show(table: pa.Table | None, output: str | None, as_json: bool) -> None:
             what = [name for name in ("count", "value") if name in rows[0]]
             of = ["share" if name == "count" else name for name in what]
             interval, error = " or ".join(what), " or ".join(of)
-            remark(f"low to high is a 95 % interval for the {interval}; sd is the standard error of the {error}")
+            remark(
+                f"low to high is a 95 % interval for the {interval}{value_of}; sd is the standard error of the {error}"
+            )
         result(rows, text_table(rows), as_json)
     else:
         facts = {"file": output if rows else None, "rows": len(rows)}

@@ -34,11 +34,11 @@ def need_file(path: str | os.PathLike[str]) -> None:
     need_folder(path)
 
 
-def need_new_file(path: str | os.PathLike[str], force: bool) -> None:
+def need_new_file(path: str | os.PathLike[str], force: bool, option: str = "-o") -> None:
     """Check as `need_file` does, and that nothing is lost: a file that exists is replaced with --force only."""
     need_file(path)
     if Path(path).exists() and not force:
-        raise DataError(f"{path} exists already; give another name with -o, or add --force to replace it")
+        raise DataError(f"{path} exists already; give another name with {option}, or add --force to replace it")
 
 
 def text_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -141,8 +141,8 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    modules = ("planning_commands", "ledger_commands", "release_commands", "answer_commands", "report_commands", "demo")
-    for module in modules:
+    commands = ("planning", "label", "plan", "ledger", "release", "answer", "report")
+    for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
     return prade
 

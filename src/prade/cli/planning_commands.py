@@ -1,4 +1,4 @@
-"""The commands that come before measuring: `schema`, `check` and `plan`.
+"""The commands that come before a plan, `schema` and `check`, and what commands that make a plan share.
 
 Each command imports heavy modules itself, so that `prade --help` starts fast.
 """
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
 
-TOO_SMALL = "The public table is too small for a rehearsal. This is the simplest plan, and its error is unknown."
 SHOWN = 5  # values to list, of those that do not fit a column
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -259,7 +258,9 @@ def planning(command: Command) -> Command:
             default=True,
             help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
         ),
-        click.option("--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals may take."),
+        click.option(
+            "--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals of a budget may take."
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -334,50 +335,6 @@ def advice_of(plan: Plan) -> str:
     from prade.pipeline import NOT_REHEARSED
 
     return NOT_REHEARSED if plan.expected is None else plan.expected.advice
-
-
-@prade.command()
-@planning
-@csv_options("public", "groups_file")
-@click.option("-o", "--output", default="plan.toml", show_default=True, type=FILE, help="File to write.")
-@force
-@as_json
-@examples(
-    "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
-    "      --epsilon 1 -o plan.toml"
-)
-def plan(output: str, force: bool, tune: bool, seconds: float, as_json: bool, **options: Any) -> None:
-    """Decide what to measure, from public data only.
-
-    The tuner chooses the tables to measure and their noise by rehearsal, and states the error to expect. This command
-    spends nothing.
-    """
-    from prade.core.progress import progress_bar
-    from prade.pipeline import plan as make_plan
-    from prade.planning.coverage import (
-        columns_left_out,
-        groups_with_public_rows,
-        left_out_in_words,
-        unlisted_groups,
-    )
-    from prade.privacy.protection import weakness
-
-    need_new_file(output, force)
-    task, table = task_of(**options)
-    if why := weakness(task.budget):
-        remark(f"Weak protection: {why}. Measuring this plan requires --yes-weak-protection.")
-    for sentence in task.recurring_names():
-        remark(sentence)
-    with progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
-    made.save(output)
-    if tune:
-        remark(advice_of(made) if made.expected else TOO_SMALL)
-    occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
-    covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
-    lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
-    facts = {"file": output, "advice": advice_of(made), **facts_of(made), "groups_with_public_rows": occurring}
-    result(facts, "\n".join(lines), as_json)
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:

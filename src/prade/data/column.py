@@ -5,16 +5,18 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from prade.core.documents import writable
 from prade.core.errors import SchemaError
+from prade.data.labels import MISSING, check_words, label_key, settled_labels
+from prade.data.values import LARGEST_WHOLE as LARGEST_WHOLE
+from prade.data.values import Value, plain_value, quoted, some_of, value_text
 
-Value = int | float | str | bool
 ColumnKind = Literal["categorical", "numeric", "group"]
 Unknown = Literal["other", "clip", "missing"]
 
@@ -22,7 +24,6 @@ KINDS = get_args(ColumnKind)
 POLICIES = get_args(Unknown)
 EPOCH = datetime.date(1970, 1, 1)
 LARGEST_NUMBER = 1e300
-LARGEST_WHOLE = 2**53  # beyond this, floats cannot tell neighbouring whole numbers apart
 
 
 def days(date: datetime.date) -> float:
@@ -40,9 +41,15 @@ class Column:
     code means "missing". `unknown` says how a value outside the domain is coded: as the value `other`, as the first or
     last bin (``"clip"``, the default for numbers), or as missing.
 
+    `title`, `description`, `unit` and `labels` are for readers (`prade.data.display`). They have no part in what a cell
+    means, so columns that differ only in them are equal. `labels` maps values to their meaning, and None to that of
+    missing; its keys are kept as text, as in the schema file.
+
     >>> hours = Column("WKHP", "numeric", edges=[1, 10, 40], integer=True, min=1, max=99, missing=True)
-    >>> hours.labels()
+    >>> hours.cell_texts()
     ['[1, 10)', '[10, 40)', '[40, 99]', 'missing']
+    >>> Column("SEX", "categorical", values=[1, 2], labels={1: "male", 2: "female"}).label_of(2)
+    'female'
     """
 
     name: str
@@ -56,6 +63,10 @@ class Column:
     other: Value | None = None
     unknown: Unknown | None = None
     dates: bool = False  # edges, min and max are days since 1970-01-01; set when they are given as dates
+    title: str = field(default="", repr=False, compare=False)
+    description: str = field(default="", repr=False, compare=False)
+    unit: str = field(default="", repr=False, compare=False)
+    labels: Mapping[Any, str] = field(default_factory=dict, repr=False, compare=False)
     value_type: str = field(init=False, repr=False)  # "int", "float", "str", "bool" or "": distinguishes 1 from True
     cuts: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
@@ -75,6 +86,11 @@ class Column:
         else:
             self._settle_values()
         self._check_policy()
+        try:
+            check_words({"title": self.title, "description": self.description, "unit": self.unit})
+            self._set("labels", settled_labels(self.labels, self.kind, self.values, self.missing))
+        except SchemaError as error:
+            raise error.within(f"column {self.name!r}") from None
 
     # ------------------------------------------------------------------ the domain
 
@@ -109,10 +125,10 @@ class Column:
         """The smallest value of each bin except the first: the cuts, rounded up in a column of whole numbers."""
         return tuple(float(math.ceil(cut)) for cut in self.cuts) if self.integer else self.cuts
 
-    def labels(self) -> list[str]:
-        """One readable label per code."""
-        names = self._bin_labels() if self.kind == "numeric" else [value_text(value) for value in self.values]
-        return [*names, "missing"][: self.size]  # `size` raises an error for a group column without values
+    def cell_texts(self) -> list[str]:
+        """One text per code: its value or the bounds of its bin. Texts for readers are in `prade.data.display`."""
+        names = self._bin_texts() if self.kind == "numeric" else [value_text(value) for value in self.values]
+        return [*names, MISSING][: self.size]  # `size` raises an error for a group column without values
 
     def bounds(self, code: int) -> tuple[float | None, float | None]:
         """The smallest and largest value of a bin; None where the bin is open-ended."""
@@ -121,6 +137,29 @@ class Column:
         if code == len(starts):
             return low, self.max
         return low, starts[code] - 1 if self.integer else math.nextafter(starts[code], -math.inf)
+
+    # ------------------------------------------------------------------ words for readers
+
+    def label_of(self, value: Any) -> str | None:
+        """The label of a value, or of missing (None); None if it has no label."""
+        taken = value is None and MISSING in map(label_key, self.values)  # the key means that value
+        return None if taken else self.labels.get(label_key(value))
+
+    def value_labelled(self, text: str) -> Value | None:
+        """The listed value with this label, in any case of letters; None if there is none."""
+        wanted = text.casefold()
+        return next((each for each in self.values if (self.label_of(each) or "").casefold() == wanted), None)
+
+    def labelled_like(self, other: Column) -> Column:
+        """This column with the title, description and unit of another, and with its labels of values that both have."""
+        labels = {value: label for value in (*self.values, None) if (label := other.label_of(value)) is not None}
+        if not self.missing:
+            labels.pop(None, None)
+        return replace(self, title=other.title, description=other.description, unit=other.unit, labels=labels)
+
+    def unlabelled(self) -> Column:
+        """This column without words for readers."""
+        return replace(self, title="", description="", unit="", labels={})
 
     # ------------------------------------------------------------------ checks
 
@@ -263,18 +302,21 @@ class Column:
             return (EPOCH + datetime.timedelta(days=number)).isoformat()
         return value_text(number)
 
-    def _bin_labels(self) -> list[str]:
-        # With bins closed on the left, (20, 40] has edges just above 20 and 40; show it as (20, 40].
-        def just_above(number: float) -> float | None:
-            short = round(number, 9)
-            return short if number == math.nextafter(short, math.inf) else None
+    def just_above(self, number: float) -> float | None:
+        """The short number that an edge is just above; None for usual edges.
 
+        With bins closed on the left, (20, 40] has edges just above 20 and 40, and should be shown as (20, 40].
+        """
+        short = round(number, 9)
+        return short if number == math.nextafter(short, math.inf) else None
+
+    def _bin_texts(self) -> list[str]:
         def start(number: float) -> str:
-            short = just_above(number)
+            short = self.just_above(number)
             return f"[{self.number_text(number)}" if short is None else f"({self.number_text(short)}"
 
         def stop(number: float) -> str:
-            short = just_above(number)
+            short = self.just_above(number)
             return f"{self.number_text(number)})" if short is None else f"{self.number_text(short)}]"
 
         first = "(-inf" if self.min is None else f"[{self.number_text(self.min)}"
@@ -282,25 +324,3 @@ class Column:
         starts = [first, *(start(cut) for cut in self.cuts)]
         stops = [*(stop(cut) for cut in self.cuts), last]
         return [f"{low}, {high}" for low, high in zip(starts, stops, strict=True)]
-
-
-def plain_value(value: Any) -> Any:
-    """A listed value as a plain Python value; dates become ISO text."""
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def value_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
-        return str(int(value))
-    return str(value)
-
-
-def quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else value_text(value)
-
-
-def some_of(values: Sequence[Value], most: int = 12) -> str:
-    shown = ", ".join(quoted(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import WorkloadError
-from prade.data.column import Column, days, plain_value, some_of
+from prade.data.column import Column, days
+from prade.data.values import plain_value, some_of
 
 Mask = NDArray[np.bool_]
 ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -46,9 +47,20 @@ def _of_present(column: Column, op: str, value: Any) -> Mask:
     return _of_bins(column, op, value) if column.kind == "numeric" else _of_values(column, op, value)
 
 
+def label_hint(column: Column, op: str, text: str) -> str:
+    """What to write instead of a label, such as ``" ('female' is the label of 2: write SEX == 2)"``; or nothing."""
+    value = column.value_labelled(text)
+    if value is not None:
+        return f" ({text!r} is the label of {value!r}: write {column.name} {op} {value!r})"
+    if column.missing and text.casefold() == (column.label_of(None) or "").casefold():
+        return f" ({text!r} is the label of missing: write {column.name} is missing)"
+    return ""
+
+
 def _of_values(column: Column, op: str, value: Any) -> Mask:
     asked = f"{column.name} {op} {value!r}"
     value = plain_value(value)
+    hint = label_hint(column, op, value) if isinstance(value, str) else ""
     if column.value_type == "bool" and not isinstance(value, str) and value in (0, 1):
         value = bool(value)
     if isinstance(value, str) != (column.value_type == "str"):
@@ -56,11 +68,11 @@ def _of_values(column: Column, op: str, value: Any) -> Mask:
         got = "text" if isinstance(value, str) else "not text"
         raise WorkloadError(
             f"{asked}: the values of {column.name} are {has}, but this is {got}; write it like "
-            f"{some_of(column.values, 3)}"
+            f"{some_of(column.values, 3)}{hint}"
         )
     if op in ("==", "!="):
         if value not in column.values:
-            raise WorkloadError(f"{asked}: choose one of the values of {column.name}, {some_of(column.values)}")
+            raise WorkloadError(f"{asked}: choose one of the values of {column.name}, {some_of(column.values)}{hint}")
         equal = np.array([each == value for each in column.values], dtype=np.bool_)
         return equal if op == "==" else ~equal
     if column.value_type not in ("int", "float"):
@@ -120,7 +132,7 @@ def _exactly(column: Column, number: float, op: str, value: Any) -> Mask:
     code = int(np.searchsorted(column.thresholds, number, side="right"))
     if column.bounds(code) != (number, number):
         raise WorkloadError(
-            f"{column.name} {op} {value!r}: the bin {column.labels()[code]} contains other values too; "
+            f"{column.name} {op} {value!r}: the bin {column.cell_texts()[code]} contains other values too; "
             "compare with the edges of the bin using < and >=, or add edges to the schema"
         )
     equal[code] = True

@@ -8,7 +8,6 @@ for the private one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.errors import PradeError
+from prade.data.invented_schema import MARITAL, NAMES, OLDEST, TENURE, schema_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,49 +27,13 @@ if TYPE_CHECKING:
 Relation = Literal["other states", "earlier years"]
 Array = NDArray[Any]
 
-OLDEST = 99
-MARITAL = ("never married", "married", "separated", "divorced", "widowed")
 MARRIED, SEPARATED, DIVORCED, WIDOWED = 1, 2, 3, 4
-TENURE = ("mortgaged", "owned", "rented", "rent free")
 RENTED, RENT_FREE = 2, 3
 EMPLOYED, UNEMPLOYED, INACTIVE = 1, 2, 3
 BORN_HERE, BORN_ABROAD_TO_CITIZENS, NATURALISED, NOT_A_CITIZEN = 1, 2, 3, 4
 BLACK, ASIAN, ISLANDER, OTHER_RACE = 2, 3, 5, 6
 CAMPUS, ISLANDERS = 4, 5  # indices among the factors of a place
 MANAGERS, PROFESSIONALS, CARE, OFFICE, SERVICES = 1, 2, 3, 4, 5
-
-# A schema must be public, so bins and value lists are written here and never taken from rows.
-_SCHEMA = f"""
-version = 1
-column = [
-  {{name = "STATE", kind = "group"}}, {{name = "PLACE", kind = "group"}}, {{name = "YEAR", kind = "group"}},
-  {{name = "AGE", kind = "numeric", integer = true, min = 0, max = {OLDEST}, edges = [
-    3, 5, 10, 16, 18, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85]}},
-  {{name = "SEX", kind = "categorical", values = [1, 2]}},
-  {{name = "RACE", kind = "categorical", values = [1, 2, 3, 4, 5, 6]}},
-  {{name = "HISPANIC", kind = "categorical", values = [0, 1, 2, 3]}},
-  {{name = "CITIZEN", kind = "categorical", values = [1, 2, 3, 4]}},
-  {{name = "ARRIVED", kind = "numeric", missing = true, min = FIRST-01-01, max = LAST-12-31, edges = [
-    1960-01-01, 1970-01-01, 1980-01-01, 1990-01-01, 1995-01-01, 2000-01-01, 2005-01-01, 2012-01-01]}},
-  {{name = "EDUC", kind = "categorical", missing = true, values = [1, 2, 3, 4, 5, 6, 7]}},
-  {{name = "MARITAL", kind = "categorical", values = {list(MARITAL)}}},
-  {{name = "DISABLED", kind = "categorical", values = [false, true]}},
-  {{name = "EMPLOY", kind = "categorical", missing = true, values = [1, 2, 3]}},
-  {{name = "OCCUP", kind = "categorical", missing = true, values = [1, 2, 3, 4, 5, 6, 7, 8]}},
-  {{name = "HOURS", kind = "numeric", integer = true, missing = true, min = 1, max = 99, edges = [
-    10, 20, 30, 35, 40, 41, 50, 60]}},
-  {{name = "WAGE", kind = "numeric", integer = true, missing = true, min = 0, max = 900000, edges = [
-    0.5, 5000, 10000, 15000, 20000, 25000, 30000, 40000, 50000, 60000, 75000, 100000, 150000, 200000]}},
-  {{name = "INCOME", kind = "numeric", integer = true, missing = true, min = -20000, max = 2000000, edges = [
-    0, 0.5, 5000, 10000, 15000, 20000, 25000, 30000, 40000, 50000, 60000, 75000, 100000, 150000, 200000]}},
-  {{name = "COMMUTE", kind = "numeric", integer = true, missing = true, min = 1, max = 180, edges = [
-    10, 15, 20, 30, 45, 60, 90]}},
-  {{name = "HHSIZE", kind = "numeric", integer = true, min = 1, max = 12, edges = [2, 3, 4, 5, 6, 7]}},
-  {{name = "TENURE", kind = "categorical", missing = true, values = {list(TENURE)}}},
-  {{name = "RENT", kind = "numeric", missing = true, min = 50, max = 6000, edges = [
-    400, 600, 800, 1000, 1250, 1500, 2000, 2500]}},
-]
-"""
 
 
 @dataclass(frozen=True)
@@ -129,8 +93,6 @@ def census_like(
     >>> data.private.column_names[:5], data.max_rows
     (['PERSON', 'STATE', 'PLACE', 'YEAR', 'AGE'], 4)
     """
-    from prade.data.schema import Schema
-
     counts = {"persons": persons, "states": states, "places_per_state": places_per_state}
     if min(counts.values()) < 1:
         raise PradeError(f"persons, states and places_per_state must be at least 1; got {counts}")
@@ -149,7 +111,7 @@ def census_like(
     return CensusLike(
         public=_survey(public, persons, places_per_state, seed),
         private=_survey(private, persons, places_per_state, seed),
-        schema=Schema.from_toml(_SCHEMA.replace("FIRST", str(public.years[0] - OLDEST)).replace("LAST", str(now[-1]))),
+        schema=schema_between(public.years[0] - OLDEST, now[-1]),
         groups=_table(places, {}),
         max_rows=len(now),
     )
@@ -353,7 +315,7 @@ def _table(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
     words = {"MARITAL": MARITAL, "TENURE": TENURE}
     types = {"PERSON": "int64", "PLACE": "str", "ARRIVED": "datetime64[D]", "DISABLED": "bool", "RENT": "float64"}
     table = {}
-    for name in ("PERSON", *re.findall(r'name = "(\w+)"', _SCHEMA)):
+    for name in ("PERSON", *NAMES):
         if name in columns:
             values = pa.array(columns[name].astype(types.get(name, "int32")), mask=absent.get(name))
             table[name] = pa.array(words[name]).take(values) if name in words else values

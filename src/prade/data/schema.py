@@ -24,7 +24,7 @@ class Schema:
 
     `linked` are sets of columns whose values belong together, such as wages and income: a synthetic row takes its
     values in such a set from one public row. `invariants` are facts about the rows that a task with this schema takes
-    over; schemas that differ in nothing else are equal, because they code rows alike.
+    over. Schemas that differ only in invariants, titles and labels are equal, because they code rows alike.
 
     >>> sex, age = Column("SEX", "categorical", values=(1, 2)), Column("AGE", "numeric", edges=(18, 65))
     >>> schema = Schema([sex, age])
@@ -114,6 +114,11 @@ class Schema:
         other.invariants = checked_invariants(invariants)
         return other
 
+    def unlabelled(self) -> Schema:
+        """This schema without titles, descriptions, units and labels: what it says about cells."""
+        bare = [column.unlabelled() for column in self.columns]
+        return Schema(bare, linked=self.linked, invariants=self.invariants)
+
     def with_groups(self, table: Any) -> Schema:
         """This schema with the values of its group columns taken from a public list of groups.
 
@@ -132,7 +137,7 @@ class Schema:
                         f"column {column.name!r}: the list of groups has an empty cell or no rows; "
                         "give every group a value"
                     )
-                column = dataclasses.replace(column, values=tuple(values))
+                column = dataclasses.replace(column.unlabelled(), values=tuple(values)).labelled_like(column)
             elif column.kind == "group" and not column.values:
                 raise SchemaError(
                     f"column {column.name!r}: the list of groups has no such column"
@@ -221,8 +226,8 @@ class Schema:
             temporary.write_text(self.to_toml(), encoding="utf-8")
 
     def fingerprint(self) -> str:
-        """SHA-256 (hexadecimal) of the columns' TOML text; equal schemas have equal fingerprints."""
-        return hashlib.sha256(self.with_invariants(()).to_toml().encode()).hexdigest()
+        """SHA-256 (hexadecimal) of the columns' TOML text without labels; equal schemas have equal fingerprints."""
+        return hashlib.sha256(self.unlabelled().with_invariants(()).to_toml().encode()).hexdigest()
 
     # ------------------------------------------------------------------ comparison and display
 

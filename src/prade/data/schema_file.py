@@ -31,6 +31,9 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
 
     name: str
     kind: ColumnKind
+    title: str = ""
+    description: str = ""
+    unit: str = ""
     integer: bool = False
     min: Number | None = None
     max: Number | None = None
@@ -39,6 +42,7 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
     missing: bool = False
     other: Any = None
     unknown: Unknown | None = None
+    labels: dict[str, str] = {}
 
     @classmethod
     def of(cls, column: Column) -> ColumnEntry:
@@ -55,6 +59,9 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
         return cls(
             name=column.name,
             kind=column.kind,
+            title=column.title,
+            description=column.description,
+            unit=column.unit,
             integer=column.integer and not column.dates,
             min=written(column.min),
             max=written(column.max),
@@ -63,6 +70,7 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
             missing=column.missing,
             other=column.other,
             unknown=column.unknown,
+            labels=dict(column.labels),
         )
 
 

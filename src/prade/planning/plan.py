@@ -275,9 +275,13 @@ class Plan:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan as TOML, completely or not at all. Paths of public files are relative to the plan's folder."""
-        seen = None if self.public is None else self.public.seen_from(Path(path).parent)
         with replace_file(path) as temporary:
-            temporary.write_text(self.with_public(seen).to_toml(), encoding="utf-8")
+            temporary.write_text(self.text_at(path), encoding="utf-8")
+
+    def text_at(self, path: str | PathLike[str]) -> str:
+        """The text of the plan's file at a path."""
+        seen = None if self.public is None else self.public.seen_from(Path(path).parent)
+        return self.with_public(seen).to_toml()
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:

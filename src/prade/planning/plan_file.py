@@ -65,7 +65,7 @@ class Content:
 def content_to_dict(plan: Content) -> dict[str, Any]:
     """Plain values; the numbers of the budget and the shares are texts of exact fractions."""
     free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
-    tables = {**measured_to_dict(plan), **free}
+    tables = {**measured_to_dict(plan), "schema": tomllib.loads(plan.schema.to_toml()), **free}
     if plan.public is not None:
         weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
         hashes = {"sha256": list(plan.public.sha256)} if plan.public.sha256 else {}
@@ -95,7 +95,7 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         "level": levels,
         **stated,
         "groups": plan.groups.to_dict(),
-        "schema": tomllib.loads(plan.schema.to_toml()),
+        "schema": tomllib.loads(plan.schema.unlabelled().to_toml()),
     }
 
 

@@ -61,7 +61,7 @@ class Marginal(Part):
 
     def labels(self, schema: Schema) -> list[str]:
         self.check(schema)
-        each = [[f"{name} {label}" for label in schema[name].labels()] for name in self.columns]
+        each = [[f"{name} {label}" for label in schema[name].cell_texts()] for name in self.columns]
         return [", ".join(combination) for combination in itertools.product(*each)]
 
     def check(self, schema: Schema) -> None:

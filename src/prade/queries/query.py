@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError, SchemaError, WorkloadError
 from prade.core.words import closest
-from prade.data.column import some_of
 from prade.data.comparison import codes_satisfying
+from prade.data.values import some_of
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible
 from prade.queries.query_text import ALLOWED, PlainText, backticked, plain_text, shorten
 
@@ -231,6 +231,8 @@ class _Reader:
             hint = f"did you mean {text.capitalize()}?"
         elif text in column.values:
             hint = f"did you mean {text!r} in quotes?"
+        elif (value := column.value_labelled(text)) is not None:
+            hint = f"it is the label of {value!r}: write {value!r} instead"
         elif column.value_type == "str":
             alike = {value.lower(): value for value in map(str, column.values)}
             hint = closest(text.lower(), alike).removeprefix("; ")

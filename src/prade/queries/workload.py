@@ -122,7 +122,7 @@ class Workload(Sequence[Part]):
         cls, schema: Schema, column: Column, intervals: list[tuple[int, int]], labels: Sequence[str] = ()
     ) -> Workload:
         _require(intervals, "ranges")
-        order, bins = _value_order(column), column.labels()
+        order, bins = _value_order(column), column.cell_texts()
         name = backticked(column.name)
 
         def label(start: int, stop: int) -> str:

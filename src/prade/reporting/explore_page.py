@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from prade.core.errors import DataError
@@ -24,7 +24,13 @@ def write_explore(data: Mapping[str, Any], path: str | PathLike[str]) -> Path:
 
 
 def explore_page(data: Mapping[str, Any]) -> str:
-    """The whole page as HTML."""
+    """The whole page as HTML. It names the public files, but not the folders they are in."""
     if not data["budgets"]:
         raise DataError("there is no budget to show; rehearse at least one: prade plan --epsilon 0.1,1,10")
-    return page("explore.html.j2", data, styles=["explore.css"], scripts=["explore_charts.js", "explore.js"])
+    public = {**data["public"], "files": [PurePath(file).name for file in data["public"]["files"]]}
+    return page(
+        "explore.html.j2",
+        {**data, "public": public},
+        styles=["explore.css"],
+        scripts=["explore_charts.js", "explore.js"],
+    )

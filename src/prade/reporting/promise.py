@@ -11,21 +11,19 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from prade.core.numbers import readable
 from prade.core.words import many
 from prade.data.copies import copies_in_words
 from prade.planning.questions import TOTAL
+from prade.privacy.meaning import meaning
 from prade.release.release import read_account, read_manifest
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
-    from prade.privacy.budget import Budget, Law
-    from prade.privacy.unit import Neighbours
+    from prade.privacy.budget import Law
     from prade.release.release import Release
 
 NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
-LARGE_EPSILON = 700  # e to a larger power overflows a float
 
 
 def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
@@ -44,25 +42,6 @@ def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
         "copies": copies_in_words(copied),
         "levels": [_level(plan, level) for level in range(len(plan.levels))],
     }
-
-
-def meaning(budget: Budget, neighbours: Neighbours = "add-remove") -> str:
-    """A budget as a sentence.
-
-    >>> from prade import Budget
-    >>> meaning(Budget.pure(1))
-    'Removing any one person would change the probability of any outcome by at most a factor of 2.72.'
-    """
-    removing = "Removing any one person" if neighbours == "add-remove" else "Exchanging any one person for another"
-    change = f"{removing} would change the probability of any outcome"
-    if budget.kind == "zcdp":
-        return (
-            f"{change} only as much as zero-concentrated differential privacy with rho = {readable(budget.rho)} allows."
-        )
-    epsilon = float(budget.epsilon)
-    factor = f"{math.exp(epsilon):,.3g}" if epsilon < LARGE_EPSILON else f"10^{math.ceil(epsilon / math.log(10)):,}"
-    extra = f" and an added probability of {float(budget.delta):.2g}" if budget.delta else ""
-    return f"{change} by at most a factor of {factor}{extra}."
 
 
 def once_in_twenty(law: Law, scale: Fraction) -> int:

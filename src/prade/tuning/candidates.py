@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
@@ -114,6 +115,12 @@ class Candidates:
         self.cells = [slice(*each) for each in pairwise(ends)]
         self.moments = shrunk_moments(self._deviations())
         self._off: dict[tuple[int, Columns], Floats] = {}
+
+    def for_plans(self, plan_of: Callable[[Choice], Plan]) -> Candidates:
+        """The same candidates for plans of another budget; what the public rows tell about them is shared."""
+        other = copy(self)
+        other.plan_of = plan_of
+        return other
 
     def simplest(self) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -142,16 +141,14 @@ class Rehearsal:
 
         Trials with one seed share the noise, up to its scale.
         """
-        chosen = self.stand_ins[stand_in]
-        rehearsed = self._plan(plan, chosen)
-        release = Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
+        chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
         descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
         scored = self.groups_of(stand_in, fresh=fresh)
 
         def distance(made: GroupEstimate) -> float:
-            return mean_distance(self._truth(stand_in, made.group), made.estimate, self.pairs)
+            return mean_distance(self.truth(stand_in, made.group), made.estimate, self.pairs)
 
-        distances = np.array(list(islice(descent.map(distance), scored.start, scored.stop))) * chosen.shrink
+        distances = np.array(list(descent.map(distance, scored))) * chosen.shrink
         risk = self.risk(plan, stand_in, seed)
         return np.asarray((1 - risk) * distances + WORST * risk)
 
@@ -183,7 +180,7 @@ class Rehearsal:
         chosen = self.stand_ins[stand_in]
         baseline = PublicBaseline(chosen.public, chosen.recurring)
         groups = self.groups_of(stand_in, fresh=fresh)
-        errors = [baseline.error(self._truth(stand_in, group), group, self.pairs) for group in groups]
+        errors = [baseline.error(self.truth(stand_in, group), group, self.pairs) for group in groups]
         return np.array(errors) * chosen.shrink
 
     @property
@@ -193,17 +190,23 @@ class Rehearsal:
 
     # ---------------------------------------------------------------- one trial
 
+    def release(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> Release:
+        """What measuring would give if a stand-in were the private table."""
+        chosen = self.stand_ins[stand_in]
+        rehearsed = self._plan(plan, chosen)
+        return Release(Path(), rehearsed, _noisy(rehearsed, chosen, seed))
+
+    def truth(self, stand_in: int, group: int) -> Codes:
+        """The rows of a group of a stand-in."""
+        chosen = self.stand_ins[stand_in]
+        rows = np.flatnonzero(chosen.group == group)
+        return {name: code[rows] for name, code in chosen.codes.items()}
+
     def _plan(self, plan: Plan, chosen: StandIn) -> Plan:
         """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""
         power = 1 if plan.noise_budget.kind == "pure" else 2
         budget = plan.noise_budget * (1 / chosen.noise**power)
         return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups)
-
-    def _truth(self, stand_in: int, group: int) -> Codes:
-        """The rows of a group of a stand-in."""
-        chosen = self.stand_ins[stand_in]
-        rows = np.flatnonzero(chosen.group == group)
-        return {name: code[rows] for name, code in chosen.codes.items()}
 
 
 def mean_of(errors: Sequence[Floats]) -> float:

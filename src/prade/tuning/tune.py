@@ -33,8 +33,9 @@ from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Task
+from prade.privacy.budget import Budget
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Candidates, Choice
+from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.stand_ins import WORDS
@@ -52,6 +53,7 @@ SAME_GROUPS = "There are few public groups, so those that chose the plan also ga
 ONE_TABLE = "Only one public table stood in for the private one: how far other tables differ is not part of ±."
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 OWN_ALONE = 0.98  # weight of a group's own public rows where nothing but its number of rows is asked
+ANOTHER_BUDGET = "what was best at another budget"
 NOTABLE_RISK = 0.01  # of a number of rows that is far off: below it, the advice does not mention it
 
 
@@ -78,6 +80,8 @@ class Tuned:
     trials: tuple[Trial, ...]
     worthwhile: bool  # whether private data are expected to improve on the public table, beyond chance
     finished: bool  # False: the time was up before all candidates had their turn
+    found: Choice  # the best choice, whether or not it is worthwhile
+    smoothed: Choice  # the best one whose answers are smoothed
 
     @property
     def settings(self) -> Settings:
@@ -133,58 +137,102 @@ def tune(
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-        raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
-    clock = _Clock(time.monotonic(), seconds, progress)
-    if not isinstance(public, Public):
-        public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
-    rows: Public = obeying(public, task.invariants)
-    rehearsal = Rehearsal.of(rows, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
+    clock = Clock.of(seconds, progress)
+    return Tuner(task, public, bias=bias, seed=seed, weight=weight, threads=threads).tune(task.budget, clock)
 
-    def plan_of(choice: Choice) -> Plan:
-        return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
 
-    candidates = Candidates(rehearsal, rows, task.levels, plan_of)
-    search = _Search(rehearsal, plan_of, seed, clock, candidates.simplest())
-    if finished := search.climb(candidates):
-        search.climb_with_more_draws(candidates)
-    expected, worthwhile = search.expected()
-    if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
-        nothing, settings = ((Fraction(0), ()),) * (len(task.levels) - 1), Settings(own=OWN_ALONE)
-        search.best = replace(search.best, total=Fraction(1), above=nothing, everybody=False, settings=settings)
-        expected, _ = search.expected()
-    plan = plan_of(search.best)
-    advice = _advice(rehearsal, plan, expected, worthwhile, finished)
-    clock.end()
-    return Tuned(plan.with_expected(replace(expected, advice=advice)), tuple(search.trials), worthwhile, finished)
+class Tuner:
+    """What the searches for plans of one task share, whatever the budget: stand-ins, and what they tell of candidates.
+
+    The arguments are those of `tune`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        public: Any,
+        *,
+        bias: int | None = CONTEST_BIAS,
+        seed: int = 0,
+        weight: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if not isinstance(public, Public):
+            public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
+        self.task, self.seed = task, seed
+        self.public: Public = obeying(public, task.invariants)
+        self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
+        self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
+
+    def tune(self, budget: Budget, clock: Clock, start: Choice | None = None) -> Tuned:
+        """The plan for a budget.
+
+        With `start`, the search starts from that choice, with a share for the totals that tells them well enough, and
+        tries the simplest choice next, whatever time is left: a bad start must not decide the plan.
+        """
+        plan_of, rehearsal = self._plans(budget), self.rehearsal
+        candidates = self.candidates.for_plans(plan_of)
+        simplest = candidates.simplest()
+        words = "all one-way tables" if simplest.total < 1 else "numbers of rows alone"
+        search = _Search(
+            rehearsal, plan_of, self.seed, clock, (words, simplest) if start is None else _taken_over(start, simplest)
+        )
+        search.try_also(words, simplest)
+        finished = search.climb(candidates)
+        if finished:
+            search.climb_with_more_draws(candidates)
+        found = search.best
+        expected, worthwhile = search.expected()
+        if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
+            nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
+            search.best = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings)
+            expected, _ = search.expected()
+        plan = plan_of(search.best)
+        advice = _advice(rehearsal, plan, expected, worthwhile, finished)
+        clock.end()
+        plan = plan.with_expected(replace(expected, advice=advice))
+        return Tuned(plan, tuple(search.trials), worthwhile, finished, found, search.smoothed)
+
+    def _plans(self, budget: Budget) -> Callable[[Choice], Plan]:
+        """How a choice becomes a plan with this budget."""
+        task = self.task if budget == self.task.budget else replace(self.task, budget=budget)
+        return lambda choice: Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
 
 
 @dataclass(frozen=True)
-class _Clock:
-    """The time that the tuner may take."""
+class Clock:
+    """The time that the search for a plan may take."""
 
     began: float
     seconds: float
     progress: Progress | None
+    what: str = "rehearsing"
+
+    @classmethod
+    def of(cls, seconds: float, progress: Progress | None, what: str = "rehearsing") -> Clock:
+        """From now on."""
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+            raise PradeError(f"seconds is {seconds!r}: give how long the tuner may take, such as 120")
+        return cls(time.monotonic(), seconds, progress, what)
 
     def enough(self, needed: float) -> bool:
         """Whether there is time for something that takes `needed` seconds."""
         passed = time.monotonic() - self.began
         if self.progress is not None:
-            self.progress("rehearsing", min(passed, self.seconds), self.seconds)
+            self.progress(self.what, min(passed, self.seconds), self.seconds)
         return passed + needed < self.seconds
 
     def end(self) -> None:
         """Say that all is done, which may be before or after the seconds are over."""
         if self.progress is not None:
-            self.progress("rehearsing", 1, 1)
+            self.progress(self.what, 1, 1)
 
 
 class _Search:
     """The best choice so far with its errors, and how it came about."""
 
     def __init__(
-        self, rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan], seed: int, clock: _Clock, start: Choice
+        self, rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan], seed: int, clock: Clock, first: Change
     ) -> None:
         self.rehearsal = rehearsal
         self.plan_of = plan_of
@@ -193,14 +241,18 @@ class _Search:
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
         self.stand_ins = range(len(rehearsal.stand_ins))
-        self.last = 2 if rehearsal.apart else 1  # how many times longer the last rehearsal takes than a trial
-        self.best = start
+        words, start = first
+        self.best = self.smoothed = start
         self.tried = {start}
         began = time.monotonic()
         self.errors = [self._errors(start, stand_in, self.seed) for stand_in in self.stand_ins]
         mean = mean_of(self.errors)
-        words = "all one-way tables" if start.total < 1 else "numbers of rows alone"
         self.trials = [Trial(words, mean, mean, 0.0, True, time.monotonic() - began)]
+
+    def try_also(self, words: str, choice: Choice) -> None:
+        """Try another choice to start from, even if the time is up."""
+        if choice not in self.tried:
+            self._attempt(words, choice, hurried=False)
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False when the time is up first."""
@@ -225,7 +277,7 @@ class _Search:
         """Climb on with twice the draws of noise, and twice as many again, while that changes the choice in time."""
         changed = True
         while changed and (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
-            if not self.clock.enough(2 * (FEWEST_MORE + self.last) * self._of_the_best()):
+            if not self.clock.enough(2 * (FEWEST_MORE + 1) * self._of_the_best()):
                 return
             before, began = self.best, time.monotonic()
             self.repeats, self.tried = range(draws), {before}
@@ -259,14 +311,14 @@ class _Search:
 
     def _one_more(self) -> float:
         """Seconds for another trial, and for the last one: the best again, with fresh noise."""
-        return max(trial.seconds for trial in self.trials) + self.last * self._of_the_best()
+        return max(trial.seconds for trial in self.trials) + self._of_the_best()
 
     def _of_the_best(self) -> float:
         """Seconds of the trial of the best choice."""
         return next(trial.seconds for trial in reversed(self.trials) if trial.kept)
 
-    def _attempt(self, words: str, choice: Choice) -> Trial | None:
-        """A trial; None when it is too slow to finish it and rehearse it once more in time."""
+    def _attempt(self, words: str, choice: Choice, *, hurried: bool = True) -> Trial | None:
+        """A trial; if `hurried`, None when it is too slow to finish it and rehearse it once more in time."""
         began = time.monotonic()
         self.tried.add(choice)
         errors: list[Floats] = []
@@ -275,7 +327,7 @@ class _Search:
             drawn: list[Floats] = []
             for repeat in self.repeats:
                 done = stand_in * len(self.repeats) + repeat
-                if done and not self.clock.enough((time.monotonic() - began) / done * ((1 + self.last) * draws - done)):
+                if hurried and done and not self.clock.enough((time.monotonic() - began) / done * (2 * draws - done)):
                     return None
                 drawn.append(self._draw(choice, stand_in, self.seed + repeat))
             errors.append(np.concatenate(drawn))
@@ -290,6 +342,7 @@ class _Search:
         self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
         if kept:
             self.best, self.errors = choice, errors
+            self.smoothed = choice if choice.settings.smooth else self.smoothed
         return self.trials[-1]
 
     def _better_again(self, choice: Choice) -> bool:
@@ -304,6 +357,11 @@ class _Search:
 
     def _draw(self, choice: Choice, stand_in: int, seed: int) -> Floats:
         return self.rehearsal.errors(self.plan_of(choice), choice.settings, seed=seed, stand_in=stand_in)
+
+
+def _taken_over(start: Choice, simplest: Choice) -> Change:
+    """A choice that was best at another budget, with a share for the totals that is large enough at this one."""
+    return ANOTHER_BUDGET, replace(start, total=max(start.total, simplest.total))
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:

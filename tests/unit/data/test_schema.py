@@ -30,19 +30,19 @@ class TestCodes:
     def test_categorical_codes_are_places_and_missing_is_last(self) -> None:
         column = Column("ENG", "categorical", values=(1, 2, 3), missing=True)
         assert column.size == 4
-        assert column.labels() == ["1", "2", "3", "missing"]
+        assert column.cell_texts() == ["1", "2", "3", "missing"]
 
     def test_an_edge_at_the_minimum_is_no_cut(self) -> None:
         assert HOURS.cuts == (10.0, 40.0)
         assert HOURS.size == 4
-        assert HOURS.labels() == ["[1, 10)", "[10, 40)", "[40, 99]", "missing"]
+        assert HOURS.cell_texts() == ["[1, 10)", "[10, 40)", "[40, 99]", "missing"]
 
     def test_an_edge_at_the_maximum_is_a_cut_and_one_above_is_not(self) -> None:
         column = Column("X", "numeric", edges=(0, 5, 10, 11), min=0, max=10)
         assert column.cuts == (5.0, 10.0)
 
     def test_open_ends_are_shown_as_such(self) -> None:
-        assert Column("X", "numeric", edges=(0.5, 2)).labels() == ["(-inf, 0.5)", "[0.5, 2)", "[2, inf)"]
+        assert Column("X", "numeric", edges=(0.5, 2)).cell_texts() == ["(-inf, 0.5)", "[0.5, 2)", "[2, inf)"]
 
     @pytest.mark.parametrize(
         ("column", "fallback"),
@@ -63,7 +63,7 @@ class TestCodes:
         column = Column("D", "numeric", edges=(datetime.date(1970, 1, 2), datetime.date(1970, 2, 1)))  # type: ignore[arg-type]
         assert column.cuts == (1.0, 31.0)
         assert column.integer
-        assert column.labels() == ["(-inf, 1970-01-02)", "[1970-01-02, 1970-02-01)", "[1970-02-01, inf)"]
+        assert column.cell_texts() == ["(-inf, 1970-01-02)", "[1970-01-02, 1970-02-01)", "[1970-02-01, inf)"]
 
 
 class TestSplit:
@@ -330,7 +330,7 @@ class TestSchema:
         assert schema.size("PUMA") == 2
         income, weight = schema["INCTOT"], schema["PERWT"]
         assert codes_satisfying(income, "<=", 0).tolist() == [True] + [False] * 21
-        assert weight.labels()[:2] == ["(-inf, 0]", "(0, 20]"]
+        assert weight.cell_texts()[:2] == ["(-inf, 0]", "(0, 20]"]
         assert codes_satisfying(weight, ">", 20).sum() == weight.size - 2
         assert Schema.from_toml(schema.to_toml()) == schema
 
@@ -393,7 +393,7 @@ class TestInfer:
         path.write_text("WEEK,T\n2020-01-06T00:00:00,2020-01-06T05:00:00\n2020-01-13T00:00:00,2020-01-14 05:00:00\n")
         schema = Schema.infer(path, groups="WEEK")
         assert schema["T"].dates
-        assert schema["T"].labels() == ["[2020-01-06, 2020-01-14)", "[2020-01-14, 2020-01-14]"]
+        assert schema["T"].cell_texts() == ["[2020-01-06, 2020-01-14)", "[2020-01-14, 2020-01-14]"]
         assert encode(schema, path).codes["T"].tolist() == [0, 1]
         assert schema["WEEK"].values == ("2020-01-06T00:00:00", "2020-01-13T00:00:00")
         listed = Schema([Column("WEEK", "group", missing=True)]).with_groups(path)
@@ -405,7 +405,7 @@ class TestInfer:
     def test_one_day_only_leaves_room_for_others(self) -> None:
         days = {"D": [datetime.date(2020, 1, 1)] * 3}
         schema = Schema.infer(days)
-        assert schema["D"].labels() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
+        assert schema["D"].cell_texts() == ["(-inf, 2020-01-01)", "[2020-01-01, inf)"]
         assert encode(schema, days).codes["D"].tolist() == [1, 1, 1]
 
     def test_few_values_are_a_list(self) -> None:

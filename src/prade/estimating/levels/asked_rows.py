@@ -44,7 +44,7 @@ class Piece:
 def asked_schema(plan: Plan) -> Schema:
     """The schema with the columns of the list of groups, whose values are those in the list."""
     listed = {column.name: column for column in plan.groups.columns if column.name not in plan.schema.coded}
-    own = [listed.pop(column.name, column) for column in plan.schema]
+    own = [listed.pop(column.name, column).labelled_like(column) for column in plan.schema]
     return Schema([*own, *listed.values()])
 
 

@@ -122,18 +122,28 @@ class Descent:
         """The estimates of the last level's groups, in order."""
         return self.map(lambda each: each)
 
-    def map(self, task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
-        """task(estimate) for every group of the last level, in order, several at a time; estimates are not kept."""
+    def map(self, task: Callable[[GroupEstimate], Result], groups: range | None = None) -> Iterator[Result]:
+        """task(estimate) for the groups of the last level, in order, several at a time; estimates are not kept.
+
+        `groups` are those that are wanted, by default all.
+        """
         parents = self.top
         last = len(self.plan.levels) - 1
         for level in range(last):
             parents = [each.parent for each in self.level(level, parents, lambda each: each)]
-        return self.level(last, parents, task)
+        return self.level(last, parents, task, groups)
 
-    def level(self, level: int, parents: Sequence[Parent], task: Callable[[GroupEstimate], Result]) -> Iterator[Result]:
-        """task(estimate) for every group of a level, given what its parents hand on."""
-        groups = _LevelGroups(self, level, parents)
-        return several(_alone(lambda group: task(groups.estimate(group))), range(len(groups)), self.threads)
+    def level(
+        self,
+        level: int,
+        parents: Sequence[Parent],
+        task: Callable[[GroupEstimate], Result],
+        groups: range | None = None,
+    ) -> Iterator[Result]:
+        """task(estimate) for the wanted groups of a level, given what its parents hand on."""
+        found = _LevelGroups(self, level, parents)
+        wanted = range(len(found)) if groups is None else groups
+        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.threads)
 
 
 def _alone(work: Callable[[int], Result]) -> Callable[[int], Result]:

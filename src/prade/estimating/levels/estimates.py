@@ -39,6 +39,8 @@ from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
 from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
+from prade.estimating.levels.labelled_tables import described_by, described_columns, with_labels
+from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
 from prade.estimating.levels.statistics import Asked, mean_of, quantile_of, ratio_of, sum_of
 from prade.planning.invariants import obeying, possible_cells
@@ -67,11 +69,15 @@ class Estimates(Distributions):
         *,
         threads: int = 1,
         seed: int = 0,
+        cells: PublicCells | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Estimates:
-        """Estimate every group of every level; `progress(done, all)` is called after each."""
+        """Estimate every group of every level; `progress(done, all)` is called after each.
+
+        `cells` is what other estimates from the same public table share.
+        """
         public = obeying(public, release.plan.invariants)
-        descent = Descent(release, public, settings, threads=threads, seed=seed)
+        descent = Descent(release, public, settings, threads=threads, seed=seed, cells=cells)
         parents, levels = descent.top, list[LevelEstimates]()
         number = sum(len(grouping) for grouping in release.plan.groupings)
         done, followed, masses = 0, list[list[Floats]](), list[Floats]()
@@ -95,6 +101,8 @@ class Estimates(Distributions):
             levels.append(_level_of(parts, kept))
             parents = made
         estimates = cls(release, public, descent.settings, levels)
+        if cells is not None:
+            estimates.cells = cells
         if estimates.benchmarked:
             estimates._widen(np.stack(masses), [np.stack(each) for each in followed])
         return estimates
@@ -116,7 +124,13 @@ class Estimates(Distributions):
     # ---------------------------------------------------------------- answers
 
     def answer(
-        self, query: str, by: str | Sequence[str] = (), *, of: str | None = None, threads: int | None = None
+        self,
+        query: str,
+        by: str | Sequence[str] = (),
+        *,
+        of: str | None = None,
+        labels: bool = False,
+        threads: int | None = None,
     ) -> pa.Table:
         """Answer a question for the groups `by`, with a 95 % interval.
 
@@ -128,7 +142,8 @@ class Estimates(Distributions):
           the same columns. Rows without a value are left out. Numbers inside a bin are those of public rows.
         * "histogram(WAGP)": counts, with the bin in the columns WAGP_from and WAGP_to.
 
-        A value that cannot be given because no row is left is null. A query may also use the groups' columns.
+        A value that cannot be given because no row is left is null. A query may also use the groups' columns. With
+        `labels`, each group's value and each bin has its text for readers beside it, as in STATE_label.
 
         The interval is for the true figure of the private table itself, whether its rows are a sample or not. It covers
         the noise and the prior's error, as far as differences between public groups and this release's own answers show
@@ -136,7 +151,10 @@ class Estimates(Distributions):
         a cell has a count of 0), nor a private table that differs from the public one in a way in which
         public groups do not differ from each other. `basis` says what it rests on (`prade.estimating.levels.basis`).
         """
-        threads = cores() if threads is None else threads
+        found = self._answer(query, by, of, cores() if threads is None else threads)
+        return with_labels(found, described_by(self.plan, query, by)) if labels else found
+
+    def _answer(self, query: str, by: str | Sequence[str], of: str | None, threads: int) -> pa.Table:
         statistic = statistic_of(query, asked_schema(self.plan))
         if statistic is not None:
             if of is not None:
@@ -168,20 +186,27 @@ class Estimates(Distributions):
         return value_table(make(rows, column.name, numbers), "model")
 
     def marginal(
-        self, columns: str | Sequence[str], by: str | Sequence[str] = (), *, threads: int | None = None
+        self,
+        columns: str | Sequence[str],
+        by: str | Sequence[str] = (),
+        *,
+        labels: bool = False,
+        threads: int | None = None,
     ) -> pa.Table:
         """The table of some columns for the groups `by`: one row per group and cell, with the columns of `answer`.
 
         Each column has its value, null for missing. A numeric column AGE has the bounds of its bin instead, in AGE_from
         and AGE_to: its numbers are at least AGE_from and below AGE_to (or equal to it, if it is the schema's maximum);
-        an open end is null. Each interval is for its own cell: of 100 true counts, about 5 are outside theirs.
+        an open end is null. Each interval is for its own cell: of 100 true counts, about 5 are outside theirs. With
+        `labels`, the text for readers of each value or bin is beside it, as in AGE_label.
         """
         part = Workload.marginals(self.plan.schema, [names_of(columns)])[0]
         cells = part.cells(self.plan.schema, self.public.prior.codes), part.n_cells
         found = cell_counts(self, by, cells, threads=cores() if threads is None else threads)
         found = found.limited_to(possible_cells(part, self.plan.invariants, self.plan.schema))
         described = cell_columns([self.plan.schema[name] for name in part.columns])
-        return count_table(found, basis(self.plan, by, part), described)
+        table = count_table(found, basis(self.plan, by, part), described)
+        return with_labels(table, described_columns(self.plan, part.columns, by)) if labels else table
 
     # ---------------------------------------------------------------- the file
 

@@ -2,9 +2,9 @@
 
 const D = JSON.parse($("data").textContent);
 const STARTS = D.columns.reduce((starts, column) => [...starts, starts.at(-1) + column.labels.length], [0]);
-const CHOSEN = { budget: D.recommended ?? 0, place: 0, column: 0 };
+const CHOSEN = { budget: D.recommended ?? D.budgets.length >> 1, place: 0, column: 0 };
 const nameOf = (column) => column.title || column.name;
-const budgetWords = (budget) => `epsilon = ${budget.epsilon}`;
+const budgetWords = (budget) => `${D.symbol} = ${budget.epsilon}`;
 
 const unpacked = new Map();
 function once(entry) {
@@ -29,6 +29,12 @@ function showTiles(budget) {
   tile(`${gain < 0 ? "Worse" : "Better"} than the public table`, percent(Math.abs(gain) / prior, 0), `by ${fixed(3)(Math.abs(gain))} ± ${fixed(3)(spread)}`, budget.worthwhile ? "good" : "bad");
   tile("Columns measured", `${count(measured)} of ${count(D.columns.length)}`, measured === D.columns.length ? "none is left to the public table" : "the others follow the public table");
   tile("Groups that are too small", `${count(budget.too_small.groups)} of ${count(budget.too_small.of)}`, "for the noise that they would get");
+}
+
+// The advice without what the page says about all budgets.
+function adviceOf(budget) {
+  const said = [D.rehearsal, ...D.caveats].join(" ");
+  return budget.advice.split(/(?<=\.) /).filter((sentence) => !said.includes(sentence)).join(" ");
 }
 
 function showMeasured(budget) {
@@ -188,8 +194,9 @@ function showBudget() {
   document.querySelectorAll("#budgets tbody tr").forEach((line, place) => line.classList.toggle("chosen", place === CHOSEN.budget));
   document.querySelectorAll(".chosen-budget").forEach((each) => { each.textContent = budgetWords(budget); });
   $("meaning").textContent = budget.meaning;
-  $("advice").textContent = budget.advice;
-  chart($("curve"), curveSpec(D, CHOSEN.budget), { title: "Expected error against epsilon", csv: curveNumbers(D) });
+  $("kind").textContent = budget.budget;
+  $("advice").textContent = adviceOf(budget);
+  chart($("curve"), curveSpec(D, CHOSEN.budget), { title: `Expected error against ${D.symbol}`, csv: curveNumbers(D) });
   showTiles(budget);
   showMeasured(budget);
   showColumns(budget);

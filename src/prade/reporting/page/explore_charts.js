@@ -14,15 +14,15 @@ const MOST_CELLS = 40;
 function curveSpec(data, chosen) {
   const levels = data.levels.map((level) => level.name).reverse();
   const values = data.budgets.flatMap((budget) => budget.by_level.map((each) => ({
-    ...each, epsilon: Number(budget.epsilon), low: Math.max(0, each.error - each.spread), high: each.error + each.spread,
+    ...each, epsilon: budget.amount, low: Math.max(0, each.error - each.spread), high: each.error + each.spread,
   })));
   const baselines = values.filter((each) => each.epsilon === values[0].epsilon).map((each) => ({ ...each, words: "public table alone" }));
-  const epsilons = data.budgets.map((budget) => Number(budget.epsilon));
+  const epsilons = data.budgets.map((budget) => budget.amount);
   const [least, most] = [Math.min(...epsilons), Math.max(...epsilons)];
-  const x = { field: "epsilon", type: "quantitative", scale: { type: "log", domain: [least / 1.35, most * 1.35], nice: false }, axis: { values: epsilons, format: "~g", grid: false, title: "Epsilon (log scale)" } };
+  const x = { field: "epsilon", type: "quantitative", scale: { type: "log", domain: [least / 1.35, most * 1.35], nice: false }, axis: { values: epsilons, format: "~g", grid: false, title: `${data.symbol} (log scale)` } };
   const y = { field: "error", type: "quantitative", scale: { zero: true }, axis: { title: "Expected error", format: "~g", tickCount: 5 } };
   const colour = { field: "level", type: "nominal", scale: { domain: levels, range: LEVEL_COLOURS }, legend: levels.length > 1 ? {} : null };
-  const tooltip = [{ field: "level", title: "Level" }, { field: "epsilon", title: "Epsilon" }, { field: "error", title: "Expected error", format: ".3f" }, { field: "spread", title: "May be off by", format: ".3f" }, { field: "prior", title: "Public table alone", format: ".3f" }];
+  const tooltip = [{ field: "level", title: "Level" }, { field: "epsilon", title: data.symbol }, { field: "error", title: "Expected error", format: ".3f" }, { field: "spread", title: "May be off by", format: ".3f" }, { field: "prior", title: "Public table alone", format: ".3f" }];
   const suggested = data.recommended === null ? [] : [{ epsilon: epsilons[data.recommended], words: "suggested" }];
   const label = { type: "text", align: "right", baseline: "bottom", dy: -5, x: "width" };
   const baseline = { y: { ...y, field: "prior" }, text: { field: "words" } };
@@ -44,8 +44,8 @@ function curveSpec(data, chosen) {
 
 function curveNumbers(data) {
   return {
-    heads: ["epsilon", "level", "expected error", "may be off by", "public table alone"],
-    rows: data.budgets.flatMap((budget) => budget.by_level.map((each) => [Number(budget.epsilon), each.level, each.error, each.spread, each.prior])),
+    heads: [data.symbol, "level", "expected error", "may be off by", "public table alone"],
+    rows: data.budgets.flatMap((budget) => budget.by_level.map((each) => [budget.amount, each.level, each.error, each.spread, each.prior])),
   };
 }
 

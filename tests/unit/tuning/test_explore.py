@@ -1,0 +1,332 @@
+"""Several budgets at once: the plans are those of single rehearsals, and all that is shown of them is true."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prade import Budget, Plan, Schema, Task, Unit, explore
+from prade.core.errors import PradeError
+from prade.data.column import Column
+from prade.data.encoding import Coded
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.reporting.packing import packed, plain
+from prade.scoring.score import joint_errors
+from prade.tuning.candidates import Choice
+from prade.tuning.closer_look import CloserLook
+from prade.tuning.exploration import listed, plan_file
+from prade.tuning.explore import budgets_of, order_of
+from prade.tuning.rehearse import Rehearsal
+from prade.tuning.stand_ins import TooSmall
+from prade.tuning.tune import ANOTHER_BUDGET, FRESH, Clock, Tuner, tune
+from worlds import rehearsals
+
+LEVELS = ["STATE", "PLACE"]
+COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
+BUDGETS = ["1/10000", 1, 20]
+
+
+@pytest.fixture(scope="module")
+def data():
+    found = census_like(persons=2_000, places_per_state=5, seed=2)
+    return replace(
+        found,
+        schema=found.schema.select(COLUMNS),
+        public=found.public.select(COLUMNS),
+        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
+    )
+
+
+@pytest.fixture(scope="module")
+def task(data):
+    return Task("people", data.schema, 1, Unit(1), LEVELS, data.groups)
+
+
+@pytest.fixture(scope="module")
+def explored(task, data):
+    return explore(task, data.public, BUDGETS, seconds=1, threads=1)
+
+
+@pytest.fixture(scope="module")
+def rehearsal(data):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), data.groups, LEVELS, threads=1)
+
+
+# ---------------------------------------------------------------------- sharing
+
+
+def test_budgets_come_from_the_smallest_to_the_largest_with_their_plans(explored):
+    assert [each.budget for each in explored.rehearsed] == [Budget.pure(each) for each in BUDGETS]
+    assert [plan.budget for plan in explored.plans] == [Budget.pure(each) for each in BUDGETS]
+
+
+def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
+    """The stand-ins, layouts and covariances of one rehearsal served all budgets: a rehearsal of its own agrees."""
+    for each in explored.rehearsed:
+        draws = [int(trial.what.split()[0]) for trial in each.tuned.trials if trial.what.endswith("draws of noise")]
+        seeds = range(FRESH, FRESH + max([1, *draws]))
+        fresh = [rehearsal.error(each.tuned.plan, each.tuned.settings, seed=seed, fresh=True) for seed in seeds]
+        assert np.mean(fresh) == pytest.approx(each.tuned.expected.error, abs=1e-6)
+        assert rehearsal.public_error == pytest.approx(each.tuned.public_error, abs=1e-6)
+
+
+def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, data):
+    alone = tune(replace(task, budget=Budget.pure(5)), data.public, seconds=600, threads=1)
+    shared = Tuner(task, data.public, threads=1)
+    shared.tune(Budget.pure(1), Clock.of(0, None))
+    again = shared.tune(Budget.pure(5), Clock.of(600, None))
+    assert again.plan == alone.plan
+    assert again.settings == alone.settings
+    assert [(trial.what, trial.error) for trial in again.trials] == [
+        (trial.what, trial.error) for trial in alone.trials
+    ]
+
+
+def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(task, data):
+    tuner = Tuner(task, data.public, threads=1)
+    start = tuner.tune(Budget.pure(5), Clock.of(600, None)).found
+    found = tuner.tune(Budget.pure(20), Clock.of(600, None), start)
+    assert [trial.what for trial in found.trials[:2]] == [ANOTHER_BUDGET, "all one-way tables"]
+    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Clock.of(600, None)).expected.error
+
+
+def test_a_bad_start_is_left_for_the_simplest_plan(task, data):
+    tuner = Tuner(task, data.public, threads=1)
+    simplest = tuner.candidates.simplest()
+    useless = Choice(simplest.parts[:1], simplest.above, simplest.total)
+    found = tuner.tune(Budget.pure(20), Clock.of(600, None), useless)
+    assert found.trials[1].what == "all one-way tables"
+    assert found.trials[1].kept
+    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Clock.of(600, None)).expected.error
+
+
+def test_each_budget_is_searched_once_and_after_its_neighbour():
+    for number in range(1, 8):
+        order = list(order_of(number))
+        assert sorted(budget for budget, _ in order) == list(range(number))
+        done = [order[0][0]]
+        for budget, neighbour in order[1:]:
+            assert neighbour in done
+            assert abs(budget - neighbour) == 1
+            done.append(budget)
+
+
+# ---------------------------------------------------------------------- which budgets
+
+
+@pytest.mark.parametrize(
+    ("budgets", "words"),
+    [
+        ([], "give a list, such as"),
+        ("1", "give a list, such as"),
+        ([1, "1.0"], "given twice"),
+        ([1, "much"], "epsilon is 'much'"),
+        ([1, Budget.zcdp(1)], "cannot be compared"),
+        ([1, Budget.approx(1, "1e-9")], "cannot be compared"),
+        ([0, 1], "budget is zero"),
+        ([1, 10**40], "promises nothing"),
+    ],
+)
+def test_budgets_that_cannot_be_compared_are_refused_before_the_public_table_is_read(task, budgets, words):
+    with pytest.raises(PradeError, match=words):
+        explore(task, "no such file.parquet", budgets)
+
+
+def test_numbers_are_of_the_kind_of_the_tasks_budget():
+    schema = Schema([Column("AGE", "numeric", edges=[18])])
+    assert budgets_of(Task("x", schema, Budget.zcdp(1)), [1, 0.1]) == [Budget.zcdp("0.1"), Budget.zcdp(1)]
+    approx = budgets_of(Task("x", schema, Budget.approx(1, "1e-6")), [Budget.approx(2, "1e-6"), 1])
+    assert approx == [Budget.approx(1, "1e-6"), Budget.approx(2, "1e-6")]
+
+
+def test_a_public_table_that_is_too_small_is_an_error(task, data):
+    with pytest.raises(TooSmall):
+        explore(task, data.public.slice(0, 1), BUDGETS)
+
+
+@pytest.mark.parametrize(
+    ("budget", "name"),
+    [
+        (Budget.pure("0.1"), "plan-0.1.toml"),
+        (Budget.pure("1/3"), "plan-1_3.toml"),
+        (Budget.zcdp(2), "plan-2.toml"),
+        (Budget.approx(1, "1e-9"), "plan-1.toml"),
+        (Budget.pure("1234567/7654321"), "plan-1234567_7654321.toml"),
+    ],
+)
+def test_each_budget_has_a_file_of_its_own(budget, name):
+    assert plan_file("plan.toml", budget).name == name
+
+
+def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):
+    paths = explored.save_plans(tmp_path / "census.toml")
+    shown = explored.to_dict(tmp_path / "census.toml")["budgets"]
+    assert [path.name for path in paths] == [budget["file"] for budget in shown]
+    assert [path.name for path in paths] == ["census-0.0001.toml", "census-1.toml", "census-20.toml"]
+    for path, budget, plan in zip(paths, shown, explored.plans, strict=True):
+        assert path.read_text() == budget["plan"]
+        assert Plan.load(path) == plan
+        assert budget["command"].startswith(f"prade measure {path} PRIVATE -o release-")
+
+
+# ---------------------------------------------------------------------- the data of the page
+
+
+def shape(value):
+    """The structure of some data: names, and the structure of the first entry of a list."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items()} if "packed" not in value else "packed"
+    return [shape(value[0])] if isinstance(value, list) and value else type(value).__name__
+
+
+def kinds(value):
+    """Structures alike: whole numbers are numbers, and what may be missing is left open."""
+    text = json.dumps(shape(value), sort_keys=True)
+    return text.replace('"int"', '"number"').replace('"float"', '"number"')
+
+
+def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
+    mine = explored.to_dict(array=lambda values: packed(values, unit=1, type="f32"))
+    page = rehearsals.explored()
+    for data in (mine, page):
+        data["caveats"] = ["text"]
+        data["recommended"] = 0
+        data["public"]["files"] = ["text"]
+        for budget in data["budgets"]:
+            budget["not_measured"] = ["text"]
+    for name in page:
+        assert kinds(mine[name]) == kinds(page[name]), name
+    assert set(mine) == set(page)
+
+
+def test_lists_and_packed_arrays_are_the_same_numbers(explored):
+    mine = plain(explored.to_dict(array=lambda values: packed(values, unit=1, type="f32")))
+    lists = json.loads(json.dumps(explored.to_dict()))
+    for ours, theirs in zip(mine["tables"], lists["tables"], strict=True):
+        assert np.allclose(np.array(ours["truth"], float), np.array(theirs["truth"], float), atol=1e-2)
+    assert lists["budgets"][0]["pair_errors"][0][0] is None
+    assert listed(np.array([[0.5, np.nan]])) == [[0.5, None]]
+
+
+def test_the_words_say_what_was_done(explored):
+    data = explored.to_dict()
+    assert data["unit"].startswith("Protected: one person with all of their rows")
+    assert "stood in for the private ones" in data["rehearsal"]
+    assert any("few public groups" in caveat for caveat in data["caveats"])
+    first, _, last = data["budgets"]
+    assert not first["worthwhile"]
+    assert first["not_measured"] == ["AGE", "SEX", "RACE", "EMPLOY"]
+    assert "only their numbers of rows" in first["too_small"]["words"]
+    assert last["worthwhile"]
+    assert last["expected"]["gain"] == pytest.approx(last["expected"]["prior"] - last["expected"]["error"])
+    assert sum(asked["share"] for asked in last["measured"]) == pytest.approx(1)
+    assert data["elbow"]
+
+
+def test_more_noise_puts_more_groups_at_risk_and_drowns_more_of_them(explored):
+    first, second, last = explored.rehearsed
+    assert first.risk.groups > last.risk.groups
+    assert second.too_small.groups >= last.too_small.groups
+    assert last.risk.of == 10
+
+
+def test_the_table_has_one_row_per_budget(explored):
+    rows = explored.table()
+    assert [row["epsilon"] for row in rows] == ["0.0001", "1", "20"]
+    assert rows[0]["tables measured"] == "0"
+    assert rows[0]["worth it"] == "no"
+    assert rows[2]["expected error"].startswith(f"{explored.rehearsed[2].tuned.expected.error:.3f} ±")
+
+
+# ---------------------------------------------------------------------- a closer look
+
+
+def test_the_last_levels_error_is_the_expected_one_and_a_budget_helps_at_every_level(explored):
+    for each in explored.rehearsed:
+        assert [level.level for level in each.by_level] == ["STATE", "STATE+PLACE"]
+        assert each.by_level[-1].error == each.tuned.expected.error
+        assert each.by_level[-1].prior == each.tuned.expected.prior
+    first, last = explored.rehearsed[0].by_level, explored.rehearsed[-1].by_level
+    assert all(few.error > many.error for few, many in zip(first, last, strict=True))
+    assert last[0].error < last[1].error  # sums of places are nearer to the truth than places
+
+
+def test_errors_above_are_those_of_the_sums(explored, rehearsal):
+    plan = explored.plans[-1]
+    found = []
+    for number, stand_in in enumerate(rehearsal.stand_ins):
+        release = rehearsal.release(plan, number, FRESH)
+        estimates = Estimates.of(release, stand_in.public, plan.settings)
+        weights = sum(estimates.totals[g] * estimates.weights(1, g) for g in range(len(estimates.totals)))
+        together = Coded(plan.schema, stand_in.public.prior.codes, weights / weights.sum())
+        truth = Coded(plan.schema, stand_in.codes)
+        assert len(stand_in.groups.level(["STATE"])) == 1
+        found.append(joint_errors(truth, together, rehearsal.pairs).mean() * stand_in.shrink)
+    assert np.mean(found) == pytest.approx(explored.rehearsed[-1].by_level[0].error, abs=1e-5)
+
+
+def test_columns_and_pairs_are_scored_and_a_pair_is_harder_than_its_columns(explored):
+    for each in explored.rehearsed:
+        columns, pairs = each.look.columns, each.look.pairs
+        assert np.isnan(np.diag(pairs)).all()
+        off = ~np.eye(len(columns), dtype=bool)
+        assert np.allclose(pairs[off], pairs.T[off])
+        # merging the cells of a pair into those of a column brings tables nearer to each other
+        assert (pairs[off] + 1e-9 >= np.maximum(columns[:, None], columns)[off]).all()
+    assert (explored.rehearsed[-1].look.columns < explored.closer.prior[0]).all()
+
+
+def test_places_are_stand_ins_of_different_sizes_and_their_tables_are_shares(explored, data):
+    places = explored.places
+    assert len(places) == 4
+    assert sorted(place.rows for place in places) == [place.rows for place in places]
+    ends = np.cumsum(data.schema.shape(data.schema.coded))[:-1]
+    for number, place in enumerate(places):
+        for shares in (place.truth, place.public):
+            assert [column.sum() for column in np.split(shares, ends)] == pytest.approx([1.0] * 4)
+        for each in explored.rehearsed:
+            tables = each.look.tables[number]
+            assert [column.sum() for column in np.split(tables.estimate, ends)] == pytest.approx([1.0] * 4)
+            assert [column.sum() for column in np.split(tables.synthetic, ends)] == pytest.approx([1.0] * 4)
+            assert (tables.sd > 0).all()
+            assert np.abs(tables.synthetic - tables.estimate).max() < 0.02
+
+
+def test_raw_answers_are_shown_where_something_is_measured_and_nowhere_else(explored, data):
+    ends = np.cumsum(data.schema.shape(data.schema.coded))[:-1]
+    for each in explored.rehearsed:
+        plan = each.tuned.plan
+        asked = {part.columns for question in plan.questions if not question.is_total for part in question.parts}
+        for tables in each.look.tables:
+            for name, noisy in zip(data.schema.coded, np.split(tables.noisy, ends), strict=True):
+                assert np.isnan(noisy).all() == ((name,) not in asked)
+                assert np.isnan(noisy).any() == ((name,) not in asked)
+    last = explored.rehearsed[-1].look.tables[-1]
+    assert np.nanmax(np.abs(last.noisy - explored.places[-1].truth)) < 0.05  # epsilon 20 has little noise
+
+
+def test_places_that_chose_nothing_are_shown_where_there_are_enough(data):
+    many = census_like(persons=4_000, places_per_state=20, seed=1)
+    schema = many.schema.select(COLUMNS)
+    groups = many.groups.select(LEVELS).group_by(LEVELS).aggregate([])
+    rehearsal = Rehearsal.of(Public.of(schema, many.public.select(COLUMNS), LEVELS), groups, LEVELS, threads=1)
+    closer = CloserLook(rehearsal, (("STATE",), ("STATE", "PLACE")))
+    assert rehearsal.apart
+    assert all(place.group in rehearsal.kept_back(place.stand_in) for place in closer.places)
+
+
+def test_one_table_of_everybody_is_shown_by_public_groups_in_its_place(data):
+    schema = data.schema.select(data.schema.coded)
+    groups = Public.of(data.schema, data.public, ["STATE"])
+    rehearsal = Rehearsal.of(groups, None, [()], threads=1)
+    closer = CloserLook(rehearsal, ((),))
+    assert [place.label for place in closer.places] == [
+        f"public group {place.stand_in + 1}, in place of the whole table" for place in closer.places
+    ]
+    plan = Plan.simplest(Task("x", schema, 1))
+    look = closer.at(plan)
+    assert look.above == ()
+    assert len(look.tables) == len(closer.places) == 2
