@@ -97,16 +97,32 @@ def test_noise_that_differs_otherwise_than_by_a_factor_is_nearly_conditioned_on(
         np.testing.assert_allclose(variance, exact, rtol=0.5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_means_of_a_and_w_are_those_over_a_fine_grid(seed):
+    """Within 5 %: Smoother's own grid has steps of 2 and 1.2."""
+    variation, deviations, rows, noise = problem(seed)
+    noise = np.broadcast_to(noise[:1], noise.shape)
+    found = Smoother.fit(variation, deviations, rows, noise)
+    logs = np.linspace(np.log(1e-3), np.log(1e3), 60), np.linspace(np.log(1e-2), np.log(1e3), 60)
+    a, w = (np.exp(each) for each in np.meshgrid(*logs, indexing="ij"))
+    fits = np.array(
+        [penalised(variation, deviations, noise, 300.0, x, y) for x, y in zip(a.ravel(), w.ravel(), strict=True)]
+    )
+    likely = np.exp(fits - fits.max())
+    assert found.expected_a == pytest.approx(likely @ a.ravel() / likely.sum(), rel=0.05)
+    assert found.expected_w == pytest.approx(likely @ w.ravel() / likely.sum(), rel=0.05)
+
+
 # ---------------------------------------------------------------- errors of answers
 
 
-def errors_of(variation, measured, a, w, rows, noise, n0):
-    """Variance, R and S_QQ of the cells after the measured ones."""
+def errors_of(variation, measured, likely, expected, rows, noise, n0):
+    """Variance, R and S_QQ of the cells after the measured ones, for the most likely a and w, and their means."""
     at, after = slice(measured), slice(measured, None)
     known = SimpleNamespace(variation=PublicVariation(variation.between[at, at], variation.within[at, at]))
     between, within = np.diag(variation.between)[after], np.diag(variation.within)[after]
     further = FurtherVariation(variation.between[after, at], variation.within[after, at], between, between, within)
-    model = _Kind(known, (a, w, 0.0, 1.0), np.zeros(measured), rows, noise, n0)
+    model = _Kind(known, (*likely, 0.0, 1.0, *expected), np.zeros(measured), rows, noise, n0)
     return model.errors(further, np.linalg.pinv(known.variation.within), within, between, np.zeros(len(within)))
 
 
@@ -115,15 +131,16 @@ def errors_of(variation, measured, a, w, rows, noise, n0):
 def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
     """u and noise drawn 40,000 times, answered by explicit matrices: variances to within 5 % (standard error 0.7 %).
 
-    20 groups have as many levels of noise, between which the variances are interpolated.
+    The answers are smoothed with the most likely a and w, and u has the variance of their means. 20 groups have as many
+    levels of noise, between which the variances are interpolated.
     """
     generator = np.random.default_rng(groups)
-    measured, asked, a, w = 5, 3, 0.5, 1.5
+    measured, asked, a, w, mean_a, mean_w = 5, 3, 0.5, 1.5, 1.2, 1.9
     cells = measured + asked
     variation = PublicVariation(1e-3 * covariance(generator, cells, 3), covariance(generator, cells, cells))
     rows = np.geomspace(200, 800, groups)
     noise = np.outer(1 / rows, generator.uniform(5, 20, measured))
-    variance, left, prior = errors_of(variation, measured, a, w, rows, noise, n0)
+    variance, left, prior = errors_of(variation, measured, (a, w), (mean_a, mean_w), rows, noise, n0)
     typical = np.exp(np.mean(np.log(rows)))
     c = variation.within[:measured, :measured]
     for g in range(groups):
@@ -135,7 +152,7 @@ def test_the_variance_of_errors_is_that_of_simulated_ones(n0, groups):
             smoothed = fitted @ np.linalg.inv(fitted + v)
             d, worth = np.diag(np.diag(fitted - smoothed @ fitted)), n0
         gain = variation.within[measured:, :measured] @ np.linalg.inv(c + worth * d) @ smoothed
-        true = a * variation.between + w / rows[g] * variation.within
+        true = mean_a * variation.between + mean_w / rows[g] * variation.within
         u = generator.multivariate_normal(np.zeros(cells), true, 40_000)
         heard = u[:, :measured] + noise[g] * generator.normal(size=(40_000, measured))
         np.testing.assert_allclose(variance[g], np.var(u[:, measured:] - heard @ gain.T, axis=0), rtol=0.05)
@@ -150,7 +167,7 @@ def test_a_measured_cell_asked_for_again_has_its_posterior_variance():
     twice = PublicVariation(
         *(np.block([[m, m[:, :2]], [m[:2], m[:2, :2]]]) for m in (variation.between, variation.within))
     )
-    variance, _, _ = errors_of(twice, len(variation.within), a, w, rows, noise, 1e-9)
+    variance, _, _ = errors_of(twice, len(variation.within), (a, w), (a, w), rows, noise, 1e-9)
     s = a * variation.between + w / rows[0] * variation.within
     exact = np.diag(s - s @ np.linalg.inv(s + np.diag(noise[0] ** 2)) @ s)
     np.testing.assert_allclose(variance[0], exact[:2], rtol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import click
 
@@ -130,30 +131,42 @@ def score(
     help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
 @csv_options("truth")
-@examples("  prade report release --geojson places.geojson -o report.html")
+@as_json
+@examples(
+    "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
+)
 def report(
-    release_folder: str, truth: str | None, geojson: str | None, geojson_key: str | None, output: str | None
+    release_folder: str,
+    truth: str | None,
+    geojson: str | None,
+    geojson_key: str | None,
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Explain a RELEASE on one HTML page.
 
     The page states the promise, what was measured, where the public table was wrong, and how certain the results are.
     It works offline. This command spends nothing. With --truth the page is computed from true rows: it is not private,
-    must not be published, and is not written into the release folder.
+    must not be published, and is not written into the release folder. With --json, what the page shows is printed
+    instead, or written to the file of -o.
     """
     from prade.core.progress import progress_bar
     from prade.reporting.outlines import IncompleteMap
-    from prade.reporting.report import write_report
+    from prade.reporting.report import json_of, report_data, write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
     with progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", IncompleteMap)
-        path = write_report(
-            release_folder, output, truth=truth, geojson=geojson, geojson_key=geojson_key, progress=progress
-        )
+        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key, "progress": progress}
+        if as_json and output is None:
+            said = json_of(report_data(release_folder, **asked)).rstrip()
+        else:
+            path = write_report(release_folder, output, as_json=as_json, **asked)
+            said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if each.category is IncompleteMap:  # a warning of a library may quote a true row
             remark(str(each.message))
     if truth is not None:
         remark("This page is computed from true rows and is not differentially private: do not publish it.")
-    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    click.echo(said)

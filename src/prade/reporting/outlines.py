@@ -45,13 +45,17 @@ class IncompleteMap(UserWarning):
 
 @dataclass(frozen=True)
 class Outlines:
-    """The path of every group of a level that has an outline, in a box of `width` x `height`."""
+    """The path of every group of a level that has an outline, in a box of `width` x `height`.
+
+    `others` are the paths of features in that box that match no group.
+    """
 
     level: int
     key: str
     width: int
     height: int
     paths: dict[int, str]
+    others: list[str]
     unused: int  # features that match no group
     groups: int  # of the level, with or without an outline
 
@@ -67,7 +71,7 @@ class Outlines:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {"width": self.width, "height": self.height, "paths": self.paths}
+        return {"width": self.width, "height": self.height, "paths": self.paths, "others": self.others}
 
 
 def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str | None = None) -> Outlines:
@@ -91,9 +95,9 @@ def outlines(source: str | PathLike[str], levels: Sequence[Grouping], key: str |
         raise DataError(_no_match(Path(source), features, levels, key), remedy="geojson_key")
     _, level, name, matches = best
     rings = {group: [ring for f in which for ring in _rings(features[f])] for group, which in matches.items()}
-    width, height, paths = _drawn(rings)
-    used = sum(len(which) for which in matches.values())
-    return Outlines(level, name, width, height, paths, len(features) - used, len(levels[level]))
+    used = {f for which in matches.values() for f in which}
+    others = [list(_rings(feature)) for f, feature in enumerate(features) if f not in used]
+    return Outlines(level, name, *_drawn(rings, others), len(others), len(levels[level]))
 
 
 def simple(text: Any) -> Key:
@@ -218,8 +222,10 @@ def _rings(feature: Feature) -> Iterator[Ring]:
             yield [(point[0], point[1]) for point in ring]
 
 
-def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str]]:
-    """The width and height of the box that the shapes fill, and their paths on the grid."""
+def _drawn(
+    rings: Mapping[int, Sequence[Ring]], others: Sequence[Sequence[Ring]]
+) -> tuple[int, int, dict[int, str], list[str]]:
+    """The width and height of the box that the groups' shapes fill, their paths on the grid, and others in the box."""
     points = [point for each in rings.values() for ring in each for point in ring]
     if not points or not all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for x, y in points):
         raise DataError("the outlines in the GeoJSON file have no points, or impossible ones; export the file again")
@@ -240,9 +246,23 @@ def _drawn(rings: Mapping[int, Sequence[Ring]]) -> tuple[int, int, dict[int, str
         x, y = flat(point)
         return round((x - west) * scale), round((y + north) * scale)
 
-    drawn = {group: [[snapped(point) for point in ring] for ring in each if ring] for group, each in rings.items()}
-    paths = {group: _path(each) for group, each in drawn.items() if each}
-    return max(round(span * scale), 1), max(round((north - south) * scale), 1), paths
+    def drawn(each: Sequence[Ring]) -> list[list[tuple[int, int]]]:
+        return [[snapped(point) for point in ring] for ring in each if ring]
+
+    width, height = max(round(span * scale), 1), max(round((north - south) * scale), 1)
+    paths = {group: _path(drawn(each)) for group, each in rings.items() if any(each)}
+    beside = [drawn(each) for each in others if _possible(each)]
+    return width, height, paths, [_path(each) for each in beside if each and _overlaps(each, width, height)]
+
+
+def _possible(rings: Sequence[Ring]) -> bool:
+    return all(abs(x) <= FURTHEST and abs(y) <= FURTHEST for ring in rings for x, y in ring)
+
+
+def _overlaps(rings: Sequence[Sequence[tuple[int, int]]], width: int, height: int) -> bool:
+    """Whether the box around some rings has a part of the map in it."""
+    x, y = ([point[k] for ring in rings for point in ring] for k in (0, 1))
+    return max(x) > 0 and min(x) < width and max(y) > 0 and min(y) < height
 
 
 def _path(rings: Sequence[Sequence[tuple[int, int]]]) -> str:

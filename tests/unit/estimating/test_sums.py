@@ -1,5 +1,7 @@
 """Groups that add up to their parents, and the intervals of sums."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +13,12 @@ from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating.levels.benchmarking import added_up, benchmarked, leverage, parts_of_parents
+from prade.estimating.levels.error_bars import _Kind
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.residuals import birge_ratios
 from prade.estimating.levels.smoothing import ODD_SHARE, excess_variance
 from prade.estimating.levels.totals import adding_up
-from prade.estimating.levels.variation import PublicVariation, VariationOfCells
+from prade.estimating.levels.variation import PublicVariation, VariationOfCells, _counted, numbered
 from prade.queries.query import parse
 from worlds.plans import plan_of
 from worlds.releases import counted
@@ -223,3 +226,25 @@ def test_further_cells_vary_as_if_they_had_been_known():
     np.testing.assert_allclose(combined.within_variance, np.diag(sums @ known.variation.within @ sums.T), atol=1e-12)
     whole = PublicVariation.of([cells], [4], group, 30, seed=0)
     np.testing.assert_array_equal(whole.within, known.variation.within)
+
+
+def test_errors_between_two_noises_are_interpolated():
+    """As numpy does it one cell after the other: inside the grid, at its points and at its ends."""
+    draw = np.random.default_rng(4)
+    parts, factor = draw.random((4, 3, 5)), np.array([1.0, 1.3, 2.0, 7.9, 8.0])
+    for grid in (np.array([1.0, 2.0, 4.0, 8.0]), np.array([8.0])):
+        found = _Kind._of_groups(SimpleNamespace(grid=grid, factor=factor), parts[: len(grid)])
+        for k, cell in np.ndindex(3, 5):
+            expected = np.interp(np.log(factor), np.log(grid), parts[: len(grid), k, cell])
+            np.testing.assert_allclose(found[:, k, cell], expected, rtol=1e-12)
+
+
+def test_numbered_cells_are_counted_as_parts_one_by_one():
+    """Rows in no cell of a part are left out of it; the order of additions is the same, so is the last bit."""
+    draw = np.random.default_rng(5)
+    sizes, weights, row = [3, 2, 4], draw.random(50), draw.integers(0, 5, 50)
+    cells = [draw.integers(0, size + 1, 50) for size in sizes]
+    expected = np.concatenate(
+        [mass_by_group(row, 4, cell, size, weights) for cell, size in zip(cells, sizes, strict=True)], axis=1
+    )
+    assert (_counted(np.minimum(row, 4), 4, numbered(cells, sizes), sum(sizes), weights) == expected).all()

@@ -24,11 +24,14 @@ from prade.measuring.run import measure
 from prade.pipeline import sample
 from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
-from prade.reporting.facts import PublicPriors, facts_of
+from prade.reporting.facts import facts_of
 from prade.reporting.html import json_in_html
 from prade.reporting.outlines import IncompleteMap, outlines, simple
-from prade.reporting.page_data import LARGEST_PAIR, data_of, rounded
+from prade.reporting.packing import plain, unpacked
+from prade.reporting.page_data import data_of, rounded
+from prade.reporting.pairs import LARGEST_PAIR
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
+from prade.reporting.public_priors import PublicPriors
 from prade.reporting.report import REPORT, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
@@ -107,9 +110,9 @@ def test_views_are_the_whole_table_and_the_levels(facts):
     ]
 
 
-@pytest.mark.parametrize("view", [0, 2])
+@pytest.mark.parametrize("view", [0, 1, 2])
 def test_estimates_are_those_that_are_answered(facts, estimates, view):
-    """The whole table and the last level, whose answers are sums over the last level's groups."""
+    """At every level answers are sums over the last level's groups."""
     found = facts.views[view]
     for name in SCHEMA.coded:
         at = facts.at(Marginal.of(SCHEMA, [name]))
@@ -117,24 +120,52 @@ def test_estimates_are_those_that_are_answered(facts, estimates, view):
         np.testing.assert_allclose(found.shares["estimate"][:, at].ravel(), table["share"].to_numpy(), atol=1e-12)
 
 
-def test_a_level_above_has_its_own_estimate(facts, estimates):
-    at = facts.at(Marginal.of(SCHEMA, ["AGE"]))
-    for group in range(2):
-        np.testing.assert_allclose(
-            facts.views[1].shares["estimate"][group, at], estimates.joint(group, 0).project(["AGE"]), atol=1e-12
-        )
+@pytest.mark.parametrize("kept", [True, False])
+def test_tables_of_all_groups_are_those_that_are_answered(release, kept):
+    """From kept weights in one pass, or worked out: of measured parts, and of others too."""
+    estimates = kept_estimates(release)
+    estimates.kept_weights = estimates.kept_weights if kept else None
+    parts = [Marginal.of(SCHEMA, columns) for columns in (["AGE"], ["WORK", "AGE"], ["SEX", "WORK"])]
+    for asked in (parts[:2], parts):
+        shares, together = estimates.tables(asked, estimates.totals)
+        at = 0
+        for part in asked:
+            mine = shares[:, at : at + part.n_cells]
+            table = estimates.marginal(part.columns, ["STATE", "PLACE"])["share"].to_numpy()
+            np.testing.assert_allclose(mine.ravel(), table, atol=1e-7)
+            whole = np.bincount(part.cells(SCHEMA, estimates.public.prior.codes), together, part.n_cells)
+            np.testing.assert_allclose(whole, estimates.marginal(part.columns)["share"].to_numpy(), atol=1e-7)
+            at += part.n_cells
 
 
-def test_standard_deviations_are_those_that_are_answered(facts, estimates):
-    data = data_of(estimates, facts, None, None)
+def test_standard_deviations_and_intervals_are_those_that_are_answered(facts, estimates):
+    data = data_of(estimates, facts)
     for view, found in zip(facts.views, data["views"], strict=True):
-        for column, name in zip(found["columns"], SCHEMA.coded, strict=True):
-            sd = np.array(column["sd"]) / data["fineUnit"]
-            table = estimates.marginal(name, view.by)
-            assert {column["basis"]} == set(table["basis"].to_pylist())
-            expected = table["sd"].to_numpy()
+        sd, shares = unpacked(found["sd"]), unpacked(found["estimate"])
+        rows, rows_sd = np.array(found["totals"])[:, None], np.array(found["totalSd"])[:, None]
+        half = data["z"] * np.hypot(rows * sd, shares * rows_sd)
+        for column, word in zip(data["columns"], found["basis"], strict=True):
+            at = slice(*column["cells"])
+            table = estimates.marginal(column["name"], view.by)
+            assert {word} == set(table["basis"].to_pylist())
             # how cells vary between groups is cut to its positive part: of all columns here, of one there
-            np.testing.assert_allclose(sd.ravel(), expected, rtol=0.1)
+            np.testing.assert_allclose(sd[:, at].ravel(), table["sd"].to_numpy(), rtol=0.1)
+            high = np.minimum(rows * shares + half, rows + data["z"] * rows_sd)[:, at].ravel()
+            np.testing.assert_allclose(high, table["high"].to_numpy(), rtol=0.05, atol=1)
+
+
+def test_expected_errors_and_widths_by_hand(facts, estimates):
+    """The sum of expected absolute errors; the width of the interval that is answered."""
+    data = data_of(estimates, facts)
+    last = data["views"][-1]
+    sd = unpacked(last["sd"])
+    errors = [[sd[g, slice(*c["cells"])].sum() * math.sqrt(2 / math.pi) for c in data["columns"]] for g in range(3)]
+    assert last["error"] == pytest.approx(np.mean(errors, axis=1), abs=1e-3)
+    assert [c["error"] for c in data["columns"]] == pytest.approx(np.mean(errors, axis=0), abs=1e-3)
+    for column in data["columns"]:
+        table = estimates.marginal(column["name"], ["STATE", "PLACE"])
+        width = np.median(table["high"].to_numpy() - table["low"].to_numpy())
+        assert column["width"] == pytest.approx(width, rel=0.1)
 
 
 def test_synthetic_shares_are_those_of_the_file(facts, release):
@@ -150,9 +181,21 @@ def test_the_prior_has_no_private_row_in_it(estimates, facts):
     """State 2 is in no public row: its prior is the public table's, whatever was measured."""
     public = estimates.public.prior
     at = facts.at(Marginal.of(SCHEMA, ["WORK"]))
-    np.testing.assert_allclose(facts.views[1].shares["prior"][1, at], public.project(["WORK"]))
+    np.testing.assert_allclose(facts.views[1].shares["public"][1, at], public.project(["WORK"]))
     np.testing.assert_allclose(PublicPriors(estimates).weights(1, 2), public.weights)
-    assert np.abs(facts.views[2].shares["prior"][0, at] - public.project(["WORK"])).sum() > 0.001
+    assert np.abs(facts.views[2].shares["public"][0, at] - public.project(["WORK"])).sum() > 0.001
+
+
+def test_priors_are_those_of_the_estimates(estimates):
+    """One by one, level by level, as `GroupPriors` makes them: with public rows of their own or without."""
+    found, table = PublicPriors(estimates), estimates.public.prior.weights
+    above = [table]
+    for level, priors in enumerate(estimates.priors):
+        mine = [priors.weights(g, above[int(priors.parent_of[g])]) for g in range(len(priors.parent_of))]
+        for g, weights in enumerate(mine):
+            np.testing.assert_allclose(found.weights(level, g), weights, rtol=1e-12)
+        above = mine
+    assert estimates.priors[-1].recurs.tolist() == [True, True, False]
 
 
 def test_misfit_by_hand(facts, release):
@@ -162,12 +205,12 @@ def test_misfit_by_hand(facts, release):
     question = next(q for q in release.plan.questions if part in q.parts)
     noisy = release.noisy[release.plan.questions.index(question)][0]
     total = view.answers.totals
-    for series in ("prior", "estimate"):
+    for series in ("public", "estimate"):
         z = (noisy[2] - total[2] * view.shares[series][2, facts.at(part)]) / math.sqrt(question.variance)
         assert facts.misfit(view, series)[2, k] == pytest.approx(np.sqrt(np.mean(z**2)))
     sizes = np.array([part.n_cells for part in view.answers.parts])
-    squares = (facts.misfit(view, "prior") ** 2 * sizes).sum(axis=1) / sizes.sum()
-    np.testing.assert_allclose(facts.overall_misfit(view, "prior") ** 2, squares)
+    squares = (facts.misfit(view, "public") ** 2 * sizes).sum(axis=1) / sizes.sum()
+    np.testing.assert_allclose(facts.overall_misfit(view, "public") ** 2, squares)
 
 
 def test_misfit_of_the_truth_itself_is_one(facts, release, folder):
@@ -178,7 +221,7 @@ def test_misfit_of_the_truth_itself_is_one(facts, release, folder):
             np.stack(
                 [np.bincount(part.cells(SCHEMA, true.codes)[group == g], minlength=part.n_cells) for g in range(3)]
             )
-            for part in facts.layout.workload
+            for part in facts.parts
         ],
         axis=1,
     )
@@ -199,28 +242,41 @@ def test_noisy_shares_only_where_asked(facts):
     )
 
 
+def pair_in(data, view, *pair):
+    """The tables of a pair in a view, or None if the view does not have it."""
+    kept = data["pairs"][view]
+    if list(pair) not in kept["index"]:
+        return None
+    number = kept["index"].index(list(pair))
+    at = slice(kept["starts"][number], kept["starts"][number + 1])
+    series = {name: unpacked(entry)[:, at] for name, entry in kept.items() if isinstance(entry, dict)}
+    return {**series, "basis": kept["basis"][number]}
+
+
 def test_pairs_are_kept_whole_and_by_group_where_asked(facts, estimates, monkeypatch):
-    data = data_of(estimates, facts, None, None)
-    assert set(data["pairs"]) == {"0,1", "0,2", "1,2", "2,0"}
-    assert [entry is not None for entry in data["pairs"]["2,0"]] == [True, True, True]
-    assert [entry is not None for entry in data["pairs"]["0,1"]] == [True, False, False]
-    whole = np.array(data["pairs"]["0,2"][0]["estimate"]).reshape(4, 4)
-    turned = np.array(data["pairs"]["2,0"][0]["estimate"]).reshape(4, 4)
-    assert (whole == turned.T).all()
-    table = estimates.marginal(["AGE", "WORK"])
-    np.testing.assert_allclose(whole.ravel() / data["unit"], table["share"].to_numpy(), atol=1e-4)
-    assert data["leftOut"] == []
-    monkeypatch.setattr("prade.reporting.page_data.MOST_NUMBERS", 100)
-    cut = data_of(estimates, facts, None, None)
-    assert cut["pairs"]["2,0"][2] is None
-    assert cut["leftOut"] == ["WORK x AGE (STATE)", "WORK x AGE (STATE+PLACE)"]
+    """WORK x AGE was measured by place; a pair that was not has no table under the name of a place."""
+    data = data_of(estimates, facts)
+    assert [entry["index"] for entry in data["pairs"]] == [[[0, 1], [0, 2], [1, 2]], [[0, 2]], [[0, 2]]]
+    for view, by, word in ((0, (), "summed"), (1, ("STATE",), "summed"), (2, ("STATE", "PLACE"), "measured")):
+        found, table = pair_in(data, view, 0, 2), estimates.marginal(["AGE", "WORK"], by)
+        assert found["basis"] == word
+        np.testing.assert_allclose(found["estimate"].ravel(), table["share"].to_numpy(), atol=1e-4)
+        np.testing.assert_allclose(found["sd"].ravel(), table["sd"].to_numpy(), rtol=0.02, atol=1e-5)
+    counts = facts.views[2].noisy_shares(PAIR[0]).reshape(3, 4, 4).transpose(0, 2, 1).reshape(3, 16)
+    np.testing.assert_allclose(pair_in(data, 2, 0, 2)["noisy"], np.clip(counts, 0, 1), atol=1e-4)
+    assert np.isnan(pair_in(data, 0, 0, 1)["noisy"]).all()
+    assert [entry["leftOut"] for entry in data["pairs"]] == [[], [], []]
+    monkeypatch.setattr("prade.reporting.pairs.MOST_NUMBERS", 100)
+    cut = data_of(estimates, facts)
+    assert pair_in(cut, 2, 0, 2) is None
+    assert [entry["leftOut"] for entry in cut["pairs"]] == [[], ["AGE x WORK"], ["AGE x WORK"]]
     assert LARGEST_PAIR >= 16
-    monkeypatch.setattr("prade.reporting.page_data.LARGEST_PAIR", 10)
-    assert set(data_of(estimates, facts, None, None)["pairs"]) == {"0,1", "1,2"}
+    monkeypatch.setattr("prade.reporting.pairs.LARGEST_PAIR", 10)
+    assert data_of(estimates, facts)["pairs"][0]["index"] == [[0, 1], [1, 2]]
 
 
 def test_numbers_that_are_none_become_null():
-    assert rounded(np.array([[1.25, np.inf], [np.nan, 2]]), 1) == [[1.2, None], [None, 2.0]]
+    assert rounded([1.25, np.inf, np.nan, None, 2], 1) == [1.2, None, None, None, 2.0]
 
 
 # ---------------------------------------------------------------- the truth
@@ -285,9 +341,8 @@ def test_true_shares_are_those_of_the_file(estimates, folder, drawn):
     np.testing.assert_allclose(facts.views[2].shares["truth"][1, at], [1 - np.mean(mine), np.mean(mine)])
     np.testing.assert_allclose(facts.views[0].shares["truth"][0, at][1], np.mean([row["SEX"] == 2 for row in rows]))
     young = np.mean([row["AGE"] < 18 and row["SEX"] == 2 for row in rows])
-    assert facts.whole_pair(Marginal.of(SCHEMA, ["AGE", "SEX"]))["truth"][1] == pytest.approx(young)
-    data = data_of(estimates, facts, truth, None)
-    assert data["pairs"]["0,1"][0]["truth"][0][1] == round(young * data["unit"])
+    data = data_of(estimates, facts, truth)
+    assert pair_in(data, 0, 0, 1)["truth"][0, 1] == pytest.approx(young, abs=1e-4)
     assert data["truth"]["prior"] == pytest.approx(truth.prior.mean())
     assert data["truth"]["synthetic"] == pytest.approx(truth.synthetic.mean())
 
@@ -513,6 +568,55 @@ def test_a_report_is_one_file_that_asks_for_nothing(release, tmp_path):
     assert write_report(release, tmp_path / "again.html").read_bytes() == path.read_bytes()
 
 
+KEYS = {
+    "headline": {"dataset", "rows", "groups", "level", "budget", "made", "sentence"},
+    "tiles": {"title", "value", "note", "tone"},
+    "columns": {"name", "title", "description", "unit", "labels", "measured", "cells", "error", "width"},
+    "views": {
+        *("name", "by", "labels", "totals", "totalSd", "parts", "public", "noisy", "estimate", "sd", "synthetic"),
+        *("basis", "error", "width", "technical"),
+    },
+    "pairs": {"index", "starts", "public", "noisy", "estimate", "sd", "synthetic", "basis", "leftOut"},
+    "provenance": {"versions", "public", "publicRows", "plan", "seed", "ledger", "cite"},
+    "caveats": str,
+    "use": str,
+    "careful": str,
+    "methodology": None,
+    "promise": None,
+    "budget": None,
+    "statuses": None,
+    "map": None,
+    "truth": None,
+    "z": None,
+    "largestPair": None,
+}
+
+
+def test_json_has_what_the_page_shows_and_numbers_as_lists(release, tmp_path):
+    """The keys that readers of the file rely on; the same numbers as on the page."""
+    page = data_in(write_report(release, tmp_path / "page.html"))
+    path = write_report(release, tmp_path / "data.json", as_json=True)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert set(data) == set(KEYS)
+    for name, keys in KEYS.items():
+        for each in data[name] if isinstance(data[name], list) else [data[name]]:
+            assert keys is None or (isinstance(each, str) if keys is str else set(each) == keys), name
+    assert len(data["tiles"]) == 4
+    assert data == plain(page)
+    assert np.shape(data["views"][2]["estimate"]) == (3, 10)
+    np.testing.assert_allclose(data["views"][2]["estimate"], unpacked(page["views"][2]["estimate"]), atol=1e-6)
+
+
+def test_the_map_has_outlines_of_other_places_beside_the_groups(tmp_path):
+    """Those that touch the groups' box; a feature on the other side of the world would shrink the map."""
+    inside, outside = square(1, 0, s=3), square(120, 40, s=4)
+    found = outlines(geojson(tmp_path / "a.json", square(0, 0, S=17), square(2, 0, S=39), inside, outside), PUMAS)
+    assert set(found.paths) == {0, 1}
+    assert len(found.others) == 1
+    assert found.unused == 2
+    assert found.width / found.height == pytest.approx(3, rel=0.01)
+
+
 def test_names_tell_what_may_be_published(release, folder):
     assert write_report(folder / "release") == release.path / REPORT
     private = write_report(release, truth=folder / "private.parquet")
@@ -520,7 +624,7 @@ def test_names_tell_what_may_be_published(release, folder):
     text = private.read_text(encoding="utf-8")
     assert "This page is NOT private and must not be published." in text
     assert "<title>NOT PRIVATE" in text
-    assert len(data_in(private)["views"][-1]["score"]) == 3
+    assert len(data_in(private)["truth"]["score"]) == 3
     with pytest.raises(DataError, match=r"give it another name, such as release-not-private.html"):
         write_report(release, folder / REPORT, truth=folder / "private.parquet")
     assert not (folder / REPORT).exists()
@@ -621,7 +725,7 @@ def test_progress_is_told(release, tmp_path, folder):
         release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
     )
     ends = {what: (done, number) for what, done, number in told}
-    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors"}
+    assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "two-way tables"}
     assert all(done == number for done, number in ends.values())
 
 
@@ -645,6 +749,16 @@ def test_the_command(release, folder, tmp_path):
     done = call("-o", tmp_path / "no" / "page.html")
     assert (done.exit_code, "make it first" in done.stderr) == (1, True)
     assert call("-h").exit_code == 0
+    done = call("--json")
+    assert json.loads(done.stdout)["headline"]["groups"] == 3
+    done = call("--json", "-o", tmp_path / "data.json")
+    assert done.stdout.startswith(f"{tmp_path / 'data.json'}: 0.")
+    assert json.loads((tmp_path / "data.json").read_text())["truth"] is None
+    done = call("--json", "-o", release.path / "ours.json", "--truth", folder / "private.parquet")
+    assert (done.exit_code, "must not be in it" in done.stderr) == (1, True)
+    done = call("--json", "--truth", folder / "private.parquet")
+    assert "do not publish" in done.stderr
+    assert len(json.loads(done.stdout)["truth"]["score"]) == 3
 
 
 def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
@@ -655,5 +769,5 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
             counts[emptied] = -500
         estimates = Estimates.of(Release(release.path, release.plan, noisy), kept_estimates(release).public)
         coded, group = sample_groups(estimates, 0)
-        data = data_of(estimates, facts_of(estimates, coded, group), None, None)
-        assert np.isfinite(np.concatenate([np.ravel(c["sd"]) for v in data["views"] for c in v["columns"]])).all()
+        data = data_of(estimates, facts_of(estimates, coded, group))
+        assert all(np.isfinite(unpacked(view["sd"])).all() for view in data["views"])

@@ -46,7 +46,7 @@ class LevelEstimates:
     status: tuple[str, ...]
     kl: Floats
     gap: Floats
-    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 4]; None if not fitted
+    fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 6]; None if not fitted
     excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 

@@ -17,6 +17,9 @@ R is what remains of the prior's error, the other term is the noise. B and C com
 to all groups' noisy answers, and so was the excess E of single cells, which moves the rows of its cell alike: other
 cells follow by their regression on the measured ones, C_QW C_WW^-1. Nothing is measured again.
 
+G is made with the most likely a and w, as the smoothed answers were. The variance is linear in both, so that its mean
+over all that they may be, as far as the answers leave that open, is the one at their means: S in it has these instead.
+
 A cell that no public row is in has an error too: half a public row may well be missing there (Jeffreys, 1946).
 """
 
@@ -126,11 +129,12 @@ class _Block:
         self.kinds: dict[bool, _Kind] = {}
         for kind in {bool(each) for each in self.recurs}:
             mine = np.flatnonzero(self.recurs == kind)
-            a, w, shared, ratio = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN, EXPECTED_SHARED, 1.0
+            a, w = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN
+            fitted = a, w, EXPECTED_SHARED, 1.0, a, w
             if kept.fitted is not None:
-                a, w, shared, ratio = kept.fitted[mine[0], number].tolist()
+                fitted = tuple(kept.fitted[mine[0], number].tolist())
             excess = np.zeros(at.stop - at.start) if kept.excess is None else kept.excess[mine[0], at]
-            self.kinds[kind] = _Kind(self.variation, (a, w, shared, ratio), excess, self.rows[mine], noise[mine], n0)
+            self.kinds[kind] = _Kind(self.variation, fitted, excess, self.rows[mine], noise[mine], n0)
 
     def errors(self, batch: Sequence[Cells], combined: Floats | None = None) -> Errors:
         """The errors in some cells, or in linear combinations of the cells of one part."""
@@ -191,13 +195,13 @@ class _Kind:
     def __init__(
         self,
         variation: VariationOfCells,
-        fitted: tuple[float, float, float, float],
+        fitted: tuple[float, ...],
         excess: Floats,
         rows: Floats,
         noise: Floats,
         n0: float | None,
     ) -> None:
-        self.a, self.w, self.shared, self.ratio = fitted
+        likely_a, likely_w, self.shared, self.ratio, self.a, self.w = fitted
         self.excess, self.rows = excess, rows
         self.within, known_between = variation.variation.within, variation.variation.between
         self.between = self.a * known_between + np.diag(excess)
@@ -206,12 +210,13 @@ class _Kind:
         few = len(set(self.factor.tolist())) <= NOISES
         ends = min(self.factor), max(self.factor)
         self.grid = np.unique(self.factor) if few else np.geomspace(*ends, NOISES)
+        likely = likely_a * known_between + np.diag(excess) + likely_w / typical_rows(rows) * self.within
         with single_threaded_blas():
-            self.gains = self._gains(self.w / typical_rows(rows), n0)
+            self.gains = self._gains(likely, n0)
 
-    def _gains(self, per_row: float, n0: float | None) -> list[Floats]:
+    def _gains(self, s: Floats, n0: float | None) -> list[Floats]:
         """(C_WW + n0 D)^-1 S_WW (S_WW + V)^-1 for the noise variances V = factor * root^2, one by one."""
-        s, root = self.between + per_row * self.within, self.root
+        root = self.root
         values, vectors = np.linalg.eigh(s / np.outer(root, root))
         values, gains = np.maximum(values, 0.0), []
         for factor in self.grid:

@@ -117,7 +117,8 @@ class Estimates(Distributions):
             reachable, recurs = self.layouts[level].reachable, self.priors[level].recurs
             ratios = birge_ratios(self.answers[level], kept.totals, followed[level], shares, reachable, recurs)
             assert kept.fitted is not None
-            fitted = np.concatenate([kept.fitted[:, :, :3], ratios[:, :, None]], axis=2)
+            fitted = kept.fitted.copy()
+            fitted[:, :, 3] = ratios
             found.append(replace(kept, fitted=fitted))
         self.levels = tuple(found)
 
@@ -324,7 +325,7 @@ def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
     if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
         raise Malformed("not one number for each cell")
     if any(len(each) != len(blocks_of(parts)) for each in fitted):
-        raise Malformed("not four numbers for each block")
+        raise Malformed("not six numbers for each block")
     return LevelEstimates(
         parts,
         np.array([each.total for each in kept]),

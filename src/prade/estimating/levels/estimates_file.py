@@ -28,8 +28,8 @@ class Header(msgspec.Struct):
 class Row(msgspec.Struct):
     """One group's estimate.
 
-    `spread` are the numbers a, w and `shared` of its smoothers and the ratio that its variances are multiplied by,
-    `excess` the variances of its cells beyond them.
+    `spread` are the numbers a, w and `shared` of its smoothers, the ratio that its variances are multiplied by, and
+    the means of a and w; `excess` are the variances of its cells beyond them.
     """
 
     group: str
@@ -50,7 +50,7 @@ class Row(msgspec.Struct):
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
             raise Malformed(f"{self.group}: not one weight for each public group")
-        if any(len(each) != 4 for each in self.spread or []):
+        if any(len(each) != 6 for each in self.spread or []):
             raise Malformed(f"{self.group}: not four numbers for each block")
 
 

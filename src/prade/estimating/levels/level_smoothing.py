@@ -21,10 +21,10 @@ BEYOND_NOISE = 2.0  # standard deviations
 class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
-    `fitted` has a, w, `shared` and 1 (the ratio of `prade.estimating.levels.residuals`, before it is known) of every
-    block, [blocks, 4], and `excess` the excess variances of all cells; `smoothers` are left out where the fit only
-    serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise, [groups, cells]; None for
-    none.
+    `fitted` has a, w, `shared`, 1 (the ratio of `prade.estimating.levels.residuals`, before it is known), and the means
+    of a and w, for every block, [blocks, 6], and `excess` the excess variances of all cells; `smoothers` are left out
+    where the fit only serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise,
+    [groups, cells]; None for none.
     """
 
     shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]
@@ -56,7 +56,7 @@ class LevelSmoothing:
         `independent` is for `Smoother.fit`, [groups, cells]. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
-        numbers: dict[bool, list[tuple[float, float, float, float]]] = {kind: [] for kind in kinds}
+        numbers: dict[bool, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
         excess: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
         smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
         for block, variation in variations:
@@ -72,7 +72,9 @@ class LevelSmoothing:
                     independent[mine, block],
                     laplace=laplace,
                 )
-                numbers[kind].append((smoother.a, smoother.w, smoother.shared, 1.0))
+                numbers[kind].append(
+                    (smoother.a, smoother.w, smoother.shared, 1.0, smoother.expected_a, smoother.expected_w)
+                )
                 excess[kind].append(smoother.excess)
                 if keep:
                     smoothers[kind].append((block, smoother))

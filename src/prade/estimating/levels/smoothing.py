@@ -56,6 +56,8 @@ class Smoother:
     w: float  # of `typical_rows`
     shared: float  # share of the variance of u_g that is the same u for all groups (`shared_part`)
     excess: Floats  # variances of single cells beyond aB + (w / n) C (`excess_variance`)
+    expected_a: float  # means over all a and w, by how likely each is: error bars must know what the answers leave open
+    expected_w: float
 
     @classmethod
     def fit(
@@ -86,7 +88,7 @@ class Smoother:
         whitened = deviations / root
         within = variation.within / typical / np.outer(root, root)
         between = variation.between / np.outer(root, root)
-        best = None
+        best, tried = None, []
         for ratio in RATIOS if between.any() else (0.0,):
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh(within + ratio * between)
@@ -98,10 +100,14 @@ class Smoother:
                 fit -= 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
                 if ratio:
                     fit -= 0.5 * (np.log(scale * ratio / expected) / UNSURE) ** 2
+                tried.append((fit, scale * ratio, scale))
                 if best is None or fit > best[0]:
                     best = fit, scale * values, vectors, float(scale * ratio), float(scale)
         assert best is not None
         _, values, vectors, a, w = best
+        fits, *both = np.array(tried).T
+        likely = np.exp(fits - fits.max())
+        expected_a, expected_w = (float(likely @ each / likely.sum()) for each in both)
         rows, noise = rows[telling], noise[telling]
         variance = np.maximum(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within), 0.0)
         excess = excess_variance(deviations, variance + noise**2, laplace=laplace)
@@ -111,7 +117,7 @@ class Smoother:
                 values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + np.diag(excess / root**2))
             values = np.maximum(values, 0.0)
         shared = shared_part(deviations, variance + excess, noise, rows)
-        return cls(root, vectors, values, a, w, shared, excess)
+        return cls(root, vectors, values, a, w, shared, excess, expected_a, expected_w)
 
     def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
         """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""

@@ -1,0 +1,122 @@
+"""What to use a release for, and what to be careful with: rules speak where they apply, and only there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prade import Ask, Budget, Level, Plan, PublishedTotals, Rule, Schema, Unit, Workload
+from prade.planning.expected import Expected
+from prade.reporting import use_and_care as rules
+from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
+from worlds.survey import AGE, PLACE, SEX, STATE, THREE_PLACES, WORK
+
+SCHEMA = Schema([STATE, PLACE, AGE, SEX, WORK])
+LABELS = ["STATE 1, PLACE p", "STATE 1, PLACE q", "STATE 2, PLACE p"]
+
+
+def tables(*columns):
+    return Workload.marginals(SCHEMA, columns)
+
+
+def situation(*levels, **changes):
+    """Three places of two states; by default all one-way tables were measured by place."""
+    known = {name: changes.pop(name) for name in ("expected", "invariants") if name in changes}
+    levels = levels or (Level("STATE", tables("AGE")), Level("PLACE", tables("AGE", "SEX", "WORK")))
+    plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), list(levels), THREE_PLACES, **known)
+    return replace(Situation(plan, np.array([900.0, 800.0, 700.0]), LABELS, 0.1, 0.05), **changes)
+
+
+PAIRED = Level("PLACE", [Ask(tables("AGE", "SEX", "WORK"), 1), Ask(tables(("AGE", "SEX")), 1)])
+BY_STATE = situation(Level("STATE", tables("SEX", "WORK")), Level("PLACE", tables("AGE")))
+OBEYED = [Rule("AGE < 18 -> WORK == 'none'")]
+PRIVATE = [Rule("AGE < 18 -> WORK == 'none'", source="private")]
+TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "rows")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "on", "words", "off"),
+    [
+        (
+            "measured_by_group",
+            situation(),
+            "One-way tables by PLACE of all 3 columns: they were measured there.",
+            situation(Level("STATE", tables("AGE")), Level("PLACE", (), total=1)),
+        ),
+        ("narrow_by_group", situation(), "95 % intervals reach at most 10 % of the count", situation(relative=0.3)),
+        ("narrow_for_everybody", situation(), "reach at most 5 % of the count", situation(relative_whole=None)),
+        ("measured_pairs", situation(PAIRED), "1 pair of columns that was measured: AGE x SEX.", situation()),
+        ("rules_hold", situation(invariants=OBEYED), "obeys AGE < 18 -> WORK == 'none'.", situation()),
+        ("published_rows", situation(invariants=TOTALS), "they are the published ones, exactly", situation()),
+        (
+            "harmful",
+            situation(expected=Expected(0.5, 0.1, 0.3)),
+            "the public table alone to be nearer",
+            situation(expected=Expected(0.35, 0.1, 0.3)),
+        ),
+        (
+            "not_measured",
+            situation(Level("PLACE", tables("AGE"))),
+            "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred",
+            situation(),
+        ),
+        (
+            "measured_above",
+            BY_STATE,
+            "SEX and WORK, were measured by STATE, not by PLACE: how a PLACE differs from others is inferred",
+            situation(),
+        ),
+        (
+            "small_groups",
+            situation(totals=np.array([900.0, 800.0, 3.0])),
+            "1 of 3 PLACEs has fewer rows than the noise in one count may add (18); the smallest is STATE 2, PLACE p, "
+            "with about 3 rows.",
+            situation(),
+        ),
+        ("wide_by_group", situation(relative=0.3), "Single counts by PLACE: half", situation(relative=0.2)),
+        (
+            "pairs_not_measured",
+            situation(PAIRED),
+            "2 of 3 pairs were not measured",
+            situation(Level("PLACE", Workload.all_marginals(SCHEMA, 2))),
+        ),
+        ("exact_and_unprotected", situation(invariants=PRIVATE), "Not protected", situation(invariants=OBEYED)),
+        ("copies", situation(copied=0.999), "Single rows: 99.9 % of the rows have", situation(copied=0.2)),
+    ],
+)
+def test_each_rule_speaks_where_it_applies_and_only_there(rule, on, words, off):
+    assert words in getattr(rules, rule)(on)
+    assert getattr(rules, rule)(off) is None
+
+
+def test_every_rule_is_used_and_tried():
+    """None is forgotten: what is in the two lists is what the test above tries, and combinations."""
+    (tried,) = (each for each in test_each_rule_speaks_where_it_applies_and_only_there.pytestmark)
+    assert {rule.__name__ for rule in (*rules.USE, *rules.CAREFUL)} == {each[0] for each in tried.args[1]} | {
+        "outside_support"
+    }
+
+
+def test_values_that_no_public_row_has_are_named():
+    assert "one that no public row has does not occur" in rules.outside_support(situation())
+    named = rules.outside_support(situation(unseen=["WORK full"]))
+    assert named.startswith("WORK full: by the noisy answers is among the private rows, but no public row has such")
+
+
+def test_a_table_without_groups_is_not_called_a_place():
+    """Sentences about groups stay away, and others speak of the whole table."""
+    plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), [Level((), tables("AGE"))])
+    use, careful = use_and_care(Situation(plan, np.array([3.0]), ["all"], 0.3, 0.3))
+    assert use == ["One-way tables of the whole table of 1 of 3 columns (AGE): they were measured there."]
+    assert [each.partition(":")[0] for each in careful] == [
+        "2 of 3 columns, SEX and WORK, were not measured",
+        "Single counts of the whole table",
+        "How two columns go together",
+        "Rare combinations",
+    ]
+
+
+def test_columns_know_where_they_were_measured():
+    assert measured_columns(BY_STATE.plan) == {"AGE": ("STATE+PLACE",), "SEX": ("STATE",), "WORK": ("STATE",)}
+    paired = situation(Level("PLACE", tables(("AGE", "SEX"))))
+    assert measured_columns(paired.plan) == {"AGE": ("PLACE",), "SEX": ("PLACE",), "WORK": ()}
