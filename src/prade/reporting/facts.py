@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.data.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.public_cells import Cells
@@ -175,7 +176,8 @@ def _view(estimates: Estimates, level: int) -> View:
     number = estimates.plan.groupings[-1].above(grouping)
     name, answers = estimates.plan.levels[level].name, estimates.answers[level]
     rows = _rows_of(estimates, number, len(grouping))
-    return View(name, grouping.by, grouping.labels(), number, answers, *rows, {}, made.status, made.kl.tolist())
+    labels = group_texts(estimates.plan.schema, grouping)
+    return View(name, grouping.by, labels, number, answers, *rows, {}, made.status, made.kl.tolist())
 
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:

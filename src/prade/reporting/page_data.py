@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.data.display import described
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE
@@ -69,7 +70,6 @@ from prade.reporting.use_and_care import Situation, measured_columns, use_and_ca
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
-    from prade.data.column import Column
     from prade.estimating.levels.estimates import Estimates
     from prade.reporting.outlines import Outlines
     from prade.reporting.truth import Truth
@@ -129,7 +129,7 @@ def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
     schema, measured, errors = estimates.plan.schema, measured_columns(estimates.plan), last.errors.mean(axis=0)
     return [
         {
-            **_words(schema[name]),
+            **described(schema[name]),
             "measured": list(measured[name]),
             "cells": [last.starts[number], last.starts[number + 1]],
             "error": round(float(errors[number]), 4),
@@ -137,17 +137,6 @@ def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
         }
         for number, name in enumerate(schema.coded)
     ]
-
-
-def _words(column: Column) -> dict[str, Any]:
-    """What a reader sees of a column."""
-    return {
-        "name": column.name,
-        "title": column.name,
-        "description": None,
-        "unit": None,
-        "labels": column.labels(),
-    }
 
 
 def _view(estimates: Estimates, facts: Facts, precision: Precision) -> dict[str, Any]:

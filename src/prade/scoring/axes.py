@@ -85,10 +85,11 @@ def _features(truth: Side, side: Side) -> Floats:
     for name in truth.columns:
         if name in truth.numbers:
             known = truth.numbers[name][~np.isnan(truth.numbers[name])]
-            mean, deviation = (known.mean(), known.std()) if len(known) else (0.0, 0.0)
+            varies = len(known) > 0 and np.ptp(known) > 0.0  # a rounded deviation of equal numbers may be above 0
+            mean, deviation = (known.mean(), known.std()) if varies else (0.0, np.inf)
             numbers = side.numbers[name]
             missing = np.isnan(numbers)
-            standard = np.where(missing, 0.0, (numbers - mean) / (deviation if deviation > 0.0 else 1.0))
+            standard = np.where(missing, 0.0, (numbers - mean) / deviation)
             share = float(np.isnan(truth.numbers[name]).mean())
             blocks.append(np.stack([standard, _indicator(missing, share)], axis=1))
         else:

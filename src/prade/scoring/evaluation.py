@@ -165,8 +165,8 @@ def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
 def ratio_in_words(ratio: float | None) -> str:
     """The synthetic rows' error as a share of the public table's.
 
-    >>> ratio_in_words(0.482), ratio_in_words(None)
-    ("The synthetic rows have 48 % of the public table's error.", "The public table has no error to compare with.")
+    >>> print(ratio_in_words(0.482))
+    The synthetic rows have 48 % of the public table's error.
     """
     if ratio is None:
         return "The public table has no error to compare with."

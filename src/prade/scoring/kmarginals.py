@@ -35,7 +35,7 @@ def drawn_sets(columns: Columns, k: int, seed: int, most: int = MOST_TABLES) -> 
     if comb(len(columns), k) <= most:
         return list(combinations(columns, k))
     generator = np.random.default_rng([seed, k])
-    ordered, found = sorted(columns), dict[Columns, None]()  # in the order of names, so that the schema's is no matter
+    ordered, found = sorted(columns), dict[Columns, None]()  # by name: the schema's order does not matter
     while len(found) < most:
         found[tuple(ordered[c] for c in sorted(generator.choice(len(ordered), k, replace=False)))] = None
     return list(found)

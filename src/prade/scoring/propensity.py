@@ -27,10 +27,18 @@ MOST_CATEGORIES = 255  # that boosted trees take; more are ordered by their code
 INSTALL = "it needs scikit-learn: run `pip install 'prade[metrics]'`"
 
 
-def features(side: Side) -> Floats:
-    """One column for each column of the table: numbers (NaN for missing), or the codes of categories."""
-    columns = [side.numbers.get(name, side.codes[name]) for name in side.columns]
-    return np.stack(columns, axis=1).astype(np.float64)
+def features(*sides: Side) -> Floats:
+    """The rows of all tables, with a column for each of theirs: numbers, or the codes of categories.
+
+    A missing number is below all others, where one cut of a tree finds it.
+    """
+    columns = []
+    for name in sides[0].columns:
+        cells = np.concatenate([side.numbers.get(name, side.codes[name]) for side in sides]).astype(np.float64)
+        missing = np.isnan(cells)
+        cells[missing] = 0.0 if missing.all() else cells[~missing].min() - 1.0
+        columns.append(cells)
+    return np.stack(columns, axis=1)
 
 
 def check_installed() -> None:
@@ -44,9 +52,8 @@ def propensity(truth: Side, side: Side, seed: int) -> dict[str, Any]:
     rows = min(len(truth), len(side))
     if rows < FEWEST_ROWS:
         raise NotAvailable(f"each table needs {FEWEST_ROWS} rows or more, one has {rows}")
-    cells = np.concatenate([features(truth), features(side)])
-    label = np.repeat([0, 1], [len(truth), len(side)])
-    if not (np.nanmax(cells, axis=0, initial=-np.inf) > np.nanmin(cells, axis=0, initial=np.inf)).any():
+    cells, label = features(truth, side), np.repeat([0, 1], [len(truth), len(side)])
+    if not np.ptp(cells, axis=0).any():
         raise NotAvailable("no column has more than one value")
     found = _pmse(cells, label, seed)
     generator = np.random.default_rng(seed)

@@ -86,8 +86,13 @@ def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
 
 
 def _usual_predictors(schema: Schema, columns: Sequence[str], outcome: str) -> tuple[str, ...]:
-    others = [name for name in columns if name != outcome]
-    few = [name for name in others if schema[name].kind == "numeric" or schema[name].size <= MOST_VALUES]
+    """The first columns of numbers that are never missing, which would cost rows, or of few values."""
+    others = [schema[name] for name in columns if name != outcome]
+    few = [
+        column.name
+        for column in others
+        if (not column.missing if column.kind == "numeric" else column.size <= MOST_VALUES)
+    ]
     if not few:
         raise NotAvailable("there is no column to explain it by")
     return tuple(few[:PREDICTORS])
@@ -122,6 +127,9 @@ def _compared(
     """The fits of all tables, with the same terms, and how far their intervals overlap with the truth's."""
     given = {name: side for name, side in sides.items() if side is not None}
     usable = {name: side.take(np.flatnonzero(_complete(side, formula, outcome))) for name, side in given.items()}
+    for name, side in usable.items():
+        if not len(side):
+            raise NotAvailable(f"no row of the {name} table has a number in all columns that need one")
     for name in formula.predictors:
         kept = _frequent(list(usable.values()), name)
         usable = {which: side.take(np.flatnonzero(kept[side.codes[name]])) for which, side in usable.items()}
@@ -175,7 +183,7 @@ class _Terms:
                     names.append(name)
                 continue
             counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
-            labels = truth.schema[name].labels()
+            labels = truth.schema[name].cell_texts()
             values[name] = [code for code in np.flatnonzero(counts).tolist() if code != int(counts.argmax())]
             names += [f"{name} {labels[code]}" for code in values[name]]
         if len(names) == 1:

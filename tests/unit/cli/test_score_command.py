@@ -1,0 +1,106 @@
+"""`prade score`: the contest's score, the metrics as a table and as JSON, the public baseline, and what is refused."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from prade.cli import main as cli
+from prade.data.tables import write_table
+from prade.scoring.propensity import INSTALL
+from worlds.workers import SCHEMA, workers
+
+cli.every_command()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scored")
+    write_table(workers(400, 1), folder / "truth.parquet")
+    write_table(workers(400, 2, tilt=0.1), folder / "synthetic.csv")
+    write_table(workers(300, 3, tilt=0.9).append_column("W", [[1.0] * 300]), folder / "public.parquet")
+    SCHEMA.save(folder / "schema.toml")
+    return folder
+
+
+@pytest.fixture
+def call(home):
+    def run(*options):
+        given = ["score", home / "truth.parquet", home / "synthetic.csv", "--schema", home / "schema.toml"]
+        return CliRunner().invoke(cli.prade, [*map(str, given), "--by", "TOWN", *map(str, options)])
+
+    return run
+
+
+def test_without_metrics_it_is_the_contests_score(call):
+    done = call()
+    assert done.exit_code == 0
+    first, *others = done.stdout.splitlines()
+    assert first.startswith("NIST score ")
+    assert len(others) == 3
+    assert "k-marginal" not in done.stdout
+    assert "do not publish" in done.stderr
+
+
+def test_metrics_as_a_table(call, home):
+    done = call("--metrics", "--public", home / "public.parquet", "--weight", "W", "--sample", 200)
+    assert done.exit_code == 0
+    assert "of the public table's error." in done.stdout
+    for words in ("metric ", "Three-way tables (k-marginal, k = 3)", "AUC", "worst pairs", "worst places", "TOWN p"):
+        assert words in done.stdout
+    header = next(line for line in done.stdout.splitlines() if line.startswith("metric "))
+    assert header.split() == ["metric", "synthetic", "public", "how", "to", "read", "it"]
+    alone = call("--metrics", "--sample", 200).stdout
+    assert next(line for line in alone.splitlines() if line.startswith("metric ")).split()[:3] == [
+        "metric",
+        "synthetic",
+        "how",
+    ]
+
+
+def test_json_has_them_all(call, home):
+    found = json.loads(call("--json", "--public", home / "public.parquet", "--sample", 200).stdout)
+    assert {"mean", "nist", "groups", "pairs", "worst_pairs", "worst_places", "public", "metrics"} <= set(found)
+    assert set(found["metrics"]) == {
+        *("summary", "rows", "kmarginal", "propensity", "linear", "logistic", "pca", "correlations", "unique"),
+        *("copies", "consistency"),
+    }
+    assert found["metrics"]["propensity"]["synthetic"]["auc"] >= 0.5
+    assert 0 < found["public"]["ratio"] < 1
+    assert [each["k"] for each in found["metrics"]["kmarginal"]] == [1, 2, 3]
+    assert json.loads(call("--json", "--no-metrics").stdout)["metrics"] is None
+
+
+def test_named_regressions(call):
+    done = call("--json", "--linear", "INCOME ~ AGE + SEX", "--logistic", "AGE >= 65 ~ SEX")
+    metrics = json.loads(done.stdout)["metrics"]
+    assert (metrics["linear"]["outcome"], metrics["linear"]["predictors"]) == ("INCOME", ["AGE", "SEX"])
+    assert metrics["logistic"]["outcome"] == "AGE >= 65"
+
+
+def test_what_to_install_is_said(call, monkeypatch):
+    monkeypatch.setattr("prade.scoring.propensity.find_spec", lambda name: None)
+    done = call("--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["metrics"]["propensity"] == {"not_available": INSTALL}
+    assert "pip install 'prade[metrics]'" in done.stderr
+    assert call().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--linear", "INCOME ~ AGE"], 2, "also give --metrics"),
+        (["--weight", "W"], 2, "also give them with --public"),
+        (["--metrics", "--linear", "INCOME on AGE"], 1, "as in Y ~ A + B"),
+        (["--metrics", "--linear", "INCOM ~ AGE"], 1, "did you mean 'INCOME'"),
+        (["--metrics", "--logistic", "AGE = 66 ~ SEX"], 1, "AGE"),
+        (["--metrics", "--sample", "0"], 1, "give a number above 0"),
+        (["--metrics", "--public", "nowhere.parquet"], 1, "there is no public file"),
+    ],
+)
+def test_what_is_refused(call, options, code, message):
+    done = call(*options)
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert "This is a bug" not in done.stderr

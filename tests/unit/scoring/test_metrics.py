@@ -1,0 +1,299 @@
+"""What holds for all metrics: perfect for the same rows, worse for others, indifferent to order, never NaN."""
+
+import json
+from importlib import util
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, DataError, Schema
+from prade.data.public import Public
+from prade.scoring.correlations import correlation_differences, correlations
+from prade.scoring.evaluation import evaluate, worst_pairs
+from prade.scoring.metrics import Choices, all_metrics
+from prade.scoring.propensity import INSTALL
+from prade.scoring.regressions import Formula, usual_linear, usual_logistic
+from prade.scoring.sides import Side
+from worlds.workers import SCHEMA, workers
+
+TRUE, DRAWN, PUBLIC = workers(700, 1), workers(600, 2, tilt=0.2), workers(500, 3, tilt=0.8)
+TRUTH, SYNTHETIC, OTHERS = (Side.of(SCHEMA, each) for each in (TRUE, DRAWN, PUBLIC))
+
+
+def lines(found, table="synthetic"):
+    return {line["metric"]: line[table] for line in found["summary"]}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return all_metrics(TRUTH, SYNTHETIC, OTHERS)
+
+
+def test_json_has_no_nan_and_every_metric_a_line(found):
+    text = json.dumps(found, allow_nan=False)
+    assert json.loads(text) == found
+    assert {line["why"] for line in found["summary"]} == {""}
+    assert len(found["summary"]) == 12
+    assert all(line["synthetic"] is not None for line in found["summary"])
+    assert found["rows"] == {"truth": 700, "synthetic": 600, "public": 500, "sample": 10_000, "seed": 0}
+
+
+def test_the_same_rows_are_perfect():
+    found = all_metrics(TRUTH, Side.of(SCHEMA, TRUE))
+    best = {line["metric"]: line["best"] for line in found["summary"] if line["metric"] not in ("unique", "pmse-ratio")}
+    assert {name: lines(found)[name] for name in best} == pytest.approx(best)
+    assert found["propensity"]["synthetic"]["pmse"] == 0.0
+    assert lines(found)["unique"] == 1.0
+    assert {line["public"] for line in found["summary"]} == {None}
+    assert found["copies"] is None
+
+
+def test_rows_that_are_further_away_are_worse(found):
+    """The public rows are tilted four times as much as the synthetic ones."""
+    mine, theirs = lines(found), lines(found, "public")
+    for name in ("1-marginal", "2-marginal", "3-marginal"):
+        assert mine[name] > theirs[name]
+    for name in ("pmse-ratio", "auc", "pca"):
+        assert mine[name] < theirs[name]
+
+
+def test_copies_are_rows_of_the_public_table(found):
+    public = {tuple(row.items()) for row in PUBLIC.drop_columns("TOWN").to_pylist()}
+    for name, table in (("synthetic", DRAWN), ("truth", TRUE)):
+        copied = [tuple(row.items()) in public for row in table.drop_columns("TOWN").to_pylist()]
+        assert found["copies"][name] == pytest.approx(np.mean(copied))
+    assert 0 < found["copies"]["synthetic"] < 1
+
+
+def test_a_shuffled_column_loses_its_correlations():
+    shuffled = TRUE.set_column(5, "INCOME", TRUE["INCOME"].take(np.random.default_rng(0).permutation(700)))
+    found = all_metrics(TRUTH, Side.of(SCHEMA, shuffled))
+    (worst,) = found["correlations"]["synthetic"]["worst"][:1]
+    assert (worst["first"], worst["second"], worst["kind"]) == ("WAGE", "INCOME", "Pearson")
+    assert worst["truth"] > 0.8
+    assert abs(worst["found"]) < 0.2
+    assert worst["difference"] == pytest.approx(worst["found"] - worst["truth"])
+    assert found["kmarginal"][0]["synthetic"]["score"] == pytest.approx(1000.0)  # one-way tables do not see it
+    assert found["kmarginal"][1]["synthetic"]["score"] < 990.0
+    assert found["consistency"]["rules"][0]["synthetic"] > 0.1
+    assert lines(found)["auc"] > 0.7
+
+
+def test_order_of_rows_does_not_matter():
+    order = np.random.default_rng(5).permutation(600)
+    truth = Side.of(SCHEMA, workers(600, 4))
+    found, again = (all_metrics(truth, Side.of(SCHEMA, each)) for each in (DRAWN, DRAWN.take(order)))
+    exact = [name for name in lines(found) if name not in ("auc", "pmse-ratio")]  # folds and shuffles follow the rows
+    assert {name: lines(again)[name] for name in exact} == pytest.approx({name: lines(found)[name] for name in exact})
+    mine, theirs = found["propensity"]["synthetic"], again["propensity"]["synthetic"]
+    assert mine["pmse"] == pytest.approx(theirs["pmse"])
+    assert mine["auc"] == pytest.approx(theirs["auc"], abs=0.05)
+
+
+def test_order_of_categories_does_not_matter(found):
+    turned = Schema(
+        [
+            Column("RACE", "categorical", values=("c", "a", "b")) if column.name == "RACE" else column
+            for column in SCHEMA.columns
+        ]
+    )
+    again = all_metrics(*(Side.of(turned, each) for each in (TRUE, DRAWN, PUBLIC)))
+    same = [name for name in lines(found) if name not in ("pmse-ratio", "auc")]  # trees cut codes in their order
+    assert {name: lines(again)[name] for name in same} == pytest.approx({name: lines(found)[name] for name in same})
+    assert lines(again)["auc"] == pytest.approx(lines(found)["auc"], abs=0.03)
+
+
+def test_a_seed_decides_everything():
+    few = Choices(sample=150, seed=3)
+    first, again, other = (all_metrics(TRUTH, SYNTHETIC, choices=each) for each in (few, few, Choices(150, 4)))
+    assert first == again
+    assert first["pca"]["rows"] == first["propensity"]["rows"] == 150
+    assert first["pca"] != other["pca"]
+    assert first["correlations"] == other["correlations"]  # of all rows
+
+
+def test_weights_count(found):
+    """Public rows with weights: whole tables by their weights, samples drawn in proportion."""
+    old = np.array(PUBLIC["AGE"]) >= 45
+    weighted = PUBLIC.append_column("W", [np.where(old, 1.0, 0.0)])
+    public = Public.of(SCHEMA, weighted, weight="W")
+    only = Side.of(SCHEMA, PUBLIC.filter(old))
+    one, other = (all_metrics(TRUTH, SYNTHETIC, side) for side in (Side.of_public(public), only))
+    assert lines(one, "public") == pytest.approx(lines(other, "public"))
+    drawn = Side.of(SCHEMA, weighted, weight="W").drawn(100, 0)
+    assert len(drawn) == 100
+    assert drawn.numbers["AGE"].min() >= 45
+    assert np.ptp(drawn.coded.weights) == 0.0
+
+
+# ---------------------------------------------------------------- what is not available
+
+
+def test_without_sklearn_the_rest_is_there(monkeypatch, found):
+    usual = util.find_spec
+    monkeypatch.setattr("prade.scoring.propensity.find_spec", lambda name: None if name == "sklearn" else usual(name))
+    without = all_metrics(TRUTH, SYNTHETIC, OTHERS)
+    assert without["propensity"] == {"not_available": INSTALL}
+    assert "prade[metrics]" in INSTALL
+    assert {line["metric"] for line in without["summary"] if line["why"]} == {"auc", "pmse-ratio"}
+    assert {**without, "propensity": 0, "summary": 0} == {**found, "propensity": 0, "summary": 0}
+
+
+def whys(found):
+    return {line["metric"]: line["why"] for line in found["summary"]}
+
+
+def test_an_empty_table():
+    empty = Side.of(SCHEMA, TRUE.slice(0, 0))
+    for given in ((TRUTH, empty), (empty, TRUTH), (TRUTH, SYNTHETIC, empty)):
+        found = all_metrics(*given)
+        json.dumps(found, allow_nan=False)
+        assert set(whys(found).values()) <= {
+            f"the {name} table has no rows" for name in ("truth", "synthetic", "public")
+        }
+        assert whys(found)["1-marginal"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 30])
+def test_tiny_tables(rows):
+    found = all_metrics(Side.of(SCHEMA, TRUE.slice(0, rows)), Side.of(SCHEMA, DRAWN.slice(0, rows)))
+    json.dumps(found, allow_nan=False)
+    assert lines(found)["1-marginal"] is not None
+    assert whys(found)["auc"] == f"each table needs 50 rows or more, one has {rows}"
+    assert whys(found)["linear"]
+
+
+def test_columns_of_one_value():
+    flat = pa.table({name: [TRUE[name][20].as_py()] * 100 for name in TRUE.column_names})
+    found = all_metrics(Side.of(SCHEMA, flat), Side.of(SCHEMA, flat))
+    json.dumps(found, allow_nan=False)
+    assert whys(found) | {"1-marginal": "", "unique": "x"} == {
+        **dict.fromkeys(whys(found), ""),
+        "unique": "x",
+        "pmse-ratio": "no column has more than one value",
+        "auc": "no column has more than one value",
+        "linear": "no predictor has two values that are frequent enough in every table",
+        "logistic": "no predictor has two values that are frequent enough in every table",
+        "pca": "no column of the truth has more than one value",
+        "correlations": "no pair of columns has two values or more in both tables",
+        "consistency": "no two numeric columns are ordered in nearly all true rows",
+    }
+    assert whys(found)["unique"] == "no row is unique in the truth"
+
+
+def test_a_column_that_is_always_missing():
+    none = [
+        each.set_column(4, "WAGE", pa.nulls(len(each), pa.float64())).set_column(
+            6, "WORKS", pa.nulls(len(each), pa.string())
+        )
+        for each in (TRUE, DRAWN)
+    ]
+    found = all_metrics(*(Side.of(SCHEMA, each) for each in none))
+    json.dumps(found, allow_nan=False)
+    assert whys(found)["logistic"] == "the outcome has one value only"
+    assert whys(found)["linear"] == "no row of the truth table has a number in all columns that need one"
+    assert lines(found)["correlations"] is not None
+
+
+def test_a_single_column():
+    schema = Schema([Column("SEX", "categorical", values=(1, 2))])
+    sides = [Side.of(schema, {"SEX": [1, 2] * 40}), Side.of(schema, {"SEX": [1, 1, 2] * 40})]
+    found = all_metrics(*sides)
+    json.dumps(found, allow_nan=False)
+    assert lines(found)["1-marginal"] == pytest.approx(1000 * (1 - 1 / 6))
+    assert whys(found)["2-marginal"] == "there are fewer than 2 columns"
+    assert whys(found)["linear"] == "there is no numeric column to explain"
+    assert whys(found)["logistic"] == "there is no column to explain it by"
+    assert lines(found)["pca"] is not None
+
+
+def test_predictors_that_follow_from_each_other_and_outcomes_that_are_certain():
+    twice = Choices(linear=Formula("INCOME", ("AGE", "SAME")))
+    schema = Schema([*SCHEMA.columns, Column("SAME", "numeric", edges=(18,))])
+    sides = [Side.of(schema, each.append_column("SAME", each["AGE"])) for each in (TRUE, DRAWN)]
+    found = all_metrics(*sides, choices=twice)
+    assert whys(found)["linear"] == "one predictor follows from the others; name others"
+    certain = Choices(logistic=Formula("AGE < 18", ("WORKS", "AGE_2")))
+    schema = Schema([*SCHEMA.columns, Column("AGE_2", "numeric", edges=(18,))])
+    sides = [Side.of(schema, each.append_column("AGE_2", each["AGE"])) for each in (TRUE, DRAWN)]
+    assert "for certain" in whys(all_metrics(*sides, choices=certain))["logistic"]
+
+
+# ---------------------------------------------------------------- choices
+
+
+def test_usual_regressions():
+    """Wages and incomes may be missing: they do not explain others, because rows without them would be left out."""
+    assert usual_linear(SCHEMA, SCHEMA.coded) == Formula("WAGE", ("AGE", "SEX", "RACE", "WORKS"))
+    assert usual_logistic(SCHEMA, SCHEMA.coded) == Formula("WORKS == 'no'", ("AGE", "SEX", "RACE"))
+
+
+def test_named_regressions(found):
+    named = Choices(linear=Formula.read("INCOME ~ AGE+SEX"), logistic=Formula.read("AGE >= 65 ~ RACE"))
+    other = all_metrics(TRUTH, SYNTHETIC, choices=named)
+    assert [each["term"] for each in other["linear"]["truth"]["coefficients"]][:2] == ["intercept", "AGE"]
+    assert (other["logistic"]["outcome"], other["logistic"]["predictors"]) == ("AGE >= 65", ["RACE"])
+    assert "overlap" not in other["linear"]["truth"]
+
+
+@pytest.mark.parametrize(
+    ("linear", "message"),
+    [
+        ("INCOME", "write the outcome and its predictors"),
+        ("INCOME ~", "write the outcome and its predictors"),
+        ("INCOME ~ AGE + ", "write the outcome and its predictors"),
+        ("INCOM ~ AGE", "did you mean 'INCOME'"),
+        ("INCOME ~ TOWN", "no column 'TOWN' for a regression"),
+        ("SEX ~ AGE", "is not numeric"),
+        ("INCOME ~ AGE + AGE", "a column twice"),
+        ("INCOME ~ INCOME", "a column twice"),
+    ],
+)
+def test_regressions_that_are_refused(linear, message):
+    with pytest.raises(DataError, match=message):
+        all_metrics(TRUTH, SYNTHETIC, choices=Choices(linear=Formula.read(linear)))
+
+
+@pytest.mark.parametrize(("wrong", "message"), [({"sample": 0}, "rows; give a number"), ({"seed": -1}, "0 or more")])
+def test_choices_that_are_refused(wrong, message):
+    with pytest.raises(DataError, match=message):
+        Choices(**wrong)
+
+
+# ---------------------------------------------------------------- evaluation
+
+
+def test_an_evaluation_is_the_score_and_more():
+    found = evaluate(TRUE, DRAWN, SCHEMA, ["TOWN"], public=PUBLIC, choices=Choices(sample=100)).to_dict()
+    json.dumps(found, allow_nan=False)
+    assert found["metrics"]["rows"]["truth"] == 700
+    assert 0 < found["public"]["ratio"] < 1
+    assert [place["label"] for place in found["worst_places"]].__len__() == 3
+    scores = [place["score"] for place in found["worst_places"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(place["public"] > 0 for place in found["worst_places"])
+    assert found["worst_pairs"][0]["distance"] == pytest.approx(max(pair["distance"] for pair in found["pairs"]))
+    assert len({(pair["first"], pair["second"]) for pair in found["worst_pairs"]}) == 10
+
+
+def test_rows_in_no_listed_group_and_group_columns_do_not_count():
+    listed = {"TOWN": ["p", "q"]}
+    kept = DRAWN.filter(np.array(DRAWN["TOWN"].to_pylist()) != "r")
+    found = evaluate(TRUE, kept, SCHEMA, ["TOWN"], groups=listed, choices=Choices(sample=100))
+    assert found.metrics["rows"]["truth"] == sum(town != "r" for town in TRUE["TOWN"].to_pylist())
+    by_sex = evaluate(TRUE, DRAWN, SCHEMA, ["SEX"], choices=Choices(sample=100))
+    assert "SEX" not in by_sex.metrics["correlations"]["columns"]
+
+
+def test_a_pair_that_was_drawn_twice_is_named_once():
+    names = (("a", "b"), ("b", "a"), ("a", "c"))
+    assert [(each["first"], each["second"]) for each in worst_pairs(names, np.array([0.5, 0.5, 0.7]))] == [
+        ("a", "c"),
+        ("a", "b"),
+    ]
+
+
+def test_correlations_of_one_column_are_not_available():
+    with pytest.raises(Exception, match="fewer than 2 columns"):
+        correlation_differences(TRUTH.only(("AGE",)), correlations(TRUTH.only(("AGE",))), TRUTH.only(("AGE",)))
