@@ -1,4 +1,4 @@
-// The comparison with the true rows; only on pages that are not private.
+// The comparison with the true rows, on pages that were made with them.
 
 const T = D.truth;
 
