@@ -87,6 +87,11 @@ def take(page, box, value):
     ready(page)
 
 
+def named(column):
+    """A column as readers see it."""
+    return f"{column['title']} ({column['name']})"
+
+
 def column_number(page, name):
     return next(number for number, each in enumerate(data(page)["columns"]) if each["name"] == name)
 
@@ -211,7 +216,7 @@ def test_tables_sort_both_ways(page, table):
 def test_columns_and_groups_are_listed_worst_first(page):
     found = data(page)
     worst = sorted(found["columns"], key=lambda column: -column["error"])
-    assert names(page, "#columns-table") == [column["name"] for column in worst]
+    assert names(page, "#columns-table") == [named(column) for column in worst]
     assert numbers(page, "#columns-table", 3) == [round(column["error"], 3) for column in worst]
     assert page.texts("#columns-table tbody tr:first-child td:nth-child(4)") == [f"± {round(worst[0]['width'] / 2)}"]
     view = found["views"][-1]
@@ -228,7 +233,7 @@ def test_columns_and_groups_are_filtered(page):
     page.click("#groups-table thead button")
     assert names(page, "#groups-table") == [every[-1]]
     page.write("#columns-filter", "mari")
-    assert names(page, "#columns-table") == ["MARITAL"]
+    assert names(page, "#columns-table") == ["Marital status (MARITAL)"]
     assert page.texts("#columns-count") == ["1 of 6"]
 
 
@@ -324,7 +329,9 @@ def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
 
     take(page, "#second", str(sex))
     assert page.run("$('explore-shown').hidden")
-    assert page.texts("#basis-said")[0].startswith("AGE with SEX is not kept for STATE 14")
+    assert page.texts("#basis-said")[0].startswith(
+        f"AGE with SEX is not kept for {found['views'][2]['labels'][4]}, but"
+    )
     assert page.texts("#basis-said button") == ["Show it for all groups together"]
     page.click("#basis-said button")
     ready(page)
@@ -363,7 +370,7 @@ def test_a_group_or_column_in_a_table_leads_to_the_picture(page):
     assert page.run("document.activeElement.id") == "explore-h"
     page.click("#columns-table tbody tr:nth-child(1) button")
     ready(page)
-    assert page.run("D.columns[S.column].name") == names(page, "#columns-table")[0]
+    assert page.run("nameOf(D.columns[S.column])") == names(page, "#columns-table")[0]
     take(page, "#place", "0,0")
     assert page.texts("#groups-table tr.chosen") == []
 
