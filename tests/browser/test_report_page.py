@@ -423,7 +423,7 @@ def test_texts_for_publications_are_copied(page):
 
 def test_the_truth_comes_first(chromium, with_truth):
     page = opened(chromium, with_truth)
-    truth = data(page)["truth"]
+    truth, labels = data(page)["truth"], data(page)["views"][-1]["labels"]
     assert page.texts("main h2")[2] == "Compared with the truth"
     said = page.texts("#truth .lead")[0]
     assert said.startswith(truth["sentence"])
@@ -431,7 +431,7 @@ def test_the_truth_comes_first(chromium, with_truth):
     assert f"score is {truth['score']:.3f}" in said
     assert names(page, "#worst-pairs") == [f"{pair['first']} {TIMES} {pair['second']}" for pair in truth["worst_pairs"]]
     assert numbers(page, "#worst-pairs", 2) == [round(pair["places"], 3) for pair in truth["worst_pairs"]]
-    assert names(page, "#worst-places") == [place["label"] for place in truth["worst_places"]]
+    assert names(page, "#worst-places") == [labels[place["group"]] for place in truth["worst_places"]]
     assert names(page, "#metrics-table") == [line["title"] for line in truth["metrics"]["summary"]]
     assert truth["copies"]["words"] in page.texts("#truth > p")[-1]
     page.click("#worst-pairs tbody button", 1)

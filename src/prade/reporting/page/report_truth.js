@@ -78,7 +78,7 @@ function worstTables() {
   sortable($("worst-places"), {
     caption: "Worst places",
     columns: [
-      { label: "Place", kind: "name", value: (row) => row.label, paint: (cell, row) => leads(cell, row.label, { view: row.view, group: row.group }) },
+      { label: "Place", kind: "name", value: (row) => placeName(row), paint: (cell, row) => leads(cell, placeName(row), { view: row.view, group: row.group }) },
       distanceOf("Synthetic rows", (row) => row.distance), distanceOf("Public table", (row) => row.public),
       { label: "True rows", kind: "num", value: (row) => row.true_rows, show: (row) => count(row.true_rows) },
       ...(T.worst_places.some((row) => row.why) ? [{ label: "Penalty", kind: "text", value: (row) => row.why || "–" }] : []),
