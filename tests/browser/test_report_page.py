@@ -1,15 +1,31 @@
 """The report in a real browser: it opens, stays silent, asks nothing of a network, and every control works."""
 
 import json
+import re
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from prade.reporting.packing import unpacked
 from prade.reporting.report import write_report
 from worlds import whole_releases
+from worlds.page_checks import (
+    CUT,
+    OUTSIDE,
+    accessibility,
+    arrived,
+    downloads,
+    drawn,
+    mode,
+    seconds_to_open,
+    silent,
+    until,
+)
 
 BANNER = "This page is NOT private and must not be published."
-MINUS = "\u2212"
-WIDE, PHONE = (1200, 900), (390, 844)
+MINUS, NONE, TIMES = "\u2212", "\u2013", "\u00d7"
+WIDE, PHONE = (1400, 900), (390, 844)
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +46,24 @@ def contest_map(tmp_path_factory, shared_data):
     return write_report(release, geojson=shared_data / "puma2010_il_oh.geojson")
 
 
+def opened(chromium, path, size=WIDE, fragment=""):
+    page = chromium.page(path, *size, fragment)
+    page.run("document.documentElement.style.scrollBehavior = 'auto'")
+    ready(page)
+    return page
+
+
+def ready(page):
+    """Wait until the page has drawn what was chosen."""
+    until(page, "document.getElementById('main').ariaBusy === 'false'")
+    drawn(page)
+
+
 @pytest.fixture
 def page(chromium, plain):
-    found = chromium.page(plain, *WIDE)
+    found = opened(chromium, plain)
     yield found
     silent(found)
-
-
-def silent(page):
-    """No error, no warning, nothing asked for but the file itself."""
-    page.settle()
-    assert page.complaints == []
-    assert {url for url in page.requests if not url.startswith("data:")} == {page.url}
 
 
 def data(page):
@@ -53,22 +75,77 @@ def names(page, table):
     return page.texts(f"{table} tbody tr > :first-child")
 
 
-# ---------------------------------------------------------------- opening
+def numbers(page, table, place):
+    """The numbers in a column of a table, the first one of each cell."""
+    texts = page.texts(f"{table} tbody tr > :nth-child({place})")
+    return [float(re.search(r"[\d.,]+", text.replace(MINUS, "-")).group().replace(",", "")) for text in texts]
 
 
-def test_opens_with_all_its_sections(page):
+def take(page, box, value):
+    """Take an option and wait until what depends on it is drawn."""
+    page.choose(box, value)
+    ready(page)
+
+
+def named(column):
+    """A column as readers see it."""
+    return f"{column['title']} ({column['name']})"
+
+
+def column_number(page, name):
+    return next(number for number, each in enumerate(data(page)["columns"]) if each["name"] == name)
+
+
+# ---------------------------------------------------------------- the first minute
+
+
+def test_the_first_screen_answers_a_stewards_questions(page):
+    """How many people, which epsilon, better than the public table, what is left, what was assumed about persons."""
+    found = data(page)
     assert page.run("document.title") == "Release report: census-like survey"
     assert page.texts("h1") == ["census-like survey"]
-    assert len(page.texts("main section h2")) == 7
-    assert "epsilon = 4" in page.texts(".facts")[0]
-    assert page.run("document.querySelectorAll('#budget-chart svg rect').length") == 4
+    assert page.texts("header .lead") == [found["headline"]["sentence"]]
+    rows = sum(found["views"][-1]["totals"])
+    assert f"{rows:,} synthetic rows" in page.texts("header .lead")[0]
+    assert "epsilon = 4" in page.texts("header .lead")[0]
+    tiles = [[tile["title"], tile["value"], tile["note"]] for tile in found["tiles"]]
+    assert [page.texts(f".tile:nth-child({k}) p") for k in (1, 2, 3, 4)] == tiles
+    assert page.texts("#caveats li") == found["caveats"]
+    assert page.texts("#use li") == found["use"]
+    assert page.texts("#careful li") == found["careful"]
+    bottom = page.run("Math.max(...[...document.querySelectorAll('.tile')].map(e => e.getBoundingClientRect().bottom))")
+    assert bottom < 900
+
+
+def test_it_opens_on_a_view_whose_intervals_are_right(page):
+    """The last level, a measured column, a group of middle size."""
+    view = data(page)["views"][-1]
+    chosen = page.run("S")
+    assert chosen["view"] == 2
+    assert view["basis"][chosen["column"]] == "measured"
+    assert page.texts("#basis") == ["measured"]
+    smaller = sum(total < view["totals"][chosen["group"]] for total in view["totals"])
+    assert smaller == len(view["totals"]) // 2
+    assert len(names(page, "#explore-numbers")) == len(data(page)["columns"][chosen["column"]]["labels"])
+
+
+def test_it_has_all_its_sections(page):
+    assert page.texts("main h2") == [
+        *["Use it for", "Be careful with", "Explore: one place, one column or two", "Which columns are good by PLACE"],
+        *["Which groups are good", "How the budget was spent, and the resulting noise", "Method and provenance"],
+        "Technical details",
+    ]
     assert len(names(page, "#groups-table")) == 8
-    for place in ("#budget-chart", "#marginal-chart"):
-        assert page.run(f"document.querySelector('{place} svg').getAttribute('aria-label').length") > 10
+    links = page.run("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))")
+    assert page.run(f"{json.dumps(links)}.every(id => document.getElementById(id))")
+    found = data(page)
+    asks = sum(len(level["asks"]) for level in found["budget"])
+    assert page.run("document.querySelectorAll('#budget-figure .mark-rect.role-mark path').length") == asks == 4
+    assert page.run("document.querySelectorAll('#budget-table tbody tr').length") == asks
 
 
 def test_a_policy_forbids_scripts_and_requests(chromium, plain):
-    page = chromium.page(plain)
+    page = opened(chromium, plain)
     page.run("document.body.insertAdjacentHTML('beforeend', '<img src=\"https://example.org/x.png\">')")
     page.run("fetch('https://example.org').catch(() => 0)")
     page.run(
@@ -80,12 +157,15 @@ def test_a_policy_forbids_scripts_and_requests(chromium, plain):
 
 
 def test_the_banner_is_there_exactly_with_the_truth(chromium, plain, with_truth):
-    without, given = chromium.page(plain), chromium.page(with_truth)
+    without, given = opened(chromium, plain), opened(chromium, with_truth)
     assert without.texts("[role=alert]") == []
     assert "not private" not in without.run("document.body.innerText").lower()
+    assert without.run("document.getElementById('truth')") is None
+    assert data(without)["truth"] is None
+    assert "truth" not in data(without)["views"][-1]
     assert given.texts("[role=alert]")[0].startswith(BANNER)
     assert given.run("document.title").startswith("NOT PRIVATE, do not publish")
-    given.send("Emulation.setEmulatedMedia", media="print")
+    mode(given, media="print")
     assert given.run("document.getElementById('banner').offsetHeight") > 20
     assert given.run("getComputedStyle(document.getElementById('banner')).visibility") == "visible"
     silent(without)
@@ -93,218 +173,358 @@ def test_the_banner_is_there_exactly_with_the_truth(chromium, plain, with_truth)
 
 
 def test_names_from_data_are_texts(chromium, tmp_path):
-    page = chromium.page(write_report(whole_releases.nasty(tmp_path), truth=tmp_path / "private.parquet"))
-    assert page.run("document.querySelectorAll('img').length") == 0
-    assert page.texts("h1") == [whole_releases.NASTY]
-    assert page.texts("#column option")[0] == whole_releases.NASTY
-    page.choose("#group", "1,0")
-    page.choose("#second", "1")
-    assert whole_releases.NASTY in "".join(page.texts("#paper-chart title"))
-    assert whole_releases.NASTY in page.texts("#live")[0]
+    nasty = whole_releases.NASTY
+    page = opened(chromium, write_report(whole_releases.nasty(tmp_path), truth=tmp_path / "private.parquet"))
+    assert page.run("document.querySelectorAll('main img, main b').length") == 0
+    assert page.texts("h1") == [nasty]
+    assert page.texts("#column option")[0] == nasty
+    take(page, "#column", "0")
+    take(page, "#place", "1,0")
+    assert nasty in page.texts("#live")[0]
+    assert nasty in page.texts("#explore-figure text")[0] + page.texts("#basis-said")[0]
+    take(page, "#second", "1")
+    assert page.run("S.second") == 1
+    sent = page.run("location.hash")
+    again = opened(chromium, tmp_path / "release-not-private.html", fragment=sent)
+    assert again.run("[S.view, S.group, S.column, S.second]") == [1, 0, 0, 1]
+    assert page.run(OUTSIDE) == again.run(OUTSIDE) == []
     silent(page)
+    silent(again)
 
 
 # ---------------------------------------------------------------- tables
 
+SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2, "#technical-table": 3}
 
-@pytest.mark.parametrize("table", ["#groups-table", "#parts-table", "#heat-table", "#sure-table", "#marginal-box"])
+
+@pytest.mark.parametrize("table", SORTED)
 def test_tables_sort_both_ways(page, table):
-    before = names(page, table)
-    page.click(f"{table} thead th:nth-child(2) button")
-    down = column_of(page, table)
-    assert page.run(f"document.querySelector('{table} thead th:nth-child(2)').ariaSort") == "descending"
-    assert down == sorted(down, reverse=True)
-    page.click(f"{table} thead th:nth-child(2) button")
-    up = column_of(page, table)
-    assert up == sorted(up)
-    assert up != down
-    assert page.run(f"document.querySelector('{table} thead th:nth-child(2)').ariaSort") == "ascending"
+    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    before, place = names(page, table), SORTED[table]
+    page.click(f"{table} thead th:nth-child({place}) button")
+    down = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
+    first = numbers(page, table, place)
+    page.click(f"{table} thead th:nth-child({place}) button")
+    second = numbers(page, table, place)
+    up = page.run(f"document.querySelector('{table} thead th:nth-child({place})').ariaSort")
+    assert {down, up} == {"ascending", "descending"}
+    assert {tuple(first), tuple(second)} == {tuple(sorted(first)), tuple(sorted(first, reverse=True))}
     assert sorted(names(page, table)) == sorted(before)
     assert "sorted by" in page.texts("#live")[0]
 
 
-def column_of(page, table):
-    return [
-        float(text.rstrip(" %").replace(",", "").replace(MINUS, "-"))
-        for text in page.texts(f"{table} tbody tr > :nth-child(2)")
-    ]
+def test_columns_and_groups_are_listed_worst_first(page):
+    found = data(page)
+    worst = sorted(found["columns"], key=lambda column: -column["error"])
+    assert names(page, "#columns-table") == [named(column) for column in worst]
+    assert numbers(page, "#columns-table", 3) == [round(column["error"], 3) for column in worst]
+    assert page.texts("#columns-table tbody tr:first-child td:nth-child(4)") == [f"± {round(worst[0]['width'] / 2)}"]
+    view = found["views"][-1]
+    order = sorted(range(8), key=lambda g: -view["error"][g])
+    assert names(page, "#groups-table") == [view["labels"][g] for g in order]
+    assert numbers(page, "#groups-table", 2) == [view["totals"][g] for g in order]
 
 
-def test_groups_are_filtered(page):
+def test_columns_and_groups_are_filtered(page):
     every = names(page, "#groups-table")
-    page.write("#filter", every[-1].split()[-1])
+    page.write("#groups-filter", every[-1].split()[-1])
     assert names(page, "#groups-table") == [every[-1]]
-    assert page.texts("#filter-count") == ["1 of 8"]
+    assert page.texts("#groups-count") == ["1 of 8"]
     page.click("#groups-table thead button")
     assert names(page, "#groups-table") == [every[-1]]
+    page.write("#columns-filter", "mari")
+    assert names(page, "#columns-table") == ["Marital status (MARITAL)"]
+    assert page.texts("#columns-count") == ["1 of 6"]
 
 
-def test_levels_change_what_is_shown(page):
-    page.choose("#level", "1")
-    assert len(names(page, "#groups-table")) == 2
+def test_levels_change_the_groups_that_are_listed(page):
+    take(page, "#level", "1")
+    assert len(names(page, "#groups-table")) == len(names(page, "#technical-table")) == 2
     assert page.texts("#groups-table caption") == ["Groups of level STATE"]
-    assert len(page.texts("#group option")) == 3
-    page.choose("#level", "0")
+    take(page, "#level", "0")
     assert names(page, "#groups-table") == ["all groups together"]
-    page.choose("#level", "2")
-    assert len(names(page, "#heat-table")) == 8
 
 
-def test_misfit_against_prior_or_estimate(page):
-    found = data(page)["views"][-1]["misfit"]
-    first = "#heat-table tbody tr:first-child td"
-    assert [float(text) for text in page.texts(first)] == found["prior"][0]
-    page.choose("#against", "estimate")
-    assert [float(text) for text in page.texts(first)] == found["estimate"][0]
-    assert found["prior"] != found["estimate"]
+def test_technical_details_are_folded_and_leave_out_what_is_constant(page):
+    table = "document.getElementById('technical-table')"
+    assert page.run(f"{table}.checkVisibility()") is False
+    page.click("#technical summary")
+    assert page.run(f"{table}.checkVisibility()")
+    technical = data(page)["views"][-1]["technical"]
+    worst = sorted(technical["after"], reverse=True)
+    assert numbers(page, "#technical-table", 4) == worst
+    heads = page.texts("#technical-table thead th")
+    assert ("Status" in heads) is (len(set(technical["status"])) > 1)
 
 
-# ---------------------------------------------------------------- groups and marginals
+# ---------------------------------------------------------------- one place
 
 
-def test_a_group_is_chosen_in_the_table_or_the_list(page):
+def shares(page, key, view, group, column):
+    found = data(page)
+    first, end = found["columns"][column]["cells"]
+    return unpacked(found["views"][view][key])[group][first:end]
+
+
+def test_a_column_shows_four_series_with_intervals(page):
+    column = column_number(page, "EDUC")
+    take(page, "#column", str(column))
+    take(page, "#place", "2,1")
+    found = data(page)
+    assert page.texts("#explore-figure thead th") == [
+        *["EDUC", "Public table", "Noisy answers", "Estimate", "Synthetic rows", "low", "high"]
+    ]
+    csv = page.run("CHARTS.get($('explore-figure')).csv.rows")
+    assert [row[0] for row in csv] == found["columns"][column]["labels"] == names(page, "#explore-numbers")
+    for place, key in enumerate(("public", "noisy", "estimate", "synthetic"), 1):
+        assert np.allclose([row[place] for row in csv], shares(page, key, 2, 1, column))
+    share, sd = (shares(page, key, 2, 1, column) for key in ("estimate", "sd"))
+    low, high = np.maximum(0, share - found["z"] * sd), np.minimum(1, share + found["z"] * sd)
+    assert np.allclose([row[5:] for row in csv], np.stack([low, high], axis=1))
+    assert numbers(page, "#explore-numbers", 2) == [round(100 * value, 1) for value in share]
+    points = page.run("document.querySelectorAll('#explore-figure .mark-symbol.role-mark path').length")
+    assert points == 4 * len(share)
+    bars = page.run("document.querySelectorAll('#explore-figure .mark-rule.role-mark line').length")
+    assert bars == len(share)
+
+
+def test_an_interval_in_people_has_the_noise_of_the_number_of_people_too(page):
+    take(page, "#place", "2,3")
+    found, column = data(page), page.run("S.column")
+    view = found["views"][2]
+    share, sd = (shares(page, key, 2, 3, column) for key in ("estimate", "sd"))
+    people = np.hypot(view["totals"][3] * sd, share * view["totalSd"][3])
+    middle = view["totals"][3] * share
+    low, high = np.maximum(0, middle - found["z"] * people), middle + found["z"] * people
+    shown = page.texts("#explore-numbers tbody tr > :nth-child(4)")
+    assert shown == [f"{round(a):,} {NONE} {round(b):,}" for a, b in zip(low, high, strict=True)]
+    top = int(share.argmax())
+    assert shown[top].replace(f" {NONE} ", " to ") in page.texts("#basis-said")[0]
+
+
+def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
+    """AGE with MARITAL was measured by PLACE, the other way round; AGE with SEX for nobody."""
+    age, sex, marital = (column_number(page, name) for name in ("AGE", "SEX", "MARITAL"))
+    take(page, "#place", "2,4")
+    take(page, "#column", str(age))
+    take(page, "#second", str(marital))
+    assert page.texts("#basis") == ["measured"]
+    found = data(page)
+    kept = found["pairs"][2]
+    at = kept["index"].index(sorted([age, marital]))
+    cells = unpacked(kept["estimate"])[4][kept["starts"][at] : kept["starts"][at + 1]]
+    sizes = [len(found["columns"][c]["labels"]) for c in sorted([age, marital])]
+    stored = cells.reshape(sizes) if age < marital else cells.reshape(sizes).T
+    rows = page.run("CHARTS.get($('explore-figure')).csv.rows")
+    labels = [found["columns"][c]["labels"] for c in (age, marital)]
+    for row in rows:
+        assert row[4] == pytest.approx(stored[labels[0].index(row[0]), labels[1].index(row[1])])
+    panels = [
+        text
+        for text in page.texts("#explore-figure text")
+        if text in {"Public table", "Noisy answers", "Estimate", "Synthetic rows"}
+    ]
+    assert panels == ["Public table", "Noisy answers", "Estimate", "Synthetic rows"]
+    assert f"Estimate {MINUS} public table" in page.texts("#explore-differences text")
+
+    take(page, "#second", str(sex))
+    assert page.run("$('explore-shown').hidden")
+    assert page.texts("#basis-said")[0].startswith(
+        f"AGE with SEX is not kept for {found['views'][2]['labels'][4]}, but"
+    )
+    assert page.texts("#basis-said button") == ["Show it for all groups together"]
+    page.click("#basis-said button")
+    ready(page)
+    assert page.run("[S.view, S.group, $('explore-shown').hidden]") == [0, 0, False]
+    assert page.texts("#basis") == ["model"]
+    assert page.run("$('warned').hidden") is False
+
+
+def test_a_pair_that_is_too_large_is_said_to_be(chromium, plain, tmp_path):
+    text = plain.read_text("utf-8")
+    few = tmp_path / "few.html"
+    few.write_text(text.replace('"largestPair":1000', '"largestPair":10').replace('"index":[[0,', '"index":[[9,', 1))
+    page = opened(chromium, few)
+    age, sex = column_number(page, "AGE"), column_number(page, "SEX")
+    page.run(f"D.pairs.forEach(each => {{ each.index = []; }}); choose({{column: {age}, second: {sex}}})")
+    page.settle()
+    assert "does not keep AGE with SEX: of 40 combinations, more than 10" in page.texts("#basis-said")[0]
+    silent(page)
+
+
+def test_a_column_is_not_paired_with_itself(page):
+    take(page, "#second", "3")
+    take(page, "#column", "3")
+    assert page.run("document.getElementById('second').value") == ""
+    with pytest.raises(RuntimeError, match="no option"):
+        page.choose("#second", "3")
+
+
+def test_a_group_or_column_in_a_table_leads_to_the_picture(page):
     page.click("#groups-table tbody tr:nth-child(3) button")
+    ready(page)
     label = names(page, "#groups-table")[2]
-    assert page.texts(".chosen-group") == [label, label]
-    assert page.run("document.getElementById('group').value") == "2,2"
+    assert page.run("placeName()") == label
     assert page.texts("#groups-table tr.chosen th") == [label]
-    assert page.texts("#live") == [f"Chosen: {label}"]
-    page.choose("#group", "0,0")
+    assert page.texts("#live")[0].startswith(f"Chosen: {label}")
+    assert page.run("document.activeElement.id") == "explore-h"
+    page.click("#columns-table tbody tr:nth-child(1) button")
+    ready(page)
+    assert page.run("nameOf(D.columns[S.column])") == names(page, "#columns-table")[0]
+    take(page, "#place", "0,0")
     assert page.texts("#groups-table tr.chosen") == []
 
 
-def test_a_column_shows_four_series(page):
-    page.choose("#column", "1")
-    page.choose("#group", "2,1")
+def test_the_address_keeps_place_and_columns(chromium, plain, page):
+    age, marital = column_number(page, "AGE"), column_number(page, "MARITAL")
+    take(page, "#place", "2,6")
+    take(page, "#column", str(age))
+    take(page, "#second", str(marital))
+    page.click('nav a[href="#groups"]')
+    again = opened(chromium, plain, fragment=page.run("location.hash"))
+    state = "[S.view, S.group, S.column, S.second, address.read().at]"
+    assert again.run(state) == page.run(state) == [2, 6, age, marital, "groups"]
+    again.run("location.hash = '#level=nowhere&column=SEX'")
+    until(again, "D.columns[S.column].name === 'SEX'")
+    assert again.run("S.second") is None
+    assert again.run("S.view") == 2
+    silent(again)
+
+
+@pytest.mark.parametrize("figure", ["explore-figure", "budget-figure"])
+def test_figures_are_saved(page, tmp_path, figure):
+    downloads(page, tmp_path)
+    for place in range(3):
+        page.click(f"#{figure} .saves button", place)
+    name = page.run(f"fileName(CHARTS.get($('{figure}')).title)")
+    assert b"<svg" in arrived(tmp_path, f"{name}.svg")
+    assert arrived(tmp_path, f"{name}.png").startswith(b"\x89PNG")
+    lines = arrived(tmp_path, f"{name}.csv").decode().splitlines()
+    assert len(lines) == 1 + page.run(f"CHARTS.get($('{figure}')).csv.rows.length")
+
+
+def test_texts_for_publications_are_copied(page):
     found = data(page)
-    shown = found["views"][2]["columns"][1]
-    assert page.texts("#marginal-legend span") == [
-        *["Public table", "Noisy answers", "Estimate, ± 2 standard errors", "Synthetic rows"]
-    ]
-    for place, name in enumerate(("prior", "noisy", "estimate", "synthetic"), 2):
-        assert percents(page, place) == [round(value / 100, 2) for value in shown[name][1]]
-    assert names(page, "#marginal-box") == found["columns"][1]["labels"]
-    assert page.run("document.querySelectorAll('#marginal-chart circle').length") == 2
-
-
-def percents(page, place):
-    texts = page.texts(f"#marginal-box tbody tr > :nth-child({place})")
-    return [float(text.rstrip(" %").replace(MINUS, "-")) for text in texts]
-
-
-def test_pairs_are_small_multiples(page):
-    """AGE with MARITAL was asked the other way round, of places only; AGE with SEX of nobody."""
-    place = {each["name"]: str(k) for k, each in enumerate(data(page)["columns"])}
-    page.choose("#group", "2,4")
-    page.choose("#column", place["AGE"])
-    page.choose("#second", place["MARITAL"])
-    panels = page.texts("#marginal-chart h3")
-    assert panels == [
-        *["Public table", "Noisy answers", "Estimate", "Synthetic rows"],
-        *[f"Estimate {MINUS} public table", f"Synthetic rows {MINUS} estimate"],
-    ]
-    found, group = data(page), 4
-    stored = found["pairs"][f"{place['MARITAL']},{place['AGE']}"][2]["estimate"][group]
-    first = page.texts("#marginal-chart .panels > div:nth-child(3) rect title")
-    ages, marital = (found["columns"][int(place[name])]["labels"] for name in ("AGE", "MARITAL"))
-    assert first[1] == f"AGE {ages[0]}, MARITAL {marital[1]}: {stored[len(ages)] / 100:.2f} %"
-    page.choose("#second", place["SEX"])
-    assert len(page.texts("#marginal-chart h3")) == 5
-    assert "only the table of all groups together" in page.texts("#marginal-note")[0]
-    page.click("#marginal-box summary")
-    assert len(names(page, "#marginal-box")) > 5
-    page.choose("#second", "")
-    assert page.texts("#marginal-chart h3") == []
-
-
-def test_a_column_is_no_pair_with_itself(page):
-    page.choose("#second", "2")
-    page.choose("#column", "2")
-    assert page.run("document.getElementById('second').value") == ""
-    with pytest.raises(RuntimeError, match="no option"):
-        page.choose("#second", "2")
+    page.send("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    for place, text in enumerate((found["methodology"], found["provenance"]["cite"]["sentence"])):
+        page.run("window.copied = null; navigator.clipboard.writeText = async text => { window.copied = text; }; 0")
+        page.click("#method > p > [data-copy]", place)
+        until(page, "window.copied !== null")
+        assert page.run("window.copied") == text
+        assert page.texts("#method > p > [data-copy]")[place] == "Copied"
+    page.run("navigator.clipboard.writeText = () => Promise.reject(Error('refused')); 0")
+    page.click("#method > p > [data-copy]", 0)
+    until(page, "getSelection().toString().length > 0")
+    assert page.run("getSelection().toString().trim()") == found["methodology"]
 
 
 # ---------------------------------------------------------------- the truth
 
 
-def test_scores_are_in_the_table(chromium, with_truth):
-    page = chromium.page(with_truth)
-    heads = [text.strip() for text in page.texts("#groups-table thead th")]
-    assert [name in heads for name in ("Score", "Distance of public table", "Distance of synthetic rows")] == [True] * 3
-    place = heads.index("Score") + 1
-    assert page.texts(f"#groups-table tbody tr > :nth-child({place})") == [
-        "\u2013" if value is None else f"{value:.3f}" for value in data(page)["views"][-1]["score"]
-    ]
+def test_the_truth_comes_first(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    truth, labels = data(page)["truth"], data(page)["views"][-1]["labels"]
+    assert page.texts("main h2")[2] == "Compared with the truth"
+    said = page.texts("#truth .lead")[0]
+    assert said.startswith(truth["sentence"])
+    assert f"{round(100 * truth['ratio'])} % of the public table's error" in said
+    assert f"score is {truth['score']:.3f}" in said
+    assert names(page, "#worst-pairs") == [f"{pair['first']} {TIMES} {pair['second']}" for pair in truth["worst_pairs"]]
+    assert numbers(page, "#worst-pairs", 2) == [round(pair["places"], 3) for pair in truth["worst_pairs"]]
+    assert names(page, "#worst-places") == [labels[place["group"]] for place in truth["worst_places"]]
+    assert names(page, "#metrics-table") == [line["title"] for line in truth["metrics"]["summary"]]
+    assert truth["copies"]["words"] in page.texts("#truth > p")[-1]
+    page.click("#worst-pairs tbody button", 1)
+    ready(page)
+    pair = truth["worst_pairs"][1]
+    assert page.run("[S.column, S.second].map(c => D.columns[c].name)") == [pair["first"], pair["second"]]
     silent(page)
 
 
-def test_the_papers_figure_has_a_mark_of_each_kind_a_group(chromium, with_truth):
-    page = chromium.page(with_truth, *WIDE)
-    assert page.texts('nav a[href="#paper"]') == ["Comparison with the truth"]
+def test_regressions_are_side_by_side(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    metrics = data(page)["truth"]["metrics"]
+    for name in ("linear", "logistic"):
+        found = metrics[name]
+        if "not_available" in found:
+            assert any(found["not_available"] in text for text in page.texts("#regressions p"))
+            continue
+        place = [metrics[each] for each in ("linear", "logistic") if "not_available" not in metrics[each]].index(found)
+        table = f"#regressions details:nth-of-type({place + 1})"
+        assert names(page, table) == [each["term"] for each in found["truth"]["coefficients"]]
+        heads = [text.strip() for text in page.texts(f"{table} thead th")]
+        assert heads[:3] == ["Term", "True rows", "Synthetic rows"]
+    silent(page)
+
+
+def test_the_papers_figure_has_a_mark_of_each_kind_per_group(chromium, with_truth):
+    page = opened(chromium, with_truth)
     found = data(page)
-    view = found["views"][-1]
-    order = sorted(range(8), key=lambda g: view["priorError"][g])
-    assert names(page, "#paper-table") == [view["labels"][g] for g in order]
+    truth, view = found["truth"], found["views"][-1]
+    order = sorted(range(8), key=lambda g: truth["priorError"][g])
+    assert page.texts("#paper-figure tbody th") == [view["labels"][g] for g in order]
     marks = page.run(
-        "[...document.querySelectorAll('#paper-chart g.pair')].map(e => [...e.querySelectorAll('g')].map(m =>"
-        " { const b = m.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }))"
+        "[...document.querySelectorAll('#paper-figure .mark-symbol.role-mark path')].map(m =>"
+        " { const b = m.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })"
     )
-    assert [len(pair) for pair in marks] == [2] * 8
-    assert [pair[0][0] for pair in marks] == sorted(pair[0][0] for pair in marks)
+    assert len(marks) == 16
+    across = [mark[0] for mark in marks]
+    assert across == sorted(across)
     # on the screen, higher is a smaller number: heights go with the distances of both series
-    errors = [view[key][g] for g in order for key in ("priorError", "syntheticError")]
-    heights = [at[1] for pair in marks for at in pair]
+    errors = [truth[key][g] for g in order for key in ("priorError", "syntheticError")]
+    heights = [mark[1] for mark in marks]
     slope = (heights[0] - heights[-1]) / (errors[0] - errors[-1])
     assert slope < 0
     assert heights == pytest.approx([heights[0] + slope * (error - errors[0]) for error in errors], abs=1)
-    legend = page.texts("#paper-legend span")
-    for key, text in zip(("prior", "synthetic"), legend, strict=True):
-        assert f"mean {found['truth'][key]:.3f}" in text
-    assert page.run("document.querySelectorAll('#paper-chart path[stroke-dasharray]').length") == 2
-    label = view["labels"][order[5]]
-    page.click("#paper-chart g.pair", 5)
-    assert page.texts(".chosen-group")[0] == label
-    assert page.texts("#paper-table tr.chosen th") == [label]
-    assert page.texts("#paper-chart g.pair.chosen title")[0].startswith(label)
+    assert page.run("document.querySelectorAll('#paper-figure line[stroke-dasharray]').length") == 2
+    page.click("#paper-figure .mark-symbol.role-mark path", 10)
+    ready(page)
+    assert page.run("placeName()") == view["labels"][order[5]]
     silent(page)
 
 
-def test_marginals_have_the_true_rows_exactly_with_the_truth(chromium, plain, with_truth):
-    page = chromium.page(with_truth, *WIDE)
-    page.choose("#column", "1")
-    page.choose("#group", "2,1")
-    assert page.texts("#marginal-legend span")[-1] == "True rows"
-    found = data(page)
-    assert percents(page, 6) == [round(value / 100, 2) for value in found["views"][2]["columns"][1]["truth"][1]]
-    page.choose("#second", "0")
-    assert page.texts("#marginal-chart h3")[-1] == f"Synthetic rows {MINUS} true rows"
+def test_the_heat_map_has_every_pair(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    cells = "document.querySelectorAll('#heat-figure .mark-rect.role-mark path').length"
+    heat = data(page)["truth"]["heat"]
+    many = len(heat["columns"])
+    assert page.run(cells) == many * (many + 1) // 2
+    before = page.run("CHARTS.get($('heat-figure')).csv.rows")
+    assert before[1][2] == pytest.approx(float(unpacked(heat["places"])[1, 0]))
+    take(page, "#heat-of", "public")
+    until(page, f"CHARTS.get($('heat-figure')).csv.rows[1][2] !== {before[1][2]}")
+    assert page.run("CHARTS.get($('heat-figure')).csv.rows")[1][2] == pytest.approx(
+        float(unpacked(heat["public"])[1, 0])
+    )
     silent(page)
-    without = chromium.page(plain)
-    assert "truth" not in data(without)["views"][-1]["columns"][0]
-    assert without.run("document.getElementById('paper')") is None
-    assert "True rows" not in without.run("document.body.innerText")
 
 
-# ---------------------------------------------------------------- how sure
-
-
-def test_standard_errors_are_said_to_come_from_a_model_whatever_is_shown(page):
-    for group in ("0,0", "2,3"):
-        page.choose("#group", group)
-        said = " ".join(page.texts("#sure p"))
-        assert "come from a model" in said
-        assert "too small" not in said + page.texts("#marginal-note")[0]
+def test_tables_have_the_true_rows_exactly_with_the_truth(chromium, with_truth, page):
+    given = opened(chromium, with_truth)
+    take(given, "#column", "1")
+    take(given, "#place", "2,1")
+    assert given.texts("#explore-figure thead th")[-3] == "True rows"
+    rows = given.run("CHARTS.get($('explore-figure')).csv.rows")
+    assert np.allclose([row[5] for row in rows], shares(given, "truth", 2, 1, 1))
+    take(given, "#second", "0")
+    if given.run("$('explore-shown').hidden"):
+        given.click("#basis-said button")
+        ready(given)
+    assert f"Synthetic rows {MINUS} true rows" in given.texts("#explore-differences text")
+    silent(given)
+    assert "True rows" not in page.run("document.body.innerText")
 
 
 # ---------------------------------------------------------------- the map
 
+PLACES = "#map-figure .mark-shape.role-mark.layer_1_marks path"
+
 
 def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
-    page = chromium.page(contest_map)
-    assert page.run("document.querySelectorAll('#map-chart path.place').length") == 181
+    page = opened(chromium, contest_map)
+    assert page.run(f"document.querySelectorAll('{PLACES}').length") == 181
     boxes = page.run(
-        "[...MAP.outlines].map(([g, p]) => { const b = p.getBBox();"
+        f"[...document.querySelectorAll('{PLACES}')].map(p => {{ const b = p.getBBox(), g = p.__data__.datum.group;"
         " return [D.views[D.map.view].labels[g], b.x, b.y, b.x + b.width, b.y + b.height]; })"
     )
     illinois, ohio = ([box[1:] for box in boxes if box[0].startswith(f"PUMA {state}-")] for state in (17, 39))
@@ -323,92 +543,116 @@ def test_the_map_looks_like_illinois_and_ohio(chromium, contest_map):
 
 
 def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
-    page = chromium.page(contest_map)
-    page.click("#map-chart path.place", 40)
-    chosen = page.run("STATE.group")
-    label = data(page)["views"][1]["labels"][chosen]
-    assert page.texts(".chosen-group")[0] == label
-    assert page.run("document.querySelectorAll('path[aria-pressed=true]').length") == 1
+    page = opened(chromium, contest_map)
+    page.run("$('map-figure').scrollIntoView()")
+    place, group = page.run(
+        f"[...document.querySelectorAll('{PLACES}')].map((path, place) => [path.getBoundingClientRect(), path, place])"
+        ".filter(([b, path, place]) => place > 40 && document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2)"
+        " === path).map(([, path, place]) => [place, path.__data__.datum.group])[0]"
+    )
+    page.click(PLACES, place)
+    ready(page)
+    assert page.run("[S.view, S.group]") == [1, group]
+    label = data(page)["views"][1]["labels"][group]
     assert page.texts("#groups-table tr.chosen th") == [label]
+    assert page.texts("#map-said")[0].startswith(label)
     page.run("document.getElementById('zoom-all').focus()")
     page.press("Tab")
-    assert page.run("document.activeElement.getAttribute('aria-label')").startswith(label)
+    assert page.run("document.activeElement.id") == "map-keys"
+    assert page.texts("#live")[0].startswith(label)
     page.press("ArrowRight")
-    other = page.run("document.activeElement.getAttribute('aria-label')")
+    other = page.texts("#map-said")[0]
     assert not other.startswith(label)
-    assert page.texts("#map-said") == [other]
+    assert page.texts("#live") == [other]
     page.press("Enter")
-    assert other.startswith(page.texts(".chosen-group")[0])
+    ready(page)
+    assert other.startswith(page.run("placeName()"))
     silent(page)
 
 
 def test_colours_follow_the_measure(chromium, contest_map):
-    page = chromium.page(contest_map)
-    fills = "[...document.querySelectorAll('path.place')].map(p => p.getAttribute('fill'))"
-    before = page.run(fills)
-    page.choose("#measure", "totals")
-    after = page.run(fills)
-    assert before != after
-    totals = data(page)["views"][1]["totals"]
-    groups = page.run("[...MAP.outlines.keys()]")
-    dark = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#440154"]
-    light = [totals[g] for g, fill in zip(groups, after, strict=True) if fill == "#fde725"]
-    assert min(dark) > max(light)
-    assert 3 <= len(page.texts("#map-legend span")) <= 6
-    whole = page.run("MAP.picture.getAttribute('viewBox')")
-    page.click("#zoom-in")
-    assert page.run("MAP.picture.viewBox.baseVal.width") == pytest.approx(float(whole.split()[2]) / 2, rel=0.01)
-    page.click("#zoom-all")
-    assert page.run("MAP.picture.getAttribute('viewBox')") == whole
+    page = opened(chromium, contest_map)
+    fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
+    for measure in ("share", "width", "error", "people"):
+        take(page, "#measure", measure)
+        fill = dict(page.run(fills))
+        values = page.run("CHARTS.get($('map-figure')).csv.rows.map(row => row[1])")
+        steps = [[values[g] for g in fill if fill[g] == f"var(--step-{step})"] for step in range(1, 7)]
+        assert sum(map(len, steps)) == 181
+        assert len(steps := [each for each in steps if each]) > 1
+        assert all(max(low) < min(high) for low, high in pairwise(steps))
+    assert values == data(page)["views"][1]["totals"]
+    assert page.run("$('cell-box').hidden")
+    take(page, "#measure", "share")
+    assert page.run("$('cell-box').hidden") is False
     silent(page)
 
 
-# ---------------------------------------------------------------- phones, keyboards, paper
+def test_the_map_is_enlarged_around_the_chosen_place(chromium, contest_map):
+    page = opened(chromium, contest_map)
+    wide = f"document.querySelectorAll('{PLACES}')[3].getBBox().width"
+    whole = page.run(wide)
+    page.click("#zoom-in")
+    until(page, f"{wide} > 1.9 * {whole}")
+    assert page.run(wide) == pytest.approx(2 * whole, rel=0.02)
+    page.click("#zoom-all")
+    until(page, f"{wide} < 1.1 * {whole}")
+    silent(page)
 
-OUTSIDE = (
-    "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
-    " !e.closest('.scroll') && !e.closest('.skip')).map(e => e.outerHTML.slice(0, 80))"
-)
+
+def test_a_map_of_too_few_outlines_warns(chromium, census, tmp_path):
+    from prade.reporting.outlines import IncompleteMap
+
+    ring = [[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]
+    label = data(opened(chromium, write_report(census[0], tmp_path / "report.html")))["views"][-1]["labels"][0]
+    place = label.split()[-1]
+    features = [
+        {"type": "Feature", "properties": {"place": name}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+        for name in (place, "elsewhere")
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    with pytest.warns(IncompleteMap):
+        path = write_report(census[0], tmp_path / "map.html", geojson=tmp_path / "a.json")
+    page = opened(chromium, path)
+    assert page.run("document.querySelectorAll('#map .note.warn').length") == 1
+    assert page.texts("#map-lack") == [data(page)["map"]["lack"]]
+    above = "$('map-lack').getBoundingClientRect().bottom <= $('map-figure').getBoundingClientRect().top"
+    assert page.run(above)
+    assert page.run("document.querySelectorAll('#map-figure .layer_0_marks path').length") == 1
+    silent(page)
 
 
-@pytest.mark.parametrize("width", [390, 768, 1200])
-def test_no_page_scrolls_sideways(chromium, with_truth, width):
-    page = chromium.page(with_truth, width, 844)
-    for column, second in (("0", ""), ("0", "4")):
-        page.choose("#column", column)
-        page.choose("#second", second)
-        page.settle()
+# ---------------------------------------------------------------- phones, keyboards, dark, paper
+
+
+@pytest.mark.parametrize("width", [390, 768, 1400])
+def test_nothing_is_outside_or_cut_off(chromium, with_truth, width):
+    page = opened(chromium, with_truth, (width, 844))
+    for column, second in (("0", ""), ("2", ""), ("0", "4")):
+        take(page, "#column", column)
+        take(page, "#second", second)
         assert page.run("document.documentElement.scrollWidth") <= width
         assert page.run(OUTSIDE) == []
+        assert page.run(CUT) == []
     silent(page)
 
 
-@pytest.mark.parametrize("width", [390, 768, 1280])
-def test_no_text_of_a_chart_is_cut_off(chromium, with_truth, tmp_path, width):
-    """Nor "100 %" at the end of the budget's axis, where one level had it all."""
-    cut = (
-        "[...document.querySelectorAll('#budget-chart svg, #paper-chart svg, #marginal-chart svg')].flatMap(s =>"
-        " [...s.querySelectorAll('text')].filter(t => { const [a, b] = [t, s].map(e => e.getBoundingClientRect());"
-        " return a.left < b.left - 1 || a.right > b.right + 1 || a.bottom > b.bottom + 1; }).map(t => t.textContent))"
-    )
-    for path in (with_truth, write_report(whole_releases.nasty(tmp_path))):
-        page = chromium.page(path, width, 844)
-        page.settle()
-        assert page.run(cut) == []
-    assert "100 %" in page.texts("#budget-chart text")
+def test_the_map_fits_a_phone(chromium, contest_map):
+    page = opened(chromium, contest_map, PHONE)
+    assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
+    assert page.run(OUTSIDE) == []
+    assert page.run("document.querySelector('#map-figure svg').clientHeight") > 150
 
 
 def test_boxes_say_that_there_is_more_of_them(chromium, contest_map):
     """Exactly those that scroll, and no longer at their end."""
-    page = chromium.page(contest_map, *PHONE)
-    page.settle()
+    page = opened(chromium, contest_map, PHONE)
     boxes = page.run(
-        "[...document.querySelectorAll('.scroll')].filter(b => b.clientHeight).map(b => [b.getAttribute('aria-label'),"
-        " b.scrollHeight - b.clientHeight > 4, b.scrollWidth - b.clientWidth > 4,"
+        "[...document.querySelectorAll('.frame .scroll')].filter(b => b.clientHeight).map(b =>"
+        " [b.getAttribute('aria-label'), b.scrollHeight - b.clientHeight > 4, b.scrollWidth - b.clientWidth > 4,"
         " b.parentNode.classList.contains('below'), b.parentNode.classList.contains('right'),"
         " b.closest('.frame').querySelector('.more').offsetHeight > 0])"
     )
-    assert page.run("document.querySelectorAll('.frame').length === document.querySelectorAll('.scroll').length")
     assert [box[1:3] for box in boxes] == [box[3:5] for box in boxes]
     assert [box[1] or box[2] for box in boxes] == [box[5] for box in boxes]
     assert {box[0]: box[1] for box in boxes}["Groups, table"]
@@ -417,14 +661,15 @@ def test_boxes_say_that_there_is_more_of_them(chromium, contest_map):
     page.run("document.querySelector('#groups .scroll').scrollTo({left: 1e6, top: 1e6, behavior: 'instant'})")
     page.settle()
     assert page.texts(line) == ["end of the table"]
-    page.write("#filter", data(page)["views"][1]["labels"][3].split("-")[-1])
+    page.write("#groups-filter", data(page)["views"][1]["labels"][3].split("-")[-1])
     page.settle()
     assert page.run("document.querySelector('#groups .shaded').classList.contains('below')") is False
     silent(page)
 
 
 def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
-    page = chromium.page(plain, *PHONE)
+    page = opened(chromium, plain, PHONE)
+    page.click("#budget summary")
     box = "document.querySelector('#budget-table').closest('.scroll')"
     assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
     said = "[...document.querySelectorAll('#budget-table tr:nth-child(1) td')]"
@@ -433,29 +678,39 @@ def test_on_a_phone_the_budget_needs_no_scrolling(chromium, plain):
     ]
 
 
-def test_the_map_fits_a_phone(chromium, contest_map):
-    page = chromium.page(contest_map, *PHONE)
-    assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
-    assert page.run(OUTSIDE) == []
-    assert page.run("document.querySelector('#map-chart svg').clientHeight") > 150
-
-
 def test_charts_are_drawn_again_when_a_phone_is_turned(chromium, plain):
-    page = chromium.page(plain, *PHONE)
-    before = page.run("document.querySelector('#marginal-chart svg').getAttribute('width')")
+    page = opened(chromium, plain, PHONE)
+    wide = "document.querySelector('#explore-figure svg').clientWidth"
+    before = page.run(wide)
     page.resize(844, 390)
-    page.settle()
-    assert int(page.run("document.querySelector('#marginal-chart svg').getAttribute('width')")) > int(before)
+    until(page, f"{wide} > {before} + 300")
     silent(page)
 
 
-def test_everything_is_named_and_reachable(page):
-    """Fields have labels, headings a scope, and the first Tab leads to the link past the head."""
-    fields = "[...document.querySelectorAll('select, input')]"
-    assert page.run(f"{fields}.every(e => e.labels.length === 1)")
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_and_contrast(chromium, with_truth, scheme, size):
+    page = opened(chromium, with_truth, size)
+    mode(page, scheme)
+    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.settle()
+    assert accessibility(page) == []
+    silent(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_and_contrast_of_the_map(chromium, contest_map, scheme):
+    page = opened(chromium, contest_map)
+    mode(page, scheme)
+    assert accessibility(page) == []
+    silent(page)
+
+
+def test_everything_is_named_and_reached_by_keys(page):
+    """Fields have labels, headings a scope, and Tab reaches every control, first the link past the head."""
+    assert page.run("[...document.querySelectorAll('select, input')].every(e => e.labels.length === 1)")
     assert page.run("[...document.querySelectorAll('th')].every(e => e.scope)")
     assert page.run("[...document.querySelectorAll('table')].every(e => e.caption)")
-    assert page.run("[...document.querySelectorAll('svg[role=img]')].every(e => e.querySelector('title'))")
     titles = "[...document.querySelectorAll('[aria-labelledby]')].map(e => e.getAttribute('aria-labelledby'))"
     assert page.run(f"{titles}.every(name => document.getElementById(name))")
     page.press("Tab")
@@ -463,24 +718,95 @@ def test_everything_is_named_and_reachable(page):
     assert page.run("document.activeElement.getBoundingClientRect().left") >= 0
     page.press("Enter")
     assert page.run("document.activeElement.id") == "main"
+    reached = set()
+    for _ in range(130):
+        page.press("Tab")
+        reached.add(page.run("document.activeElement.id || document.activeElement.textContent.trim()"))
+    controls = {"place", "column", "second", "columns-filter", "level", "groups-filter"}
+    assert controls | {"SVG", "PNG", "CSV", "Copy the paragraph", "Glossary"} <= reached
     page.run("document.querySelector('#groups-table thead button').focus()")
     page.press("Enter")
     assert page.run("document.querySelector('#groups-table thead th').ariaSort") == "ascending"
 
 
-def test_on_paper(chromium, with_truth):
-    page = chromium.page(with_truth)
-    page.send("Emulation.setEmulatedMedia", media="print")
-    page.resize(720, 1000)
-    page.settle()
-    assert page.run("document.documentElement.scrollWidth") <= 720
-    hidden = "['.chooser', 'nav', '#filter', '#heat-table'].map(s => document.querySelector(s).offsetParent === null)"
-    assert page.run(hidden) == [True] * 4
-    assert page.run(
-        "document.querySelector('#groups-table').closest('.scroll').scrollHeight"
-        " <= document.querySelector('#groups-table').closest('.scroll').clientHeight + 1"
-    )
+# ---------------------------------------------------------------- large releases
+
+GROUPS = 239
+
+
+@pytest.fixture(scope="module")
+def large(census, tmp_path_factory):
+    """The page of a release with 239 groups and 36 columns: the groups and columns of a small one, repeated."""
+    from prade.reporting.packing import packed
+    from prade.reporting.report import report_data
+    from prade.reporting.report_page import report_page
+
+    found = report_data(census[0])
+    columns, cells = found["columns"], found["columns"][-1]["cells"][1]
+    found["columns"] = [
+        {
+            **column,
+            "name": f"{column['name']}{k}",
+            "title": f"{column['name']}{k}",
+            "cells": [a + k * cells for a in column["cells"]],
+        }
+        for k in range(6)
+        for column in columns
+    ]
+    rng = np.random.default_rng(0)
+    for number, view in enumerate(found["views"]):
+        groups = GROUPS if number == 2 else len(view["labels"])
+        which = np.arange(groups) % len(view["labels"])
+        for key in ("public", "noisy", "estimate", "sd", "synthetic"):
+            rows = np.tile(unpacked(view[key])[which], 6)
+            rows = np.where(np.isnan(rows), rows, np.clip(rows * rng.uniform(0.8, 1.2, rows.shape), 0, 1))
+            view[key] = packed(rows, unit=view[key]["unit"] // 2)
+        for key in ("totals", "totalSd", "error", "width"):
+            view[key] = [view[key][g] for g in which]
+        view["technical"] = {key: [values[g] for g in which] for key, values in view["technical"].items()}
+        view["labels"] = [f"{view['labels'][g]} {k}" for k, g in enumerate(which)]
+        view["basis"] = view["basis"] * 6
+        entry = found["pairs"][number]
+        for key in ("public", "noisy", "estimate", "sd", "synthetic"):
+            entry[key] = packed(unpacked(entry[key])[which], unit=entry[key]["unit"])
+    found["headline"]["groups"] = GROUPS
+    path = tmp_path_factory.mktemp("large") / "report.html"
+    path.write_text(report_page(found), encoding="utf-8")
+    return path
+
+
+def test_a_large_page_is_small_and_opens_at_once(chromium, large):
+    page = opened(chromium, large)
+    assert len(names(page, "#groups-table")) == GROUPS
+    assert large.stat().st_size < 3_000_000
+    assert min(seconds_to_open(page) for _ in range(3)) < 1.0
+    silent(page)
+
+
+def test_a_large_page_fills_at_most_six_sheets(chromium, large):
+    page = opened(chromium, large)
     paper = page.pdf()
     assert paper.startswith(b"%PDF")
-    assert len(paper) > 20_000
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", paper)) <= 6
+    mode(page, "dark", "print")
+    hidden = (
+        "['#chooser', 'nav', '#groups-filter', '#technical'].map(s => document.querySelector(s).offsetParent === null)"
+    )
+    assert page.run(hidden) == [True] * 4
+    rows = "[...document.querySelectorAll('#groups-table tbody tr')].filter(row => row.offsetHeight).length"
+    assert page.run(rows) == 20
+    assert "first 20 groups" in page.run("document.querySelector('#groups').innerText")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    silent(page)
+
+
+def test_on_paper_nothing_is_cut_off(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    mode(page, media="print")
+    page.resize(720, 1000)
+    page.settle()
+    ready(page)
+    assert page.run("document.documentElement.scrollWidth") <= 720
+    box = "document.querySelector('#groups-table').closest('.scroll')"
+    assert page.run(f"{box}.scrollHeight <= {box}.clientHeight + 1")
     silent(page)

@@ -274,5 +274,5 @@ def _path(rings: Sequence[Sequence[tuple[int, int]]]) -> str:
             drawn.append(f"M{'L'.join(f'{x} {y}' for x, y in kept)}Z")
     if not drawn:
         x, y = next(point for ring in rings for point in ring)
-        return f"M{x - 2} {y - 2}h4v4h-4Z"
+        return f"M{x - 2} {y - 2}L{x + 2} {y - 2}L{x + 2} {y + 2}L{x - 2} {y + 2}Z"
     return "".join(drawn)

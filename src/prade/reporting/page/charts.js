@@ -19,10 +19,11 @@ const LOOK = {
 };
 
 // Draw a chart, or draw another one in the same place. `spec` is a Vega-Lite specification, or a function that makes one
-// for a width in pixels; `csv` is {heads, rows}: the chart's numbers, for the table below it and for the file.
-function chart(container, spec, { title, csv }) {
+// for a width in pixels; `csv` is {heads, rows}: the chart's numbers, for the table below it and for the file. `click` is
+// called with the data of a mark that is clicked.
+function chart(container, spec, { title, csv, click = null }) {
   const shown = CHARTS.get(container) || frame(container);
-  Object.assign(shown, { spec, title, csv });
+  Object.assign(shown, { spec, title, csv, click });
   shown.tools.setAttribute("aria-label", `Save: ${title}`);
   fillTable(shown);
   return draw(shown);
@@ -60,6 +61,7 @@ async function draw(shown) {
   if (turn !== shown.turn) return view.finalize(); // Another chart was asked for meanwhile.
   if (shown.view) shown.view.finalize();
   Object.assign(shown, { view, drawn: true });
+  if (shown.click) view.addEventListener("click", (_, item) => { if (item && item.datum) shown.click(item.datum); });
   shown.plot.replaceChildren(place);
   const picture = place.querySelector("svg");
   // One picture with one name: its parts have none of their own.
