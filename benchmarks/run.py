@@ -24,6 +24,7 @@ NAMES = {
     "promises": "The expected error beside what comes out",
     "intervals": "How often intervals contain the truth",
     "values": "Values that belong together",
+    "report": "The report of many groups",
 }
 
 

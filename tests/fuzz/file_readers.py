@@ -15,10 +15,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from fuzz import mutators
-from fuzz.world import BORN, GROUPS, SCHEMA, Reader, World, people
+from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
+from prade.data.codebook import Codebook
 from prade.data.csv_format import CsvFormat
 from prade.data.decoding import Decoder
+from prade.data.display import display_texts
 from prade.data.encoding import encode, outside
 from prade.data.groups import Groups
 from prade.data.matching import code_cells
@@ -53,7 +55,7 @@ def _mixed(seeds: list[bytes], by_structure: Callable[[random.Random], bytes]) -
 
 
 def schema_toml(world: World) -> Reader:
-    texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml()]
+    texts = [SCHEMA.to_toml(), Schema([BORN, *SCHEMA.columns]).to_toml(), LABELLED.to_toml()]
     seeds, trees = [text.encode() for text in texts], [tomllib.loads(text) for text in texts]
 
     def read(path: Path) -> object:
@@ -61,10 +63,22 @@ def schema_toml(world: World) -> Reader:
         for column in found:
             if column.kind != "group":
                 column.cell_texts()
+                display_texts(column)
         return found.fingerprint()
 
     mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
     return Reader("schema TOML", mutate, _file(world, "a.toml", read))
+
+
+def codebook(world: World) -> Reader:
+    table = "column,title,description,unit,value,label\nSEX,Sex,,,1,male\nAGE,Age,,years,,\nWORK,,,,missing,none\n"
+    dictionary = 'NAME,SEX,C,1,"Sex"\nVAL,SEX,C,1,"01","01","Male"\nVAL,AGE,N,2,"bb","bb","N/A"\n'
+    seeds = [table.encode(), dictionary.encode()]
+
+    def read(path: Path) -> object:
+        return Codebook.read(path).label(SCHEMA).schema.to_toml()
+
+    return Reader("codebook", lambda rng: mutators.bytes_of(seeds, rng), _file(world, "codebook.csv", read))
 
 
 def schema_json(world: World) -> Reader:

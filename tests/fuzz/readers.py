@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fuzz.file_readers import (
+    codebook,
     estimate,
     estimates,
     geojson,
@@ -26,6 +27,7 @@ __all__ = ["ALL", "Reader", "World"]
 FILES = (
     schema_toml,
     schema_json,
+    codebook,
     plan_toml,
     geojson,
     release,

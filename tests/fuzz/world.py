@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,13 @@ SCHEMA = Schema(
     ]
 )
 BORN = Column("BORN", "numeric", edges=(0.0, 10_000.0), dates=True)
+LABELLED = Schema(
+    [
+        replace(SCHEMA["STATE"], labels={1: "north"}),
+        replace(SCHEMA["AGE"], title="Age", unit="years", labels={None: "not known"}),
+        replace(SCHEMA["SEX"], description="as registered", labels={1: "male", 2: "female"}),
+    ]
+)
 
 
 def people() -> pa.Table:

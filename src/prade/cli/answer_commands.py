@@ -122,7 +122,8 @@ def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     from prade.data.display import heading
     from prade.queries.asked import statistic_of
 
-    if len(questions) > 1 or (asked := statistic_of(questions[0].query, estimates.plan.schema)) is None:
+    asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
+    if asked is None or asked.kind == "histogram":
         return ""
     column = estimates.plan.schema[asked.column]
     return f" of {heading(column)}" if column.title or column.unit else ""

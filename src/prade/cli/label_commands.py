@@ -17,35 +17,41 @@ from prade.core.words import many
 
 if TYPE_CHECKING:
     from prade.data.codebook import Labelling
+    from prade.data.schema import Schema
 
 
 @schema.command()
 @click.argument("schema_file", metavar="SCHEMA", type=FILE)
 @click.option("--codebook", required=True, type=FILE, help="CSV file with titles, descriptions, units and labels.")
-@click.option("-o", "--output", type=FILE, help="File to write.  [default: the schema file, with --force]")
+@click.option(
+    "-o", "--output", type=FILE, help="File to write.  [default: the schema file, with --force; RELEASE/labels.toml]"
+)
 @force
 @csv_options("codebook")
 @as_json
 @examples(
     "  prade schema label --codebook codebook.csv schema.toml -o labelled.toml\n"
-    "  prade schema label --codebook PUMS_Data_Dictionary_2024.csv schema.toml --force"
+    "  prade schema label --codebook PUMS_Data_Dictionary_2024.csv schema.toml --force\n"
+    "  prade schema label --codebook codebook.csv release"
 )
 def label(schema_file: str, codebook: str, output: str | None, force: bool, as_json: bool) -> None:
-    """Label the columns and values of a SCHEMA from a codebook.
+    """Label the columns and values of a SCHEMA, or of a release, from a codebook.
 
     The codebook is a CSV file with the columns column, title, description, unit, value and label; a line without a
     value is about the column itself. The Census Bureau's PUMS data dictionary, with lines NAME and VAL, is read too.
-    Labels are for readers. A plan measures and costs the same with them and without.
+    Labels are for readers. A plan measures and costs the same with them and without. Give the folder of a release to
+    label what was measured already.
     """
     from prade.data.codebook import Codebook
-    from prade.data.schema import Schema
+    from prade.release.file_names import LABELS
 
-    written = schema_file if output is None else output
-    if output is None and not schema_file.endswith(".toml"):
-        raise DataError(f"{schema_file} is not a .toml file, but one will be written: give its name with -o")
+    is_release = Path(schema_file).is_dir()
+    written = output or (str(Path(schema_file) / LABELS) if is_release else schema_file)
+    if not written.endswith(".toml"):
+        raise DataError(f"{written} is not a .toml file, but one will be written: give its name with -o")
     need_new_file(written, force)
-    made = Codebook.read(codebook).label(Schema.load(schema_file))
-    with_comments = "\n#" in "\n" + Path(schema_file).read_text("utf-8-sig")
+    made = Codebook.read(codebook).label(_schema_of(schema_file))
+    with_comments = not is_release and "\n#" in "\n" + Path(schema_file).read_text("utf-8-sig")
     made.schema.save(written)
     facts = {
         "schema": written,
@@ -63,10 +69,18 @@ def label(schema_file: str, codebook: str, output: str | None, force: bool, as_j
         remark(f"Comments in {schema_file} are not in what was written.")
 
 
+def _schema_of(path: str) -> Schema:
+    """Return the schema in a file, or that of the release in a folder."""
+    from prade.data.schema import Schema
+    from prade.release.release import Release
+
+    return Release.load(path).plan.schema if Path(path).is_dir() else Schema.load(path)
+
+
 def _remark_on_the_rest(made: Labelling, codebook: str) -> None:
     """Say what has no label, and what of the codebook was not used."""
     if made.without_entry:
-        remark(f"Without an entry in {codebook}: {_some(made.without_entry)}")
+        remark(f"Without an entry in {codebook}: {', '.join(made.without_entry)}")
     if made.unknown_columns:
         remark(f"In {codebook}, but not in the schema: {_some(made.unknown_columns)}")
     for column, values in made.unknown_values.items():

@@ -147,8 +147,9 @@ class Column:
 
     def value_labelled(self, text: str) -> Value | None:
         """The listed value with this label, in any case of letters; None if there is none."""
+        labelled = ((value, self.label_of(value)) for value in self.values)
         wanted = text.casefold()
-        return next((each for each in self.values if (self.label_of(each) or "").casefold() == wanted), None)
+        return next((value for value, label in labelled if label is not None and label.casefold() == wanted), None)
 
     def labelled_like(self, other: Column) -> Column:
         """This column with the title, description and unit of another, and with its labels of values that both have."""

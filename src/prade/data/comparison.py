@@ -52,8 +52,10 @@ def label_hint(column: Column, op: str, text: str) -> str:
     value = column.value_labelled(text)
     if value is not None:
         return f" ({text!r} is the label of {value!r}: write {column.name} {op} {value!r})"
-    if column.missing and text.casefold() == (column.label_of(None) or "").casefold():
-        return f" ({text!r} is the label of missing: write {column.name} is missing)"
+    label = column.label_of(None)
+    if label is not None and label.casefold() == text.casefold():
+        test = "is missing" if op == "==" else "is not missing"
+        return f" ({text!r} is the label of missing: write {column.name} {test})"
     return ""
 
 
@@ -147,10 +149,13 @@ def _off_edge(column: Column, op: str, value: Any, number: float) -> OffEdge:
     )
     near = [cut for cut in (below, above) if cut is not None]
     names = " and ".join(column.number_text(cut) for cut in near)
-    where = f"the nearest edges are {names}" if near else "the column has a single bin"
+    where = (
+        "the column has a single bin: add an edge to the schema",
+        f"the nearest edge is {names}; compare with it, or add one to the schema",
+        f"the nearest edges are {names}; compare with an edge, or add one to the schema",
+    )[len(near)]
     return OffEdge(
-        f"{column.name} {op} {value!r} is not at the edge of a bin: {where}; "
-        "compare with an edge, or add one to the schema",
+        f"{column.name} {op} {value!r} is not at the edge of a bin: {where}",
         below,
         above,
     )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.documents import file_text
-from prade.core.errors import PradeError, WorkloadError
+from prade.core.errors import PradeError, SchemaError, WorkloadError
 from prade.core.files import replace_file
 from prade.core.words import many
 from prade.data.groups import Grouping, Groups
@@ -260,6 +260,12 @@ class Plan:
     def with_public(self, public: PublicFiles | None) -> Plan:
         """The same plan with the location of its public table."""
         return Plan(**{**vars(self.content), "public": public})
+
+    def with_labels(self, schema: Schema) -> Plan:
+        """The same plan with the titles and labels of a schema that has the plan's columns."""
+        if schema != self.schema:
+            raise SchemaError("a schema with labels for this plan must have the plan's columns, values and edges")
+        return Plan(**{**vars(self.content), "schema": schema.with_invariants(())})
 
     def with_expected(self, expected: Expected) -> Plan:
         """The same plan with the error that a rehearsal expects."""

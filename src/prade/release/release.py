@@ -4,9 +4,10 @@
     measurements.parquet    the noisy counts: level, group, part, cell, label, law, scale, noisy
     release.json            versions, hashes of the two files above, and the ledger's head when it paid for the release
     ledger.json             the cost, what remains, the privacy promise, and the ledger's head after the payment
+    labels.toml             if titles and labels were given later: the plan's schema with them
 
-The last two end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written under
-another name and renamed once it is complete.
+The two JSON files end with a seal, the hash of the rest of the file. Nothing in the folder is private. It is written
+under another name and renamed once it is complete.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
-from prade.core.errors import DataError
+from prade.core.errors import DataError, PradeError
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
 from prade.data.parquet_with_header import damage_reported, whole_numbers
+from prade.data.schema import Schema
 from prade.planning.invariants import not_protected
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.privacy.ledger.chain import Head
 from prade.privacy.ledger.records import Claim
+from prade.release.file_names import LABELS
 from prade.release.measurement import Measurement
 
 if TYPE_CHECKING:
@@ -87,7 +90,7 @@ class Release:
                     f"{folder / name} has changed since the release was made (its hash differs from the one in "
                     f"{MANIFEST}): restore the original"
                 )
-        plan = Plan.load(folder / PLAN)
+        plan = _labelled(Plan.load(folder / PLAN), folder / LABELS)
         return cls(folder, plan, read_measurements(folder / MEASUREMENTS, plan))
 
     def __repr__(self) -> str:
@@ -202,6 +205,16 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
 
 
 # ---------------------------------------------------------------------- the folder
+
+
+def _labelled(plan: Plan, path: Path) -> Plan:
+    """The plan with the labels that were given after measuring, if there are any."""
+    if not path.is_file():
+        return plan
+    try:
+        return plan.with_labels(Schema.load(path))
+    except PradeError as error:
+        raise error.within(f"{path} cannot be used, and may be removed") from None
 
 
 def file_hash(path: Path) -> str:

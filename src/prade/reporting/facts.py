@@ -174,10 +174,10 @@ def _whole(estimates: Estimates) -> View:
 def _view(estimates: Estimates, level: int) -> View:
     grouping, made = estimates.plan.groupings[level], estimates.levels[level]
     number = estimates.plan.groupings[-1].above(grouping)
-    name, answers = estimates.plan.levels[level].name, estimates.answers[level]
+    name, labels = estimates.plan.levels[level].name, group_texts(estimates.plan.schema, grouping)
     rows = _rows_of(estimates, number, len(grouping))
-    labels = group_texts(estimates.plan.schema, grouping)
-    return View(name, grouping.by, labels, number, answers, *rows, {}, made.status, made.kl.tolist())
+    kl = made.kl.tolist()
+    return View(name, grouping.by, labels, number, estimates.answers[level], *rows, {}, made.status, kl)
 
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:

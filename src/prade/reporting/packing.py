@@ -64,7 +64,7 @@ def unpacked(entry: Mapping[str, Any]) -> Floats:
 
 
 def plain(data: Any) -> Any:
-    """The same data with lists instead of packed arrays, as they are for programs that read JSON; NaN becomes None."""
+    """The same data with lists instead of packed arrays, for programs that read JSON; NaN becomes None."""
     if isinstance(data, Mapping):
         if "packed" in data:
             return _listed(unpacked(data), data["unit"])

@@ -11,7 +11,7 @@ whole table, a level of one group.
                  "cells": [first, end] of its cells in a view's arrays,
                  "error": expected error of its table in a group of the last level, "width": median width of its cells'
                  95 % intervals there, in people}; title is the name where the schema has no other; description and unit
-                 may be null
+                 may be empty
     views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
                  "parts": [{"name", "cells", "sd": of the noise in a count}],
                  "public", "noisy", "estimate", "sd", "synthetic", and "truth" if given: packed shares of the cells of

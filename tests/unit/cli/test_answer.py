@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from prade import Ask, Level, Release, Schema, Workload
+from prade import Ask, Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
+from prade.core.errors import DataError
 from prade.data.public import Public
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.labelled_tables import with_labels
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
 from worlds.survey import FIVE_PLACES, PLACE, SEX, STATE, WORK, YEARS
@@ -63,9 +66,13 @@ def test_a_number_above_the_maximum_is_an_error_that_names_it(release):
     assert "at least 0 and at most 99" in call(release, "AGE < 0", code=1).stderr
 
 
-def test_a_number_inside_a_bin_offers_both_edges(release):
-    said = call(release, "AGE >= 67", code=1).stderr
-    assert "the nearest edges are 40 and 65" in said
+def test_a_number_inside_a_bin_offers_the_edges_around_it(release):
+    said = call(release, "AGE >= 50", code=1).stderr
+    assert "the nearest edges are 40 and 65; compare with an edge" in said
+    assert "AGE >= 40: " in said
+    assert "AGE >= 65: " in said
+    said = call(release, "AGE >= 67", code=1).stderr  # in the last bin
+    assert "the nearest edge is 65; compare with it" in said
     assert "AGE >= 65: " in said
 
 
@@ -158,3 +165,89 @@ def test_dates_and_numbers_go_into_one_column_as_text():
     one = pa.table({**asked, "query": ["a"], "value": [1.5]})
     other = pa.table({**asked, "query": ["b"], "value": pa.array([0], pa.date32())})
     assert _together([one, other]).to_pydict() == {"query": ["a", "b"], "value": ["1.5", "1970-01-01"]}
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """A release with titles, labels and units, and a title that is also the name of a figure."""
+    schema = Schema(
+        [
+            replace(STATE, title="State", labels={1: "Alpha", 2: "Beta"}),
+            replace(PLACE, title="count"),
+            replace(YEARS, title="Age", unit="years"),
+            replace(SEX, title="query", labels={1: "male", 2: "female"}),
+            WORK,
+        ]
+    )
+    ones = Workload.all_marginals(schema, 1)
+    rng = np.random.default_rng(0)
+    rows = {
+        "STATE": rng.choice([1, 3], 300),
+        "PLACE": rng.choice(["p", "q"], 300),
+        "AGE": rng.integers(0, 90, 300),
+        "SEX": rng.integers(1, 3, 300),
+        "WORK": rng.choice(["none", "part", "full"], 300),
+    }
+    plan = plan_of(schema, Level("STATE", ones), Level("PLACE", Ask(ones, 2)), groups=FIVE_PLACES, budget=3)
+    folder = write_folder(tmp_path_factory.mktemp("labelled") / "release", plan, invented(plan).noisy)
+    estimates_of(Release.load(folder), Public.of(schema, rows, ["STATE", "PLACE"]))
+    return folder
+
+
+def test_the_printed_table_has_titles_and_labels(labelled):
+    said = call(labelled, "SEX == 2", "--by", "STATE+PLACE").stdout.splitlines()
+    assert said[0].split() == ["State", "PLACE", "count", "share", "sd", "low", "high", "basis"]
+    assert [line.split()[:2] for line in said[1:]] == [
+        ["Alpha", "p"], ["Alpha", "q"], ["Alpha", "r"], ["Beta", "p"], ["Beta", "s"]
+    ]  # fmt: skip
+    done = call(labelled, "histogram(AGE)")
+    bins = ["Age (years)", "0 to 17", "18 to 39", "40 to 64", "65 to 99"]
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()] == bins
+    assert "the count;" in done.stderr
+    assert "the value of Age (years);" in call(labelled, "mean(AGE)").stderr
+
+
+def test_files_and_json_keep_codes_and_get_labels_on_request(labelled, tmp_path):
+    rows = json.loads(call(labelled, "SEX == 2", "--by", "STATE", "--json").stdout)
+    assert [row["STATE"] for row in rows] == [1, 2]
+    assert not any(name.endswith("_label") for name in rows[0])
+    rows = json.loads(call(labelled, "SEX == 2", "--by", "STATE", "--json", "--labels").stdout)
+    assert [(row["STATE"], row["STATE_label"]) for row in rows] == [(1, "Alpha"), (2, "Beta")]
+    output = tmp_path / "answers.parquet"
+    call(labelled, "histogram(AGE)", "--by", "STATE", "--labels", "-o", output)
+    table = pq.read_table(output)
+    assert table.column_names[:5] == ["STATE", "STATE_label", "AGE_from", "AGE_to", "AGE_label"]
+    assert table["AGE_from"].to_pylist()[:4] == [0, 18, 40, 65]
+    assert table["AGE_label"].to_pylist()[:4] == ["0 to 17", "18 to 39", "40 to 64", "65 to 99"]
+
+
+def test_questions_of_a_file_are_printed_with_labels_too(labelled, tmp_path):
+    path = tmp_path / "questions.csv"
+    path.write_text("name,query,by\nwomen,SEX == 2,STATE\nbars,histogram(AGE),\n")
+    said = call(labelled, "--queries", path).stdout.splitlines()
+    assert said[0].split()[:6] == ["name", "query", "by", "State", "Age", "(years)"]
+    assert "Alpha" in said[1]
+    assert "65 to 99" in said[-1]
+
+
+def test_a_label_in_a_query_is_answered_with_the_code_to_write(labelled):
+    assert "'Beta' is the label of 2: write STATE == 2" in call(labelled, "STATE == 'Beta'", code=1).stderr
+    assert "it is the label of 2: write 2 instead" in call(labelled, "SEX == female", code=1).stderr
+
+
+def test_python_has_labels_beside_the_values(labelled):
+    estimates = kept_estimates(Release.load(labelled))
+    table = estimates.marginal(["SEX", "AGE"], by="STATE", labels=True)
+    names = ["STATE", "STATE_label", "SEX", "SEX_label", "AGE_from", "AGE_to", "AGE_label"]
+    assert table.column_names[:7] == names
+    assert [table[name][4].as_py() for name in names] == [1, "Alpha", 2, "female", 0, 18, "0 to 17"]
+    bare = estimates.marginal(["SEX", "AGE"], by="STATE")
+    assert table.drop_columns(["STATE_label", "SEX_label", "AGE_label"]).equals(bare)
+    unlabelled = estimates.answer("SEX == 1", by=["STATE", "PLACE"], labels=True)
+    assert unlabelled["PLACE_label"].to_pylist() == FIVE_PLACES["PLACE"]
+
+
+def test_a_label_column_that_is_taken_is_refused():
+    column = Column("A", "categorical", values=[1], labels={1: "one"})
+    with pytest.raises(DataError, match="two columns 'A_label'"):
+        with_labels(pa.table({"A": [1], "A_label": [2]}), [column])

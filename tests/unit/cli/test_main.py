@@ -329,7 +329,7 @@ def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
 
 def test_answers_are_a_table_or_json(release):
     said = call("answer", release, "AGE >= 65", "--by", "STATE").stdout.splitlines()
-    assert said[0].split() == ["STATE", "count", "share", "sd", "low", "high", "basis"]
+    assert said[0].split() == ["State", "count", "share", "sd", "low", "high", "basis"]
     assert (
         "low to high is a 95 % interval for the count" in call("answer", release, "AGE >= 65", "--by", "STATE").stderr
     )

@@ -203,6 +203,8 @@ def test_residuals_beyond_the_model_widen_and_others_do_not():
     assert (birge_ratios(answers, totals, half, right, everywhere, nobody) < 1.3).all()
     off = birge_ratios(answers, totals, half, raw + 3 * noise, everywhere, nobody)
     assert (off > 10).all()
+    right[:, 0] = raw[:, 0] + 1_000 * noise[:, 0]  # one cell that cannot be met
+    assert (birge_ratios(answers, totals, half, right, everywhere, nobody) < 5).all()
 
 
 # ---------------------------------------------------------------- further cells

@@ -6,7 +6,8 @@ estimates' shares (of the last level's groups, added up), and D the variances of
     (y - q)^2 - V + 2 D        has the expectation of the squared error of q (Stein, 1981)
 
 Its mean over a block of cells and all groups, divided by that of D, is 1 if the model is right. Where it is more,
-beyond its own standard error, variances are multiplied by it (Birge, 1932).
+beyond its own standard error, variances are multiplied by it (Birge, 1932). A residual of more than `FARTHEST` standard
+deviations of the noise counts as one of so many: a single cell that cannot be met must not widen all others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from prade.queries.parts import Part
 
 
+FARTHEST = 4.0  # noise alone gets there once in 300 times
+
+
 def birge_ratios(
     answers: RawAnswers, rows: Floats, followed: Floats, shares: Floats, reachable: Flags, recurs: Flags
 ) -> Floats:
@@ -35,7 +39,8 @@ def birge_ratios(
     """
     rows = np.maximum(rows, FEWEST_ROWS)
     noise = answers.noise(rows) ** 2
-    squares = (answers.shares(rows) - shares) ** 2 / noise - 1 + 2 * followed  # over V
+    residuals = np.minimum((answers.shares(rows) - shares) ** 2 / noise, FARTHEST**2)
+    squares = residuals - 1 + 2 * followed  # over V
     blocks = blocks_of(answers.parts)
     ratios = np.ones((len(rows), len(blocks)))
     for kind in {bool(each) for each in recurs}:

@@ -1,0 +1,145 @@
+"""`prade schema label`: what it writes, what it says about the rest, and that no file is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from prade import Column, Level, Release, Schema, Workload
+from prade.cli import main as cli
+from prade.core.errors import SchemaError
+from worlds.plans import plan_of
+from worlds.releases import invented, write_folder
+
+cli.every_command()
+
+SCHEMA = Schema(
+    [
+        Column("PLACE", "group"),
+        Column("SEX", "categorical", values=(1, 2)),
+        Column("AGE", "numeric", edges=(18, 65), integer=True),
+        Column("TENURE", "categorical", values=("own", "rent")),
+    ]
+)
+CODEBOOK = """column,title,unit,value,label
+SEX,Sex,,1,male
+SEX,,,2,female
+SEX,,,3,other
+AGE,Age,years,,
+AGE,,,18,of age
+WEIGHT,Weight,,,
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.toml")
+    Path("codebook.csv").write_text(CODEBOOK, encoding="utf-8")
+    return tmp_path
+
+
+def call(*arguments: Any, code: int = 0) -> Result:
+    done = CliRunner().invoke(cli.prade, ["schema", "label", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_it_writes_the_labels_and_says_what_is_left(files: Path) -> None:
+    done = call("--codebook", "codebook.csv", "schema.toml", "-o", "labelled.toml")
+    assert done.stdout == "labelled.toml: 2 columns and 2 values labelled\n"
+    assert done.stderr.splitlines() == [
+        "Without an entry in codebook.csv: PLACE, TENURE",
+        "In codebook.csv, but not in the schema: WEIGHT",
+        "SEX does not have these values of codebook.csv: 3",
+        "Not used, because only single values have labels: 1 label of ranges or bins",
+    ]
+    made = Schema.load("labelled.toml")
+    assert made == SCHEMA
+    assert made["SEX"].labels == {"1": "male", "2": "female"}
+    assert (made["AGE"].title, made["AGE"].unit) == ("Age", "years")
+
+
+def test_all_of_it_is_in_the_json(files: Path) -> None:
+    done = call("--codebook", "codebook.csv", "schema.toml", "-o", "labelled.toml", "--json")
+    assert json.loads(done.stdout) == {
+        "schema": "labelled.toml",
+        "columns": ["SEX", "AGE"],
+        "values": 2,
+        "without_entry": ["PLACE", "TENURE"],
+        "unknown_columns": ["WEIGHT"],
+        "unknown_values": {"SEX": ["3"]},
+        "of_bins": 1,
+    }
+
+
+def test_a_file_is_replaced_with_force_only(files: Path) -> None:
+    before = Path("schema.toml").read_text("utf-8")
+    refused = call("--codebook", "codebook.csv", "schema.toml", code=1)
+    assert "schema.toml exists already" in refused.stderr
+    assert Path("schema.toml").read_text("utf-8") == before
+    call("--codebook", "codebook.csv", "schema.toml", "--force")
+    assert Schema.load("schema.toml")["SEX"].label_of(2) == "female"
+    assert sorted(path.name for path in files.iterdir()) == ["codebook.csv", "schema.toml"]
+
+
+def test_a_contradiction_leaves_the_file_as_before(files: Path) -> None:
+    Path("codebook.csv").write_text("column,title\nSEX,Sex\nSEX,Gender\n", encoding="utf-8")
+    before = Path("schema.toml").read_text("utf-8")
+    refused = call("--codebook", "codebook.csv", "schema.toml", "--force", code=1)
+    assert "codebook.csv: lines 2 and 3 contradict each other about the title" in refused.stderr
+    assert Path("schema.toml").read_text("utf-8") == before
+
+
+def test_comments_that_are_lost_are_mentioned(files: Path) -> None:
+    Path("schema.toml").write_text(f"# from the survey office\n{SCHEMA.to_toml()}", encoding="utf-8")
+    said = call("--codebook", "codebook.csv", "schema.toml", "-o", "labelled.toml").stderr
+    assert "Comments in schema.toml are not in what was written." in said
+
+
+def test_a_schema_in_json_is_not_overwritten_by_toml(files: Path) -> None:
+    Path("domain.json").write_text('{"SEX": 3}', encoding="utf-8")
+    refused = call("--codebook", "codebook.csv", "domain.json", "--force", code=1)
+    assert "give its name with -o" in refused.stderr
+    call("--codebook", "codebook.csv", "domain.json", "-o", "labelled.toml")
+    assert Schema.load("labelled.toml")["SEX"].labels == {"1": "male", "2": "female"}
+
+
+def test_a_release_is_labelled_after_the_fact(files: Path) -> None:
+    plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
+    write_folder(files / "release", plan, invented(plan).noisy)
+    before = Release.load("release")
+    done = call("--codebook", "codebook.csv", "release")
+    assert done.stdout == "release/labels.toml: 2 columns and 2 values labelled\n"
+    found = Release.load("release")
+    assert found.plan.schema["SEX"].label_of(2) == "female"
+    assert (found.plan.hash, found.fingerprint) == (before.plan.hash, before.fingerprint)
+    assert "exists already" in call("--codebook", "codebook.csv", "release", code=1).stderr
+    (files / "release" / "labels.toml").unlink()
+    assert Release.load("release").plan.schema["SEX"].labels == {}
+
+
+def test_labels_of_another_schema_are_refused_with_the_file_to_remove(files: Path) -> None:
+    plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
+    write_folder(files / "release", plan, invented(plan).noisy)
+    SCHEMA.select(["SEX", "AGE"]).save("release/labels.toml")
+    with pytest.raises(SchemaError, match=r"labels.toml cannot be used, and may be removed: .* must have the plan's"):
+        Release.load("release")
+
+
+def test_codebooks_of_other_encodings_and_delimiters(files: Path) -> None:
+    Path("codebook.csv").write_text("column;value;label\nTENURE;own;propriété\n", encoding="latin-1")
+    assert "--delimiter" in call("--codebook", "codebook.csv", "schema.toml", "--force", code=1).stderr
+    given = ["--codebook", "codebook.csv", "schema.toml", "--force", "--delimiter", ";"]
+    assert "--encoding latin-1" in call(*given, code=1).stderr
+    call(*given, "--encoding", "latin-1")
+    assert Schema.load("schema.toml")["TENURE"].label_of("own") == "propriété"
+
+
+def test_a_codebook_is_needed_and_must_exist(files: Path) -> None:
+    assert "--codebook" in call("schema.toml", code=2).stderr
+    assert "there is no codebook none.csv" in call("--codebook", "none.csv", "schema.toml", "--force", code=1).stderr

@@ -1,0 +1,92 @@
+"""Labels cost nothing: they are in a plan's file, but not in its hash, its ledger record or what is measured."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prade import Column, Level, Plan, Release, Schema, Task, Workload
+from prade.core.errors import BudgetError, SchemaError
+from prade.measuring.run import measure
+from prade.planning.plan_file import measured_to_dict
+from prade.release.release import measurement_table
+from worlds.plans import ledger_for, plan_of
+
+AGE = Column("AGE", "numeric", edges=[18, 65], missing=True)
+SEX = Column("SEX", "categorical", values=[1, 2])
+PLACE = Column("PLACE", "group")
+BARE = Schema([PLACE, AGE, SEX])
+LABELLED = Schema(
+    [
+        replace(PLACE, title="Place", labels={"a": "Alpha"}),
+        replace(AGE, title="Age", description="at the last birthday", unit="years", labels={None: "not known"}),
+        replace(SEX, labels={1: "male", 2: "female"}),
+    ]
+)
+ROWS = {"PLACE": ["a", "b"] * 30, "AGE": [5, 30, 70] * 20, "SEX": [1, 2, 2, 1, 1, 2] * 10}
+
+
+def plan_with(schema: Schema) -> Plan:
+    return plan_of(schema, Level("PLACE", Workload.all_marginals(schema, 2)), groups={"PLACE": ["a", "b"]})
+
+
+def test_the_hash_and_equality_leave_labels_out() -> None:
+    bare, labelled = plan_with(BARE), plan_with(LABELLED)
+    assert labelled.hash == bare.hash
+    assert labelled == bare
+    assert measured_to_dict(labelled.content) == measured_to_dict(bare.content)
+    assert labelled.describe() == bare.describe()
+
+
+def test_other_values_still_make_another_plan() -> None:
+    other = Schema([LABELLED["PLACE"], LABELLED["AGE"], replace(SEX, values=(1, 3), labels={1: "male"})])
+    assert plan_with(other).hash != plan_with(LABELLED).hash
+
+
+def test_the_file_has_them(tmp_path: Path) -> None:
+    plan_with(LABELLED).save(tmp_path / "plan.toml")
+    found = Plan.load(tmp_path / "plan.toml")
+    assert found.schema["SEX"].labels == {"1": "male", "2": "female"}
+    assert (found.schema["AGE"].title, found.schema["AGE"].unit) == ("Age", "years")
+    assert found.schema["PLACE"].labels == {"a": "Alpha"}
+    columns = tomllib.loads((tmp_path / "plan.toml").read_text("utf-8"))["schema"]["column"]
+    assert [column.get("title") for column in columns] == ["Place", "Age", None]
+
+
+def test_a_plan_takes_the_labels_of_a_schema_with_its_columns() -> None:
+    found = plan_with(BARE).with_labels(LABELLED)
+    assert found == plan_with(BARE)
+    assert found.schema["SEX"].label_of(1) == "male"
+    with pytest.raises(SchemaError, match="must have the plan's columns"):
+        found.with_labels(LABELLED.select(["AGE", "SEX"]))
+
+
+def test_a_task_with_other_labels_is_the_same_task() -> None:
+    given = {"levels": ["PLACE"], "groups": {"PLACE": ["a", "b"]}}
+    assert Task("survey", LABELLED, 1, **given).differs_from(Task("survey", BARE, 1, **given)) is None
+
+
+def test_a_plan_that_was_paid_for_is_not_paid_for_again_with_labels(tmp_path: Path) -> None:
+    bare, labelled = plan_with(BARE), plan_with(LABELLED)
+    ledger = ledger_for(bare, tmp_path / "prade.ledger", cap=3)
+    release = measure(bare, ROWS, tmp_path / "release", ledger)
+    again = measure(labelled, ROWS, tmp_path / "release", ledger)
+    assert again.fingerprint == release.fingerprint
+    assert len(ledger.entries("survey")) == 1
+    with pytest.raises(BudgetError, match="already"):  # elsewhere, it is refused as the plan that it is
+        measure(labelled, ROWS, tmp_path / "elsewhere", ledger)
+    assert len(ledger.entries("survey")) == 1
+
+
+def test_a_labelled_release_records_and_stores_what_one_without_labels_does(tmp_path: Path) -> None:
+    bare, labelled = plan_with(BARE), plan_with(LABELLED)
+    ledger = ledger_for(bare, tmp_path / "prade.ledger", cap=3)
+    measure(labelled, ROWS, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("survey")
+    assert entry.plan_hash == bare.hash
+    release = Release.load(tmp_path / "release")
+    assert release.plan.schema["SEX"].label_of(2) == "female"
+    assert measurement_table(labelled, release.noisy) == measurement_table(bare, release.noisy)
