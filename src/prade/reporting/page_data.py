@@ -39,7 +39,7 @@ whole table, a level of one group.
     provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
                  "cite": {"sentence", "bibtex"}} (`prade.reporting.provenance`)
     methodology  a paragraph (`prade.reporting.methodology`)
-    truth        null, or the comparison with the true rows
+    truth        null, or the comparison with the true rows (`prade.reporting.truth_data`)
 
 The expected error of a table is what the model of the intervals expects for the L1 distance between its true shares and
 its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so

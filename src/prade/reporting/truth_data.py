@@ -61,6 +61,8 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.data.copies import copies_in_words
+from prade.data.display import group_texts
+from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.file_names import SYNTHETIC
 from prade.reporting.packing import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
@@ -86,17 +88,15 @@ def truth_data(
     """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
     schema = estimates.plan.schema
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    steps = 2
-
-    def done(step: int) -> None:
-        if progress is not None:
-            progress("metrics", step, steps)
-
     heat = _heat(estimates, truth, pairs, threads)
-    done(1)
+    if progress is not None:
+        progress("metrics", 1, 2)
+    numbers = {name: need_numbers(estimates, name) for name in truth.true.numbers}
     synthetic = Side.of(schema, estimates.release.path / SYNTHETIC)
-    metrics = all_metrics(truth.true, synthetic, Side.of_public(estimates.public))
-    done(2)
+    metrics = all_metrics(truth.true, synthetic, Side(estimates.public.prior, numbers))
+    if progress is not None:
+        progress("metrics", 2, 2)
+    labels = group_texts(schema, estimates.plan.groupings[-1])
     prior, mean = truth.means
     ratio = mean / prior if prior > 0.0 else None
     matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
@@ -112,7 +112,8 @@ def truth_data(
         "sentence": ratio_in_words(ratio),
         "worst_pairs": _worst_pairs(pairs, heat),
         "worst_places": [
-            {**place, "view": len(estimates.plan.levels)} for place in worst_places(truth.score, truth.prior)
+            {**place, "label": labels[place["group"]], "view": len(estimates.plan.levels)}
+            for place in worst_places(truth.score, truth.prior)
         ],
         "heat": {"columns": list(schema.coded), **matrices},
         "consistency": metrics["consistency"],

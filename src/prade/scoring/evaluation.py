@@ -74,13 +74,7 @@ class Evaluation:
 
     def worst_pairs(self) -> list[dict[str, Any]]:
         """The pairs of columns with the largest mean distances."""
-        found = worst_pairs(self.score.pair_names, self.score.pairs)
-        known = None if self.public is None else dict(zip(self.score.pair_names, self.public.pairs, strict=True))
-        return (
-            found
-            if known is None
-            else [{**each, "public": float(known[each["first"], each["second"]])} for each in found]
-        )
+        return worst_pairs(self.score, None if self.public is None else self.public.pairs)
 
     def worst_places(self) -> list[dict[str, Any]]:
         """The groups with the largest scores."""
@@ -133,12 +127,15 @@ def evaluate(
     return Evaluation(scored, baseline, all_metrics(true.take(np.flatnonzero(number >= 0)), drawn, other, choices))
 
 
-def worst_pairs(names: Sequence[Pair], distances: Floats) -> list[dict[str, Any]]:
+def worst_pairs(scored: Score, public: Floats | None) -> list[dict[str, Any]]:
     """The pairs with the largest distances, the worst first; a pair that was drawn twice is named once."""
-    order = np.argsort(-distances, kind="stable")
-    distinct = {(min(names[k]), max(names[k])): k for k in reversed(order)}
-    kept = [k for k in order if distinct[min(names[k]), max(names[k])] == k][:WORST]
-    return [{"first": names[k][0], "second": names[k][1], "distance": float(distances[k])} for k in kept]
+    found: dict[Pair, dict[str, Any]] = {}
+    for k in np.argsort(-scored.pairs, kind="stable").tolist():
+        first, second = scored.pair_names[k]
+        other = None if public is None else float(public[k])
+        named = {"first": first, "second": second, "distance": float(scored.pairs[k]), "public": other}
+        found.setdefault((min(first, second), max(first, second)), named)
+    return list(found.values())[:WORST]
 
 
 def worst_places(scored: Score, public: Floats | None) -> list[dict[str, Any]]:

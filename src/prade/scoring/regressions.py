@@ -16,6 +16,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError
 from prade.core.words import closest
+from prade.data.display import display_texts
 from prade.queries.query import parse
 from prade.scoring.fits import Fit, least_squares, logistic, overlap
 from prade.scoring.sides import NotAvailable, Side
@@ -183,9 +184,9 @@ class _Terms:
                     names.append(name)
                 continue
             counts = np.bincount(truth.codes[name], minlength=truth.schema.size(name))
-            labels = truth.schema[name].cell_texts()
+            texts = display_texts(truth.schema[name])
             values[name] = [code for code in np.flatnonzero(counts).tolist() if code != int(counts.argmax())]
-            names += [f"{name} {labels[code]}" for code in values[name]]
+            names += [f"{name} {texts[code]}" for code in values[name]]
         if len(names) == 1:
             raise NotAvailable("no predictor has two values that are frequent enough in every table")
         return cls(scales, values, names)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from prade import Column, DataError, Schema
+from prade import Column, DataError, Schema, score
 from prade.data.public import Public
 from prade.scoring.correlations import correlation_differences, correlations
 from prade.scoring.evaluation import evaluate, worst_pairs
@@ -237,6 +237,22 @@ def test_named_regressions(found):
     assert "overlap" not in other["linear"]["truth"]
 
 
+def test_terms_have_the_labels_of_values():
+    labelled = Schema(
+        [
+            Column("SEX", "categorical", values=(1, 2), labels={1: "male", 2: "female"})
+            if column.name == "SEX"
+            else column
+            for column in SCHEMA.columns
+        ]
+    )
+    named = Choices(linear=Formula("INCOME", ("SEX",)))
+    found = all_metrics(*(Side.of(labelled, each) for each in (TRUE, DRAWN)), choices=named)
+    women = sum(sex == 2 for sex in TRUE["SEX"].to_pylist())
+    rarer = "SEX male" if women > len(TRUE) - women else "SEX female"
+    assert [each["term"] for each in found["linear"]["truth"]["coefficients"]] == ["intercept", rarer]
+
+
 @pytest.mark.parametrize(
     ("linear", "message"),
     [
@@ -287,10 +303,11 @@ def test_rows_in_no_listed_group_and_group_columns_do_not_count():
 
 
 def test_a_pair_that_was_drawn_twice_is_named_once():
-    names = (("a", "b"), ("b", "a"), ("a", "c"))
-    assert [(each["first"], each["second"]) for each in worst_pairs(names, np.array([0.5, 0.5, 0.7]))] == [
-        ("a", "c"),
-        ("a", "b"),
+    pairs = [("SEX", "AGE"), ("AGE", "SEX"), ("WAGE", "RACE")]
+    found = worst_pairs(score(TRUE, DRAWN, SCHEMA, "TOWN", pairs=pairs), np.array([0.1, 0.1, 0.2]))
+    assert [(each["first"], each["second"], each["public"]) for each in found] == [
+        ("WAGE", "RACE", 0.2),
+        ("SEX", "AGE", 0.1),
     ]
 
 
