@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,19 +62,21 @@ def judged(rehearsal: Rehearsal, plan: Plan) -> Floats:
     )
 
 
-def compared(name: str, seconds: float, threads: int) -> tuple[str, dict[str, Any]]:
+def compared(name: str, seconds: float, threads: int, wanted: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The table of one job, and its figures."""
     task, public = JOBS[name]()
     rows = public.rows(task.schema, task.groups)
     tune(task, rows, seconds=0, threads=threads)  # compiles what is compiled
     at_once, together = timed(lambda: explore(task, public, list(BUDGETS), seconds=seconds, threads=threads).plans)
     single = {}
-    for budget in BUDGETS:
+    for budget in wanted:
         alone = Task(task.dataset, task.schema, budget, task.unit, task.levels, task.groups)
         single[budget] = timed(lambda alone=alone: tune(alone, rows, seconds=seconds, threads=threads).plan)
     judge = Rehearsal.of(rows, task.groups, task.levels, threads=threads)
     lines, figures = [], []
     for budget, plan in zip(BUDGETS, at_once, strict=True):
+        if budget not in single:
+            continue
         ours, theirs = judged(judge, plan), judged(judge, single[budget][0])
         away = ours - theirs
         off = float(away.std(ddof=1) / np.sqrt(len(away)))
@@ -82,8 +84,8 @@ def compared(name: str, seconds: float, threads: int) -> tuple[str, dict[str, An
         figures.append({"epsilon": budget, "at_once": ours.mean(), "single": theirs.mean(), "se": off})
     alone, all_single = single[ONE][1], sum(took for _, took in single.values())
     text = (
-        f"{name}: five budgets at once took {together:.0f} s, one budget (epsilon {ONE}) {alone:.0f} s, five single "
-        f"ones {all_single:.0f} s: {together / alone:.2f} times one, {together / all_single:.2f} times five.\n\n"
+        f"{name}: five budgets at once took {together:.0f} s, one budget (epsilon {ONE}) {alone:.0f} s, {len(single)} "
+        f"single ones {all_single:.0f} s. Five at once are {together / alone:.2f} times one.\n\n"
         + table(["epsilon", "error, five at once", "error, single", "difference"], lines)
     )
     return text, {"together": together, "alone": alone, "five": all_single, "errors": figures}
@@ -94,6 +96,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="for one budget")
     parser.add_argument("--jobs", nargs="*", choices=list(JOBS), default=list(JOBS))
     parser.add_argument(
+        "--single", nargs="*", choices=list(BUDGETS), default=list(BUDGETS), help="budgets to run alone"
+    )
+    parser.add_argument(
         "--processor", action="store_true", help="count processor time of one thread: for busy machines"
     )
     options = parser.parse_args()
@@ -101,7 +106,9 @@ def main() -> None:
         time.monotonic = time.process_time
     threads = 1 if options.processor else cores()
     clock = "processor time of one thread" if options.processor else f"{threads} threads"
-    texts, figures = zip(*(compared(name, options.seconds, threads) for name in options.jobs), strict=True)
+    texts, figures = zip(
+        *(compared(name, options.seconds, threads, options.single) for name in options.jobs), strict=True
+    )
     head = f"`prade plan --epsilon {','.join(BUDGETS)} --seconds {options.seconds:g}` ({clock})."
     report("budgets", "\n\n".join([head, *texts]), dict(zip(options.jobs, figures, strict=True)))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prade.reporting.explore_page import write_explore
-from prade.reporting.packing import unpacked
+from prade.reporting.packing import packed, unpacked
 from worlds.page_checks import (
     CUT,
     OUTSIDE,
@@ -233,6 +233,14 @@ def test_a_column_that_is_not_measured_is_said_to_be(page):
     assert page.run("document.querySelectorAll('#shares .mark-symbol.role-mark path').length") == 3 * 4
 
 
+def test_it_opens_on_a_column_that_is_measured(chromium, data, tmp_path):
+    other = copy.deepcopy(data)
+    other["budgets"][3]["not_measured"] = ["AGE", "SEX"]
+    page = opened(chromium, write_explore(other, tmp_path / "explore.html"))
+    assert page.run(named("shares")).startswith("Marital status")
+    silent(page)
+
+
 def test_all_budgets_share_an_axis(page):
     labels = "[...document.querySelectorAll('#shares .role-axis-label text')].map(t => t.textContent).join()"
     before = page.run(labels)
@@ -364,6 +372,30 @@ def test_one_budget_without_advice_on_epsilon(chromium, tmp_path):
     silent(page)
 
 
+def test_budgets_of_another_kind_and_of_fractions(chromium, data, tmp_path):
+    other = copy.deepcopy(data) | {"symbol": "rho", "recommended": None}
+    other["budgets"][2].update(epsilon="1/3", amount=1 / 3, budget="rho = 1/3 (zero-concentrated differential privacy)")
+    page = opened(chromium, write_explore(other, tmp_path / "explore.html"))
+    assert page.texts("h1") == ["What does rho buy?"]
+    assert page.texts("#now") == ["rho = 1/3"]  # the middle one, where none is suggested
+    assert page.texts("#kind") == [other["budgets"][2]["budget"]]
+    assert page.texts("#budgets thead th")[0] == "Rho"
+    assert [row[0] for row in table(page, "curve")][4:6] == ["0.3333", "0.3333"]
+    assert page.run("document.querySelectorAll('#curve .mark-symbol.role-mark path').length") == 10
+    assert "epsilon" not in page.run("document.body.innerText").replace(data["elbow"], "").lower().split("rehearsed")[0]
+    silent(page)
+
+
+def test_advice_does_not_repeat_what_holds_for_all_budgets(chromium, data, tmp_path):
+    wordy = copy.deepcopy(data)
+    advice = "Measure: expected error 0.130 ± 0.020. The time was up."
+    for budget in wordy["budgets"]:
+        budget["advice"] = f"{advice} {data['rehearsal']} {data['caveats'][1]}"
+    page = opened(chromium, write_explore(wordy, tmp_path / "explore.html"))
+    assert page.texts("#advice") == [advice]
+    silent(page)
+
+
 # ---------------------------------------------------------------- phones, keyboards, dark, paper
 
 
@@ -430,6 +462,37 @@ def test_everything_is_reached_by_keys(page):
         if "plan file" in " ".join(reached).lower():
             break
     assert {"budget", "where", "column", "shade", "copy", "save-plan", "SVG", "PNG", "CSV", "0.1"} <= reached
+
+
+def wide_data() -> dict:
+    """As many columns as a census table has."""
+    found = explored(places=1)
+    found["columns"] = [
+        {**column, "name": f"{column['name']}{copied}"} for copied in range(4) for column in found["columns"]
+    ]
+    found["column_prior"] = found["column_prior"] * 4
+    for holder, key in [(found, "pair_prior"), *((budget, "pair_errors") for budget in found["budgets"])]:
+        holder[key] = packed(np.tile(unpacked(holder[key]), (4, 4)), unit=1, type="f32")
+    for budget in found["budgets"]:
+        budget["column_errors"] = budget["column_errors"] * 4
+    found["tables"] = [tables(np.random.default_rng(4), found["columns"])]
+    return found
+
+
+def test_forty_columns_fit_a_phone_and_six_sheets(chromium, tmp_path):
+    path = write_explore(wide_data(), tmp_path / "explore.html")
+    assert path.stat().st_size < 3_000_000
+    page = opened(chromium, path, PHONE)
+    assert page.run("document.documentElement.scrollWidth") <= PHONE[0]
+    assert page.run(OUTSIDE) == []
+    assert page.run(CUT) == []
+    # What is wider than the screen scrolls in its own box.
+    assert page.run("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.wide-chart'))")
+    names = page.texts("#pairs .role-axis-label text")
+    assert names.count("INCOME3") == 2
+    assert seconds_to_open(page) < 1
+    assert page.pdf().count(b"/Type /Page\n") <= 6
+    silent(page)
 
 
 def test_on_paper(chromium, written):

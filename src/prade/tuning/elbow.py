@@ -6,7 +6,7 @@ Let e(b) be the expected error at budget b. From budget b to a larger one c, eac
 
 off the error. The elbow is the smallest budget that is worth spending and beyond which every larger rehearsed budget
 takes less than a tenth off per doubling. (If noise were the only error, each doubling would take off half of it.) It is
-a remark about errors: what a budget means for people is no part of it.
+a remark about errors, and does not say what a budget means for people.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 const D = JSON.parse($("data").textContent);
 const STARTS = D.columns.reduce((starts, column) => [...starts, starts.at(-1) + column.labels.length], [0]);
 const CHOSEN = { budget: D.recommended ?? D.budgets.length >> 1, place: 0, column: 0 };
+// The page opens on a column with noisy answers, if there is one.
+CHOSEN.column = Math.max(0, D.columns.findIndex((column) => !D.budgets[CHOSEN.budget].not_measured.includes(column.name)));
 const nameOf = (column) => column.title || column.name;
 const budgetWords = (budget) => `${D.symbol} = ${budget.epsilon}`;
 
