@@ -22,10 +22,12 @@ from prade.cli.main import examples, prade
 from prade.release.file_names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
-SECONDS = 40  # for rehearsals
+REHEARSED = ("1/2", "1", "2", EPSILON, "8")
+SECONDS = 20  # for the rehearsals of one budget
 BY = ("STATE", "PLACE")
 LEDGER = "prade.ledger"  # in the folder: the user's own ledger is for real people
 DATABASE = "private.duckdb"
+PAGE = "explore.html"
 
 
 @prade.command()
@@ -44,7 +46,9 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
     """
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {name: str(folder / name) for name in ("schema.toml", "public.parquet", "places.csv", "plan.toml")}
+    names = "schema.toml", "public.parquet", "places.csv", "plan.toml", f"plan-{EPSILON}.toml"
+    files = {name: str(folder / name) for name in names}
+    plan = files[names[-1]]
     release, truth, account = (str(folder / name) for name in ("release", "private.parquet", LEDGER))
     if (folder / DATABASE).exists():
         click.echo(f"Using the tables in {folder}; for new tables, choose another folder or delete this one")
@@ -52,18 +56,18 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
         click.echo(f"Inventing {persons:,} people for each of the two tables, with up to 4 years each, in {folder}")
     most_rows = invent(folder, persons)
     steps: list[tuple[str, Sequence[str]]] = [
-        ("Decide what to measure, from public data alone:", [
+        ("Rehearse several budgets, and decide what to measure with each, from public data alone:", [
             "plan", "--schema", files["schema.toml"], "--public", files["public.parquet"],
-            "--groups", files["places.csv"], "--levels", ",".join(BY), "--epsilon", EPSILON,
+            "--groups", files["places.csv"], "--levels", ",".join(BY), "--epsilon", ",".join(REHEARSED),
             "--max-rows-per-person", str(most_rows), "--person-id", "PERSON", "--dataset", "census",
-            "--seconds", f"{seconds:g}", "-o", files["plan.toml"],
+            "--seconds", f"{seconds:g}", "-o", files["plan.toml"], "--page", str(folder / PAGE), "--force",
         ]),
         ("Set the most that may ever be spent on these people, as their data's custodian would:", [
             "ledger", "open", "census", "--cap", MOST_EVER, "--max-rows-per-person", str(most_rows),
             "--person-id", "PERSON", "--ledger", account,
         ]),
         ("Measure the private table, which is in a database. Only this command spends:", [
-            "measure", files["plan.toml"], f"duckdb://{folder / DATABASE}/people", "-o", release, "--ledger", account,
+            "measure", plan, f"duckdb://{folder / DATABASE}/people", "-o", release, "--ledger", account,
         ]),
         ("Estimate the distribution of every place:", ["estimate", release]),
         ("Draw synthetic rows from the estimates:", ["sample", release]),
@@ -78,7 +82,7 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
         ("Write the same page, compared with the truth:", ["report", release, "--truth", truth]),
     ]  # fmt: skip
     for purpose, command in steps:
-        if command[0] == "plan" and os.path.exists(files["plan.toml"]):
+        if command[0] == "plan" and os.path.exists(plan):
             continue  # the tuner might choose another plan, which the release would not fit
         click.echo(f"\n{purpose}\n$ {shlex.join(['prade', *command])}")
         if code := prade.main(args=list(command), prog_name="prade", standalone_mode=False):
@@ -145,6 +149,7 @@ def files_made(folder: Path, release: str) -> list[str]:
     from prade.reporting.report import report_path
 
     return [
+        f"What epsilon buys:     {folder / PAGE}",
         f"Synthetic rows:        {Path(release) / SYNTHETIC}",
         f"Report:                {report_path(release)}",
         f"Report with the truth: {report_path(release, truth=True)}",

@@ -40,7 +40,7 @@ def test_it_ends_with_what_was_achieved_and_where_the_files_are(finished):
     assert list(found) == ["the public table", "the published algorithm", "prade"]
     assert found["prade"] < found["the public table"]  # by 4.6 of its standard deviations, in 28 runs
     assert found["prade"] < found["the published algorithm"]
-    for name in ("release/synthetic.parquet", "release/report.html", "release-not-private.html"):
+    for name in ("explore.html", "release/synthetic.parquet", "release/report.html", "release-not-private.html"):
         assert str(folder / name) in said
         assert (folder / name).stat().st_size > 1_000
 
@@ -83,7 +83,7 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
 
 
 def test_it_stops_where_a_command_fails(tmp_path):
-    (tmp_path / "plan.toml").write_text("this is no plan")
+    (tmp_path / f"plan-{EPSILON}.toml").write_text("this is no plan")
     done = CliRunner().invoke(cli.prade, ["demo", "-o", str(tmp_path), "--persons", "300", "--seconds", "0"])
     assert done.exit_code == 1
     assert "$ prade estimate" not in done.stdout
