@@ -208,7 +208,8 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, stand_ins, monkeyp
         played.append(slow)
         return np.linspace(0.1, 0.2, 2) - 0.05 * slow
 
-    monkeypatch.setattr("prade.tuning.tune.time", SimpleNamespace(monotonic=lambda: now))
+    for module in ("tune", "clock"):
+        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(2))] * stand_ins
     rehearsal = SimpleNamespace(scored=2, stand_ins=tables, errors=errors, apart=False)
     start = Choice((("a",),))
@@ -233,7 +234,8 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_there_is_time(seconds, fo
         now += 1
         return 0.5 - gain[choice][min(seed, 1)] + np.linspace(0, 0.001, 16)
 
-    monkeypatch.setattr("prade.tuning.tune.time", SimpleNamespace(monotonic=lambda: now))
+    for module in ("tune", "clock"):
+        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(16))]
     rehearsal = SimpleNamespace(scored=16, stand_ins=tables, errors=errors, apart=False)
     search = _Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
