@@ -184,7 +184,7 @@ class Tuner:
         if finished and start is not None and search.time_for_another():
             other = _Search(rehearsal, plan_of, self.seed, clock, (words, simplest), noise)
             finished = other.climb(candidates)
-            search = search.or_better(other)
+            search = other.or_better(search)
         if finished:
             search.climb_with_more_draws(candidates)
         found = search.best
@@ -242,10 +242,10 @@ class _Search:
         """Whether there is time for a search of a few trials more."""
         return self.clock.enough((FEWEST_MORE + 1) * max(trial.seconds for trial in self.trials))
 
-    def or_better(self, other: _Search) -> _Search:
-        """This search or another one, if that found what is better with noise that neither has seen."""
-        better = other if self._better_again(other.best) else self
-        better.trials = [*self.trials, *other.trials]
+    def or_better(self, earlier: _Search) -> _Search:
+        """This search, or an earlier one if what that found is better with noise that neither has seen."""
+        better = earlier if self._better_again(earlier.best) else self
+        better.trials = [*earlier.trials, *self.trials]
         return better
 
     def climb(self, candidates: Candidates) -> bool:
