@@ -192,6 +192,38 @@ def test_names_from_data_are_texts(chromium, tmp_path):
     silent(again)
 
 
+@pytest.mark.parametrize("by", [[()], [(), ("TOWN",)]], ids=["no groups", "a level of everybody"])
+def test_any_levels_and_names_of_chart_fields(chromium, tmp_path, by):
+    """The page with the truth leads to its worst place; columns called share, k and series are drawn like others."""
+    folder = whole_releases.spec_names(tmp_path, *by)
+    page = opened(chromium, write_report(folder, truth=tmp_path / "private.parquet"))
+    found = data(page)
+    last = len(found["views"]) - 1
+    assert len(found["views"]) == len(by)
+    assert {place["view"] for place in found["truth"]["worst_places"]} == {last}
+    assert sorted(names(page, "#worst-places")) == sorted(found["views"][last]["labels"])
+    page.click("#worst-places tbody button")
+    ready(page)
+    assert page.run("S.view") == last
+    for column, name in enumerate(("share", "k", "series")):
+        take(page, "#column", str(column))
+        points = page.run(
+            "[...document.querySelectorAll('#explore-figure .mark-symbol.role-mark path')].map(m => m.__data__.datum)"
+        )
+        shown = page.run("CHARTS.get($('explore-figure')).csv.rows")
+        assert [point["share"] for point in points] == [row[place] for place in range(1, 6) for row in shown]
+        assert [point["k"] for point in points] == [0, 1, 2] * 5
+        assert name in page.texts("#basis-said")[0]
+    assert page.texts("#explore-figure .role-axis-label text")[-3:] == ["=1+1", "two", "three"]
+    silent(page)
+
+
+def test_formulas_are_neutral_in_files(page):
+    rows = '{heads: ["+a", "b"], rows: [["=1+1", -0.5], ["@x", 1e-7], ["-1", null], ["\\uff1d1", "1+1"], ["\\tx", 2]]}'
+    lines = page.run(f"csvText({rows})").split("\r\n")
+    assert lines == ["'+a,b", "'=1+1,-0.5", "'@x,1e-7", "'-1,", "'\uff1d1,1+1", "'\tx,2", ""]
+
+
 # ---------------------------------------------------------------- tables
 
 SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2, "#technical-table": 3}
@@ -457,6 +489,18 @@ def test_regressions_are_side_by_side(chromium, with_truth):
     silent(page)
 
 
+def test_a_regression_may_lack_a_table(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    page.run(
+        "$('regressions').replaceChildren(); T.metrics.linear = { outcome: 'y', predictors: ['x'],"
+        " truth: { coefficients: [{ term: 'x', estimate: 1, low: 0, high: 2 }] },"
+        " synthetic: { not_available: 'x is constant' }, public: null }; regression('linear', 'Linear regression')"
+    )
+    assert "Synthetic rows: x is constant" in page.texts("#regressions p")
+    assert [text.strip() for text in page.texts("#regressions thead th")] == ["Term", "True rows"]
+    silent(page)
+
+
 def test_the_papers_figure_has_a_mark_of_each_kind_per_group(chromium, with_truth):
     page = opened(chromium, with_truth)
     found = data(page)
@@ -573,7 +617,7 @@ def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
 def test_colours_follow_the_measure(chromium, contest_map):
     page = opened(chromium, contest_map)
     fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
-    for measure in ("share", "width", "error", "people"):
+    for measure in ("share", "width", "error", "rows"):
         take(page, "#measure", measure)
         fill = dict(page.run(fills))
         values = page.run("CHARTS.get($('map-figure')).csv.rows.map(row => row[1])")

@@ -21,7 +21,7 @@ function drawPair(found) {
   const each = (cell) => interval(found, cell).share;
   const tables = chart($("explore-figure"), (width) => gridSpec(first, second, width, {
     panels: shown.map((series) => [short(series), found[series.key]]),
-    scale: stepped(most(shown.map(({ key }) => found[key]))), legend: "share of the place's people", show: (x) => percent(x, 2),
+    scale: stepped(most(shown.map(({ key }) => found[key]))), legend: `share of the place's ${D.noun}`, show: (x) => percent(x, 2),
   }), {
     title,
     csv: { heads: [first.name, second.name, ...shown.map(short), "low", "high"], rows: occurs.map((cell) => [...names(cell), ...shown.map(({ key }) => found[key][cell]), ...each(cell)]) },
