@@ -117,16 +117,19 @@ def _several(
     amounts = [amount.strip() for amount in options[kind].split(",")]
     task, table = task_of(**{**options, kind: amounts[0]})
     budgets = budgets_of(task, amounts)
-    for budget in budgets:
-        need_new_file(plan_file(output, budget), force)
+    plans = [plan_file(output, budget) for budget in budgets]
+    for path in plans:
+        need_new_file(path, force)
     if page is not None:
         need_new_file(page, force, "--page")
+        if Path(page).absolute() in [path.absolute() for path in plans]:
+            raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
     with progress_bar() as progress:
         explored = explore(task, table, budgets, seconds=seconds, progress=progress)
-    files = [str(path) for path in explored.save_plans(output)]
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
+    files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too
     result({**explored.to_dict(output), "files": files, "page": page}, _in_words(explored, files, page), as_json)
 
 

@@ -19,7 +19,7 @@ from prade.core.files import replace_file
 from prade.core.threads import cores
 from prade.data.copies import copied_share
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ROWS, check_kept
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
 from prade.release.file_names import SYNTHETIC
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
@@ -86,7 +86,8 @@ def report_data(
     import pyarrow.parquet as pq
 
     release = release if isinstance(release, Release) else Release.load(release)
-    check_kept(release, KEPT_ROWS)
+    for record in (KEPT_ESTIMATES, KEPT_ROWS):
+        check_kept(release, record)
     threads = cores() if threads is None else threads
     estimates = kept_estimates(release)
     # Errors in the arguments should show before the long computation.

@@ -12,7 +12,8 @@ or less, about two times in three (as often as a normal variable is within one s
 what we state: tables may resemble each other by chance. A single table tells nothing about other tables.
 
 Whether there will be a gain at all is another question than how large it will be: tables may differ much in their
-gains, and all gain. There is one if no table lost, and the mean is beyond what chance between groups explains.
+gains, and all gain. There is one if no table lost, and either the mean or the number of groups that gained is beyond
+what chance between groups explains: where gains differ much, their mean alone would not show that nearly all are gains.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from prade.core.arrays import Floats
 
 CLEARLY = 2  # standard errors: chance alone gets there about once in 40 times
+BY_CHANCE = 1 / 40  # probability that as many groups gain if each gains or loses as a coin says
 
 
 def expected_in_another(tables: Sequence[Floats], groups: int) -> tuple[float, float]:
@@ -50,7 +52,7 @@ def expected_in_another(tables: Sequence[Floats], groups: int) -> tuple[float, f
 
 
 def clearly_gain(tables: Sequence[Floats]) -> bool:
-    """Whether every table gained, and all together by more than two standard errors.
+    """Whether every table gained, and all together by more than two standard errors, or in clearly most groups.
 
     These are standard errors between groups; between tables where each has one group; between draws of noise where all
     that there is is one group.
@@ -59,12 +61,19 @@ def clearly_gain(tables: Sequence[Floats]) -> bool:
     True
     >>> clearly_gain([np.array([[-0.1, 0.0, 0.0]]), np.array([[0.5, 0.6, 0.7]])])
     False
+    >>> clearly_gain([np.array([[0.0001, 0.0002, 0.0003, 0.0001, 0.0002, 0.9]])])  # a mean of 0.15 to within 0.15
+    True
     """
+    from scipy.special import bdtr
+
     means, variance, degrees, number = _summary(tables)
     if not degrees:
         single = means if len(tables) > 1 else tables[0].ravel()
         variance, number = float(single.var(ddof=1)) if len(single) > 1 else 0.0, len(single)
-    return bool((means > 0).all() and means.mean() > CLEARLY * math.sqrt(variance / number))
+    gains = np.concatenate([table.mean(axis=0) for table in tables])
+    by_mean = means.mean() > CLEARLY * math.sqrt(variance / number)
+    by_number = bdtr(np.count_nonzero(gains <= 0), len(gains), 0.5) < BY_CHANCE
+    return bool((means > 0).all() and (by_mean or by_number))
 
 
 def _summary(tables: Sequence[Floats]) -> tuple[Floats, float, int, int]:

@@ -205,7 +205,7 @@ class Exploration:
             "pair_errors": array(each.look.pairs),
             "file": path.name,
             "plan": plan.text_at(path),
-            "command": _command(path, each.budget),
+            "command": _command(path, plan),
         }
 
     def _tables(self, number: int, array: Array) -> dict[str, Any]:
@@ -250,11 +250,16 @@ def _measured(plan: Plan, number: int) -> dict[str, Any]:
     }
 
 
-def _command(path: Path, budget: Budget) -> str:
-    """The command that comes next; PRIVATE stands for the private table."""
-    accepted = " --yes-weak-protection" if weakness(budget) else ""
-    name = _in_name(budget.amounts[0])
-    return f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
+def _command(path: Path, plan: Plan) -> str:
+    """The commands that come next; PRIVATE stands for the private table, CAP for what its custodian allows in all."""
+    accepted = " --yes-weak-protection" if weakness(plan.budget) else ""
+    name, dataset = _in_name(plan.budget.amounts[0]), shlex.quote(plan.dataset)
+    cap = {"zcdp": "--rho CAP", "approx": "--cap CAP --delta DELTA", "pure": "--cap CAP"}[plan.budget.kind]
+    person = f" --person-id {shlex.quote(plan.unit.person_id)}" if plan.unit.person_id else ""
+    return (
+        f"prade ledger open {dataset} {cap} --max-rows-per-person {plan.unit.max_rows}{person}  # once for a data set\n"
+        f"prade measure {shlex.quote(str(path))} PRIVATE -o release-{name}{accepted}"
+    )
 
 
 def _sentences(text: str) -> list[str]:

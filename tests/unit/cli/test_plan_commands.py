@@ -125,6 +125,12 @@ def no_work(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_work")
+def test_a_page_must_not_replace_a_plan(files, tmp_path):
+    given = planning(files, "--epsilon", "1,2", "-o", tmp_path / "w.toml", "--page", tmp_path / "w-1.toml", "--force")
+    assert "is also the name of a plan: choose another" in call(*given, code=2).stderr
+
+
+@pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize("existing", ["plan-0.1.toml", "plan-10.toml", "explore.html"])
 def test_a_file_that_exists_is_refused_before_the_work(files, tmp_path, existing):
     (tmp_path / existing).write_text("mine")

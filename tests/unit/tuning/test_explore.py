@@ -171,7 +171,9 @@ def test_plans_are_saved_as_the_data_have_them(explored, tmp_path):
     for path, budget, plan in zip(paths, shown, explored.plans, strict=True):
         assert path.read_text() == budget["plan"]
         assert Plan.load(path) == plan
-        assert budget["command"].startswith(f"prade measure {path} PRIVATE -o release-")
+        first, second = budget["command"].splitlines()
+        assert first.startswith("prade ledger open ")
+        assert second.startswith(f"prade measure {path} PRIVATE -o release-")
 
 
 # ---------------------------------------------------------------------- the data of the page

@@ -142,6 +142,9 @@ def test_tables_may_differ_in_their_gains_but_none_may_lose():
     assert not clearly_gain([np.array([[-0.2, 0.3]]), np.array([[-0.3, 0.4]])])  # chance between groups
     assert clearly_gain([np.array([[0.2]]), np.array([[0.3]])])  # single groups: between tables
     assert not clearly_gain([np.array([[0.02]]), np.array([[0.3]])])
+    one_large = np.array([[1e-3, 2e-3, 1e-3, 3e-3, 1e-3, 0.9]])  # a mean of 0.15, to within 0.15, but all six gain
+    assert clearly_gain([one_large])
+    assert not clearly_gain([one_large * [1, 1, 1, -1, 1, 1]])  # five of six do so once in nine times
     assert clearly_gain([np.array([[0.2], [0.25]])])  # one group: between draws of noise
     assert not clearly_gain([np.array([[-0.1], [0.25]])])
 
