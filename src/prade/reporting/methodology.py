@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prade.core.words import many
-from prade.data.invariants import PublishedTotals, Rule
+from prade.data.invariants import Rule
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
 from prade.reporting.promise import asked
+from prade.reporting.use_and_care import published_levels
 
 if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
@@ -22,19 +23,17 @@ NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
 
 def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
     """The whole paragraph."""
-    plan = estimates.plan
+    plan, grouped = estimates.plan, bool(estimates.plan.levels[-1].by)
     sentences = [
         f"The {many(rows, 'synthetic row')} of {plan.dataset} protect the people in the private table by differential "
         f"privacy with a budget of {plan.budget}.",
         neighbours(plan.unit),
         measured(plan),
         prior(plan, len(estimates.public)),
-        estimation(estimates.settings, len(plan.levels)),
+        estimation(estimates.settings, len(plan.levels), grouped=grouped),
         sampling(seed),
         *invariants(plan),
-        "The 95 % intervals come from a model of three sources of error: the noise, differences between groups of the "
-        "public table, and the distance of the release's own answers from the estimates. They do not cover a private "
-        "table that differs from the public one in a way in which public groups do not differ from each other.",
+        intervals(grouped=grouped),
     ]
     return " ".join(sentences)
 
@@ -57,7 +56,17 @@ def measured(plan: Plan) -> str:
         f"{float(question.scale):,.4g} in every count"
         for question in plan.questions
     ]
-    return f"Measured were {'; '.join(said)}. Nothing else was read from the private table."
+    return f"Measured were {'; '.join(said)}. {read_besides(plan)}"
+
+
+def read_besides(plan: Plan) -> str:
+    """What was read from the private table besides the counts."""
+    person, exact = plan.unit.person_id, [str(each) for each in plan.invariants if each.source == "private"]
+    said = [] if person is None else [f"the column {person!r}, to limit the rows of each person"]
+    said += [f"{'; '.join(exact)}, without noise"] if exact else []
+    if not said:
+        return "Nothing else was read from the private table."
+    return f"Besides, only this was read from the private table: {'; and '.join(said)}."
 
 
 def _asked(question: Question) -> str:
@@ -76,17 +85,18 @@ def prior(plan: Plan, rows: int) -> str:
     return f"Estimates start from a public table of {many(rows, 'row')}{where}, and give weights to these rows only."
 
 
-def estimation(settings: Settings, levels: int) -> str:
+def estimation(settings: Settings, levels: int, *, grouped: bool = True) -> str:
     """How answers and public rows are brought together."""
+    weights = "Each group's weights" if grouped else "Weights"
     down = " level by level, each group starting from its parent's estimate," if levels > 1 else ""
     if settings.estimator != "map":
         name = {"two-stage": "the two-stage estimator", "ide": "iterative density estimation"}[settings.estimator]
-        return f"Each group's weights were estimated{down} from the raw answers, by {name}."
+        return f"{weights} were estimated{down} from the raw answers, by {name}."
     answers = "raw answers"
     if settings.smooth:
         answers = "answers (smoothed, by how cells vary together between public groups)"
     return (
-        f"Each group's weights were estimated{down} as the least change of the public rows' weights, by relative "
+        f"{weights} were estimated{down} as the least change of the public rows' weights, by relative "
         f"entropy, that fits the {answers} as closely as their noise warrants."
     )
 
@@ -100,10 +110,23 @@ def sampling(seed: int | None) -> str:
     )
 
 
+def intervals(*, grouped: bool = True) -> str:
+    """What the intervals cover, and what they do not."""
+    source, limit = "chance differences between tables of this size", "far more than chance, where it was not measured"
+    if grouped:
+        source = "differences between groups of the public table"
+        limit = "a way in which public groups do not differ from each other"
+    return (
+        f"The 95 % intervals come from a model of three sources of error: the noise, {source}, and the distance of the "
+        "release's own answers from the estimates. They do not cover a private table that differs from the public one "
+        f"{'in' if grouped else 'by'} {limit}."
+    )
+
+
 def invariants(plan: Plan) -> list[str]:
     """Facts that are met exactly, and which of them are not protected."""
     rules = [each.rule for each in plan.invariants if isinstance(each, Rule)]
-    totals = [each for each in plan.invariants if isinstance(each, PublishedTotals)]
+    totals = published_levels(plan)
     said = [f"All rows obey: {'; '.join(rules)}."] if rules else []
-    said += ["Numbers of rows were set to published ones."] if totals else []
+    said += [f"Numbers of rows {totals} were set to published ones."] if totals else []
     return [*said, *filter(None, [not_protected(plan.invariants)])]

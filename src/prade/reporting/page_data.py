@@ -9,18 +9,20 @@ whole table, a level of one group.
     use, careful sentences: what the rows are good for, and what they are not good for
     columns      {"name", "title", "description", "unit", "labels", "measured": names of levels,
                  "cells": [first, end] of its cells in a view's arrays,
-                 "error": expected error of its table in a group of the last level, "width": median width of its cells'
-                 95 % intervals there, in people}; title is the name where the schema has no other; description and unit
-                 may be empty
+                 "error": expected error of its table in a group of the last level, null if all may have no rows,
+                 "width": median width of its cells' 95 % intervals there, in rows}; title is the name where the schema
+                 has no other; description and unit may be empty
     views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
                  "parts": [{"name", "cells", "sd": of the noise in a count}],
                  "public", "noisy", "estimate", "sd", "synthetic", and "truth" if given: packed shares of the cells of
                  all columns, one column after the other. "noisy" is clipped to 0..1, and absent (NaN) where a column
                  was not measured; "sd" are standard deviations of "estimate",
                  "basis": for each column "measured", "summed" or "model",
-                 "error": for each group, mean over the columns of the expected error of the column's table,
-                 "width": for each group, median width of its cells' 95 % intervals, in people,
+                 "error": for each group, mean over the columns of the expected error of the column's table, null where
+                 the group may well have no rows, so that the error is unknown,
+                 "width": for each group, median width of its cells' 95 % intervals, in rows,
                  "technical": {"before": misfit of the public table, "after": of the estimate, "kl", "status"}}
+    noun         what numbers of rows count: "people" where nobody has more than one row, otherwise "rows"
     z            a 95 % interval is the estimate plus and minus z standard deviations; the standard deviation of a count
                  is sqrt((rows * sd)^2 + (share * totalSd)^2)
     pairs        for each view {"index": [[i, j], ...] with i < j, numbers of columns,
@@ -44,7 +46,7 @@ whole table, a level of one group.
 The expected error of a table is what the model of the intervals expects for the L1 distance between its true shares and
 its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so
 
-    expected error = sum over cells of sd * sqrt(2 / pi)
+    expected error = sum over cells of sd * sqrt(2 / pi), but at most 2
 """
 
 from __future__ import annotations
@@ -66,15 +68,15 @@ from prade.reporting.precision import Precision, precision_of
 from prade.reporting.promise import promise_of
 from prade.reporting.provenance import provenance_of
 from prade.reporting.truth_data import truth_data
+from prade.reporting.unseen import unseen_values
 from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
+    from prade.planning.plan import Plan
     from prade.reporting.outlines import Outlines
     from prade.reporting.truth import Truth
-
-CLEARLY = 4.0  # standard deviations of the noise: an answer that is larger is not due to noise
 
 
 def data_of(
@@ -109,6 +111,7 @@ def data_of(
             {**_view(estimates, facts, precision), "technical": each}
             for precision, each in zip(precisions, technical, strict=True)
         ],
+        "noun": noun_of(release.plan),
         "z": NINETY_FIVE,
         "pairs": pairs_of(estimates, facts, threads=threads, progress=progress),
         "largestPair": LARGEST_PAIR,
@@ -126,13 +129,14 @@ def data_of(
 
 def _columns(estimates: Estimates, last: Precision) -> list[dict[str, Any]]:
     """The columns, what they mean, where they were measured, and how precise their tables at the last level are."""
-    schema, measured, errors = estimates.plan.schema, measured_columns(estimates.plan), last.errors.mean(axis=0)
+    schema, measured = estimates.plan.schema, measured_columns(estimates.plan)
+    errors = rounded((last.column_error(number) for number in range(len(schema.coded))), 4)
     return [
         {
             **described(schema[name]),
             "measured": list(measured[name]),
             "cells": [last.starts[number], last.starts[number + 1]],
-            "error": round(float(errors[number]), 4),
+            "error": errors[number],
             "width": round(last.column_width(number), 1),
         }
         for number, name in enumerate(schema.coded)
@@ -183,19 +187,22 @@ def _technical(facts: Facts, view: View) -> dict[str, Any]:
 def _situation(estimates: Estimates, facts: Facts, precisions: list[Precision], copied: float | None) -> Situation:
     """What the sentences about use and care look at."""
     last, whole = precisions[-1], precisions[0]
-    totals, labels = last.view.totals, last.view.labels
-    return Situation(estimates.plan, totals, labels, last.relative, whole.relative, _unseen(estimates, facts), copied)
+    columns = [last.column_relative(number) for number in range(len(estimates.plan.schema.coded))]
+    return Situation(
+        estimates.plan,
+        last.view.totals,
+        last.view.labels,
+        last.relative,
+        whole.relative,
+        columns,
+        unseen_values(estimates, facts),
+        copied,
+    )
 
 
-def _unseen(estimates: Estimates, facts: Facts) -> list[str]:
-    """Measured values that no public row has, but that the answers about the whole table show beyond their noise."""
-    found, whole, schema = [], facts.views[0], estimates.plan.schema
-    for number, part in enumerate(whole.answers.parts):
-        counts, sd = whole.answers.counts[number][0], float(np.sqrt(whole.answers.variance[0, number]))
-        absent = whole.shares["public"][0, facts.at(part)] == 0
-        labels = part.labels(schema)
-        found += [labels[cell] for cell in np.flatnonzero(absent & (counts > CLEARLY * sd))]
-    return found
+def noun_of(plan: Plan) -> str:
+    """What a number of rows counts."""
+    return "people" if plan.unit.max_rows == 1 else "rows"
 
 
 def statuses_of(technical: Iterable[dict[str, Any]]) -> dict[str, str]:

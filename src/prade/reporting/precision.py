@@ -1,9 +1,11 @@
-"""How precise the one-way tables of a view are: expected errors, and widths of 95 % intervals in people.
+"""How precise the one-way tables of a view are: expected errors, and widths of 95 % intervals in rows.
 
 The expected error of a table is what the model of the intervals expects of the L1 distance between true and estimated
 shares. A normal error of standard deviation s has the expected absolute value s sqrt(2 / pi), so
 
-    expected error = sum over cells of sd * sqrt(2 / pi)
+    expected error = sum over cells of sd * sqrt(2 / pi), but at most 2
+
+Where a group may well have no rows at all, its shares mean nothing, and neither does their error: it is not known.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Flags, Floats
 from prade.estimating.levels.cell_counts import NINETY_FIVE
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.planning.invariants import possible_cells
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 
+LARGEST = 2.0  # L1 distance between shares
+CLEARLY = 2.0  # standard deviations: a group with fewer rows than that may have none
 COMMON = 0.05  # share of a group's rows: values that are rarer are no measure of how precise a table is
 
 
@@ -44,8 +48,19 @@ class Precision:
 
     @property
     def errors(self) -> Floats:
-        """The expected error of every column's table: [groups, columns]."""
-        return np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
+        """The expected error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
+        errors = np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
+        return np.where(self.has_rows[:, None], np.minimum(errors, LARGEST), np.nan)
+
+    @property
+    def has_rows(self) -> Flags:
+        """Which groups have more rows than 0 beyond doubt."""
+        totals = self.view.totals
+        return np.asarray((totals > 0) & (totals >= CLEARLY * self.view.total_sd))
+
+    def column_error(self, column: int) -> float | None:
+        """The mean of a column's expected errors over the groups that have rows; None if there are no such groups."""
+        return float(self.errors[self.has_rows, column].mean()) if self.has_rows.any() else None
 
     @property
     def widths(self) -> Floats:
@@ -63,9 +78,17 @@ class Precision:
     @property
     def relative(self) -> float | None:
         """How far, in half of the cases, the 95 % interval of a common value reaches to either side, per count."""
-        counts = self.shares * self.view.totals[:, None]
-        common = (self.shares >= COMMON) & (counts >= 1)
-        return float(np.median((self.widths / 2)[common] / counts[common])) if common.any() else None
+        return self._reach(slice(None))
+
+    def column_relative(self, column: int) -> float | None:
+        """The same for the values of one column."""
+        return self._reach(slice(self.starts[column], self.starts[column + 1]))
+
+    def _reach(self, cells: slice) -> float | None:
+        shares, widths = self.shares[:, cells], self.widths[:, cells]
+        counts = shares * self.view.totals[:, None]
+        common = (shares >= COMMON) & (counts >= 1)
+        return float(np.median((widths / 2)[common] / counts[common])) if common.any() else None
 
 
 def precision_of(estimates: Estimates, parts: Sequence[Part], view: View, kept: dict[int, Errors]) -> Precision:

@@ -1,7 +1,8 @@
-"""Comparison with the truth: the contest's score of every group, and the distances of prior and synthetic rows from it.
+"""Comparison with the truth: the contest's score of every group, and the distances of public and synthetic rows.
 
 The paper's figure shows, for each group, the mean over 50 random pairs of columns of the L1 distance (0 to 2) between
-the two-way tables of the true rows and those of (a) the prior, (b) the synthetic rows.
+the two-way tables of the true rows and those of (a) the public baseline (`prade.scoring.public_baseline`), (b) the
+synthetic rows.
 
 All of this is computed from true rows. It is not private.
 """
@@ -17,12 +18,10 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
-from prade.core.threads import several
 from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table
-from prade.reporting.public_priors import PublicPriors
-from prade.scoring.distances import mean_distance
+from prade.scoring.public_baseline import public_pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
 
@@ -39,7 +38,7 @@ class Truth:
     """How the last level's groups compare with the truth: the score, and the two series of the paper's figure."""
 
     score: Score
-    prior: Floats  # mean distance of each group's prior; NaN for a group without true rows
+    prior: Floats  # mean distance of each group's public baseline; NaN for a group without true rows
     true: Side  # the true rows that are in a group
     group: Ints  # the group of each
     drawn: tuple[Coded, Ints]  # the synthetic rows, and the group of each
@@ -56,7 +55,7 @@ class Truth:
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean distances of the prior and of the synthetic rows, over the groups that have true rows."""
+        """The mean distances of the public baseline and of the synthetic rows, over the groups that have true rows."""
         known = np.isfinite(self.prior)
         return float(self.prior[known].mean()), float(self.synthetic[known].mean())
 
@@ -114,7 +113,7 @@ def truth_of(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Truth:
-    """Compare the synthetic rows and every group's prior with true rows."""
+    """Compare the synthetic rows and the public baseline with true rows."""
     plan = estimates.plan
     true, number = true_rows(plan, truth)
     coded = true.coded
@@ -123,20 +122,8 @@ def truth_of(
     pairs = chosen_pairs(plan.schema.coded, CONTEST_PAIRS, CONTEST_SEED)
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
-    priors, public = PublicPriors(estimates), estimates.public.prior
-    last = len(estimates.levels) - 1
-
-    def distance(g: int) -> float:
-        mine = np.flatnonzero(number == g)
-        if not len(mine):
-            return float("nan")
-        rows = {name: code[mine] for name, code in coded.codes.items()}
-        return mean_distance(rows, public, pairs, priors.weights(last, g))
-
-    distances = []
-    for each in several(distance, range(len(estimates.totals)), threads):
-        distances.append(each)
-        if progress is not None:
-            progress("comparing with the truth", len(distances), len(estimates.totals))
+    baseline = public_pair_errors((coded, number), estimates.public, plan.groupings[-1], pairs, threads=threads)
+    if progress is not None:
+        progress("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
-    return Truth(scored, np.array(distances), true.take(inside), number[inside], (synthetic, group))
+    return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))

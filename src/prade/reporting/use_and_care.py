@@ -5,8 +5,9 @@ Each rule looks at one thing that the plan, the estimates or their intervals sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from prade.planning.invariants import not_protected
 from prade.queries.marginal import Marginal
 from prade.reporting.precision import COMMON
 from prade.reporting.promise import once_in_twenty
+from prade.reporting.unseen import FALSE_ALARM
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -38,6 +40,7 @@ class Situation:
     labels: Sequence[str]  # their names
     relative: float | None  # `Precision.relative` at the last level
     relative_whole: float | None  # the same for the whole table
+    relative_columns: Sequence[float | None]  # the same for each column at the last level
     unseen: Sequence[str] = ()  # values that no public row has, but that the noisy answers show clearly
     copied: float | None = None  # share of synthetic rows that have all values of one public row
 
@@ -47,13 +50,38 @@ class Situation:
         by = self.plan.levels[-1].by
         return by[-1] if by else "table"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether there are groups, rather than one table."""
+        return bool(self.plan.levels[-1].by)
+
+    @property
+    def where(self) -> str:
+        """The groups of the last level as part of a sentence."""
+        return _where(self.plan.levels[-1].by)
+
+    @property
+    def harmful(self) -> bool:
+        """Whether rehearsals expected the release to be worse than the public table."""
+        return self.plan.expected is not None and self.plan.expected.harmful
+
+    def measured_columns(self, *, narrow: bool) -> list[str]:
+        """The columns that were measured at the last level, with narrow intervals or without."""
+        last, columns = self.plan.levels[-1].name, measured_columns(self.plan)
+        return [
+            name
+            for (name, levels), reach in zip(columns.items(), self.relative_columns, strict=True)
+            if last in levels and (reach is not None and reach <= NARROW) == narrow
+        ]
+
 
 Sentence = Callable[[Situation], str | None]
 
 
 def use_and_care(situation: Situation) -> tuple[list[str], list[str]]:
     """The sentences of all rules that apply: what to use the release for, and what to be careful with."""
-    use, careful = ([said for rule in rules if (said := rule(situation))] for rules in (USE, CAREFUL))
+    good = EXACT if situation.harmful else (*MEASURED, *EXACT)
+    use, careful = ([said for rule in rules if (said := rule(situation))] for rules in (good, CAREFUL))
     return use, careful
 
 
@@ -66,40 +94,44 @@ def measured_columns(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {name: tuple(levels) for name, levels in found.items()}
 
 
+def published_levels(plan: Plan) -> str:
+    """The levels whose numbers of rows are published, as part of a sentence; empty if there are none."""
+    return _listed(_where(each.level) for each in plan.invariants if isinstance(each, PublishedTotals))
+
+
 def named(names: Sequence[str]) -> str:
     """The first names of a list, as part of a sentence.
 
     >>> named(["AGE"]), named(["AGE", "SEX"]), named(["AGE", "SEX", "RACE"])
     ('AGE', 'AGE and SEX', 'AGE and SEX among them')
     """
-    return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
+    return _listed(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
 
 
 # ---------------------------------------------------------------------- use it for
 
 
 def measured_by_group(now: Situation) -> str | None:
-    """Columns that were measured at the last level."""
-    last, columns = now.plan.levels[-1].name, measured_columns(now.plan)
-    mine = [name for name, levels in columns.items() if last in levels]
+    """Columns that were measured at the last level, and precisely."""
+    mine = now.measured_columns(narrow=True)
     if not mine:
         return None
-    where = f"by {now.last}" if now.plan.levels[-1].by else "of the whole table"
-    return f"One-way tables {where} of {_of(mine, columns)}: they were measured there."
+    return f"One-way tables {now.where} of {_of(mine, now.plan.schema.coded)}: they were measured there."
 
 
 def narrow_by_group(now: Situation) -> str | None:
     """Intervals at the last level that are narrow."""
-    if now.relative is None or now.relative > NARROW or not now.plan.levels[-1].by:
+    if now.relative is None or now.relative > NARROW or not now.grouped:
         return None
-    return f"Counts of common values by {now.last}: {_reach(now.relative)}"
+    return f"Counts of common values {now.where}: {_reach(now.relative)}"
 
 
 def narrow_for_everybody(now: Situation) -> str | None:
     """Intervals of the whole table that are narrow."""
     if now.relative_whole is None or now.relative_whole > NARROW:
         return None
-    return f"Counts for all groups together: {_reach(now.relative_whole)}"
+    whom = "for all groups together" if now.grouped else "of common values"
+    return f"Counts {whom}: {_reach(now.relative_whole)}"
 
 
 def measured_pairs(now: Situation) -> str | None:
@@ -119,8 +151,8 @@ def rules_hold(now: Situation) -> str | None:
 
 def published_rows(now: Situation) -> str | None:
     """Numbers of rows that are published."""
-    known = [each for each in now.plan.invariants if isinstance(each, PublishedTotals)]
-    return "Numbers of rows: they are the published ones, exactly." if known else None
+    known = published_levels(now.plan)
+    return f"Numbers of rows {known}: they are the published ones, exactly." if known else None
 
 
 # ---------------------------------------------------------------------- be careful with
@@ -128,7 +160,7 @@ def published_rows(now: Situation) -> str | None:
 
 def harmful(now: Situation) -> str | None:
     """A release that is expected to be worse than the public table."""
-    if now.plan.expected is None or not now.plan.expected.harmful:
+    if not now.harmful:
         return None
     return "Everything: rehearsals expected the public table alone to be nearer to the truth than this release."
 
@@ -138,30 +170,34 @@ def not_measured(now: Situation) -> str | None:
     left_out = columns_left_out(now.plan)
     if not left_out:
         return None
-    of = len(now.plan.schema.coded)
+    of, within = len(now.plan.schema.coded), f" within a {now.last}" if now.grouped else ""
     return (
         f"{len(left_out):,} of {many(of, 'column')}, {named(left_out)}, {_were(len(left_out))} not measured: their "
-        f"shape within a {now.last} is inferred from the public table and the other columns."
+        f"shape{within} is inferred from the public table and the other columns."
     )
 
 
 def measured_above(now: Situation) -> str | None:
     """Columns that were measured at levels above the last one only."""
-    last = now.plan.levels[-1].name
-    above = {name: levels for name, levels in measured_columns(now.plan).items() if levels and last not in levels}
+    levels = {level.name: level for level in now.plan.levels}
+    last, above = now.plan.levels[-1].name, dict[str, list[str]]()
+    for name, where in measured_columns(now.plan).items():
+        if where and last not in where:
+            above.setdefault(where[-1], []).append(name)
     if not above:
         return None
-    level = next(iter(above.values()))[-1]
-    return (
-        f"{many(len(above), 'column')}, {named(list(above))}, {_were(len(above))} measured by {level}, not by "
-        f"{now.last}: how a {now.last} differs from others is inferred."
+    which = _listed(
+        f"{many(len(names), 'column')}, {named(names)}, {_were(len(names))} measured "
+        f"{_where(levels[level].by, whole='in the whole table')}"
+        for level, names in above.items()
     )
+    return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
 
 
 def small_groups(now: Situation) -> str | None:
     """Groups that have fewer rows than the noise in one count may be off by."""
     asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
-    if not asked or not now.plan.levels[-1].by:
+    if not asked or not now.grouped:
         return None
     off = max(once_in_twenty(each.law, each.scale) for each in asked)
     below = np.flatnonzero(now.totals < off)
@@ -176,12 +212,24 @@ def small_groups(now: Situation) -> str | None:
     )
 
 
+def wide_columns(now: Situation) -> str | None:
+    """Columns that were measured at the last level, but not precisely."""
+    mine = now.measured_columns(narrow=False)
+    if not mine:
+        return None
+    return (
+        f"One-way tables {now.where} of {_of(mine, now.plan.schema.coded)}: they were measured there, but half of "
+        f"the 95 % intervals of a column's common values reach more than {100 * NARROW:.0f} % of the count to either "
+        "side, or no value is common enough to tell."
+    )
+
+
 def wide_by_group(now: Situation) -> str | None:
     """Intervals at the last level that are wide."""
     if now.relative is None or now.relative <= NARROW:
         return None
-    where = f"by {now.last}" if now.plan.levels[-1].by else "of the whole table"
-    return f"Single counts {where}: {_reach(now.relative)} Look at the interval, and add up groups where you can."
+    advice = "Look at the interval, and add up groups where you can." if now.grouped else "Look at the interval."
+    return f"Single counts {now.where}: {_reach(now.relative)} {advice}"
 
 
 def pairs_not_measured(now: Situation) -> str | None:
@@ -200,10 +248,9 @@ def pairs_not_measured(now: Situation) -> str | None:
 def outside_support(now: Situation) -> str | None:
     """Combinations that no public row has; values that the answers show but no public row has."""
     if now.unseen:
-        verb = "is" if len(now.unseen) == 1 else "are"
         return (
-            f"{named(list(now.unseen))}: by the noisy answers {verb} among the private rows, but no public row has "
-            "such a value, so no synthetic row has it either."
+            f"{named(list(now.unseen))}: private rows have such values, by the noisy answers (wrong at most once in "
+            f"{1 / FALSE_ALARM:.0f} releases), but no public row has them, so no synthetic row has them either."
         )
     return "Rare combinations: one that no public row has does not occur among the synthetic rows, whatever is true."
 
@@ -221,11 +268,22 @@ def copies(now: Situation) -> str | None:
 
 
 def _pairs(plan: Plan) -> list[str]:
-    parts = dict.fromkeys(part for question in plan.questions for part in question.parts)
-    return [part.name for part in parts if isinstance(part, Marginal) and len(part.columns) == 2]
+    """The pairs of columns that were measured, by themselves or in a larger table, each once."""
+    order = plan.schema.coded
+    tables = [part for question in plan.questions for part in question.parts if isinstance(part, Marginal)]
+    pairs = dict.fromkeys(pair for part in tables for pair in combinations(sorted(part.columns, key=order.index), 2))
+    return [Marginal.of(plan.schema, pair).name for pair in pairs]
 
 
-def _of(mine: Sequence[str], every: Sequence[str] | dict[str, tuple[str, ...]]) -> str:
+def _where(by: Sequence[str], whole: str = "of the whole table") -> str:
+    return f"by {by[-1]}" if by else whole
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return " and ".join(texts)
+
+
+def _of(mine: Sequence[str], every: Sequence[str]) -> str:
     if len(mine) == len(every):
         return f"all {many(len(mine), 'column')}" if len(mine) > 1 else mine[0]
     return f"{len(mine):,} of {many(len(every), 'column')} ({named(mine)})"
@@ -242,19 +300,14 @@ def _reach(relative: float) -> str:
     )
 
 
-USE: tuple[Sentence, ...] = (
-    measured_by_group,
-    narrow_by_group,
-    narrow_for_everybody,
-    measured_pairs,
-    rules_hold,
-    published_rows,
-)
+MEASURED: tuple[Sentence, ...] = (measured_by_group, narrow_by_group, narrow_for_everybody, measured_pairs)
+EXACT: tuple[Sentence, ...] = (rules_hold, published_rows)
 CAREFUL: tuple[Sentence, ...] = (
     harmful,
     not_measured,
     measured_above,
     small_groups,
+    wide_columns,
     wide_by_group,
     pairs_not_measured,
     outside_support,

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
 from prade.data.prior import Prior
+from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
@@ -35,6 +36,8 @@ from prade.reporting.public_priors import PublicPriors
 from prade.reporting.report import REPORT, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
+from prade.scoring.evaluation import evaluate
+from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import chosen_pairs, joint_errors
 from worlds.plans import ledger_for, plan_of
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
@@ -291,14 +294,23 @@ def test_the_score_is_the_contests(estimates, release, folder, drawn):
     np.testing.assert_allclose(found.synthetic, again.detail.mean(axis=1))
 
 
-def test_the_priors_distance_is_of_the_same_pairs(estimates, release, folder, drawn):
+def test_the_public_tables_distance_is_that_of_the_public_baseline(estimates, release, folder, drawn):
+    """As the score, the tiles and the heat map have it: a place's own public rows, or else all of them."""
     found = truth_of(estimates, folder / "private.parquet", *drawn)
     true, group = coded_rows(release.plan, folder / "private.parquet")
-    pairs = chosen_pairs(SCHEMA.coded)
-    priors, public = PublicPriors(estimates), estimates.public.prior
+    public, pairs = estimates.public.prior, chosen_pairs(SCHEMA.coded)
+    baseline = PublicBaseline(estimates.public, RecurringGroups.of(estimates.public, release.plan.groupings[-1]))
+    assert [baseline.own(g).any() for g in range(3)] == [True, True, False]
     for g in range(3):
-        prior = Prior(SCHEMA, public.codes, priors.weights(1, g))
-        assert found.prior[g] == pytest.approx(joint_errors(true.take(np.flatnonzero(group == g)), prior, pairs).mean())
+        alone = Prior(SCHEMA, public.codes, baseline.weights(g) / baseline.weights(g).sum())
+        assert found.prior[g] == pytest.approx(joint_errors(true.take(np.flatnonzero(group == g)), alone, pairs).mean())
+    scored = evaluate(
+        *(folder / "private.parquet", release.path / "synthetic.parquet", SCHEMA, ["STATE", "PLACE"]),
+        groups=THREE_PLACES,
+        public=people(2, [1, 3]),
+        choices=None,
+    )
+    assert found.means[0] == pytest.approx(scored.public.error)
 
 
 def test_the_truth_may_be_several_files(release, folder, tmp_path):
@@ -590,6 +602,7 @@ KEYS = {
     "statuses": None,
     "map": None,
     "truth": None,
+    "noun": None,
     "z": None,
     "largestPair": None,
 }
@@ -775,4 +788,8 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
         estimates = Estimates.of(Release(release.path, release.plan, noisy), kept_estimates(release).public)
         coded, group = sample_groups(estimates, 0)
         data = data_of(estimates, facts_of(estimates, coded, group))
+        last = data["views"][-1]
+        assert (last["totals"][0], last["error"][0]) == (0, None)  # not "0, the most precise"
+        assert all(error is None or 0 < error <= 2 for error in last["error"])
+        assert all((column["error"] is None) == (emptied == slice(None)) for column in data["columns"])
         assert all(np.isfinite(unpacked(view["sd"])).all() for view in data["views"])

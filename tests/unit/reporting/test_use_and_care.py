@@ -24,10 +24,11 @@ def situation(*levels, **changes):
     known = {name: changes.pop(name) for name in ("expected", "invariants") if name in changes}
     levels = levels or (Level("STATE", tables("AGE")), Level("PLACE", tables("AGE", "SEX", "WORK")))
     plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), list(levels), THREE_PLACES, **known)
-    return replace(Situation(plan, np.array([900.0, 800.0, 700.0]), LABELS, 0.1, 0.05), **changes)
+    return replace(Situation(plan, np.array([900.0, 800.0, 700.0]), LABELS, 0.1, 0.05, [0.1] * 3), **changes)
 
 
 PAIRED = Level("PLACE", [Ask(tables("AGE", "SEX", "WORK"), 1), Ask(tables(("AGE", "SEX")), 1)])
+LEVELS = [Level("STATE", ()), PAIRED]
 BY_STATE = situation(Level("STATE", tables("SEX", "WORK")), Level("PLACE", tables("AGE")))
 OBEYED = [Rule("AGE < 18 -> WORK == 'none'")]
 PRIVATE = [Rule("AGE < 18 -> WORK == 'none'", source="private")]
@@ -47,7 +48,7 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
         ("narrow_for_everybody", situation(), "reach at most 5 % of the count", situation(relative_whole=None)),
         ("measured_pairs", situation(PAIRED), "1 pair of columns that was measured: AGE x SEX.", situation()),
         ("rules_hold", situation(invariants=OBEYED), "obeys AGE < 18 -> WORK == 'none'.", situation()),
-        ("published_rows", situation(invariants=TOTALS), "they are the published ones, exactly", situation()),
+        ("published_rows", situation(invariants=TOTALS), "Numbers of rows by STATE: they are", situation()),
         (
             "harmful",
             situation(expected=Expected(0.5, 0.1, 0.3)),
@@ -73,6 +74,13 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             "with about 3 rows.",
             situation(),
         ),
+        (
+            "wide_columns",
+            situation(relative_columns=[0.1, 6.76, None]),
+            "One-way tables by PLACE of 2 of 3 columns (SEX and WORK): they were measured there, but half of the 95 % "
+            "intervals of a column's common values reach more than 20 % of the count",
+            situation(),
+        ),
         ("wide_by_group", situation(relative=0.3), "Single counts by PLACE: half", situation(relative=0.2)),
         (
             "pairs_not_measured",
@@ -92,22 +100,55 @@ def test_each_rule_speaks_where_it_applies_and_only_there(rule, on, words, off):
 def test_every_rule_is_used_and_tried():
     """None is forgotten: what is in the two lists is what the test above tries, and combinations."""
     (tried,) = (each for each in test_each_rule_speaks_where_it_applies_and_only_there.pytestmark)
-    assert {rule.__name__ for rule in (*rules.USE, *rules.CAREFUL)} == {each[0] for each in tried.args[1]} | {
-        "outside_support"
-    }
+    assert {rule.__name__ for rule in (*rules.MEASURED, *rules.EXACT, *rules.CAREFUL)} == {
+        each[0] for each in tried.args[1]
+    } | {"outside_support"}
 
 
 def test_values_that_no_public_row_has_are_named():
     assert "one that no public row has does not occur" in rules.outside_support(situation())
     named = rules.outside_support(situation(unseen=["WORK full"]))
-    assert named.startswith("WORK full: by the noisy answers is among the private rows, but no public row has such")
+    assert named.startswith("WORK full: private rows have such values, by the noisy answers (wrong at most once in 100")
+
+
+def test_only_columns_with_narrow_intervals_are_to_be_used():
+    assert "of 1 of 3 columns (AGE)" in rules.measured_by_group(situation(relative_columns=[0.2, 6.76, None]))
+    assert rules.measured_by_group(situation(relative_columns=[0.21, 6.76, None])) is None
+
+
+def test_a_release_that_does_harm_is_to_be_used_for_exact_facts_only():
+    use, careful = use_and_care(situation(*LEVELS, expected=Expected(0.5, 0.1, 0.3), invariants=TOTALS))
+    assert use == ["Numbers of rows by STATE: they are the published ones, exactly."]
+    assert careful[0].startswith("Everything")
+    assert len(use_and_care(situation(*LEVELS, invariants=TOTALS))[0]) == 5
+
+
+def test_columns_measured_above_are_named_with_their_own_level():
+    levels = Level((), tables("WORK")), Level("STATE", tables("SEX")), Level("PLACE", tables("AGE"))
+    assert rules.measured_above(situation(*levels)) == (
+        "1 column, SEX, was measured by STATE and 1 column, WORK, was measured in the whole table, not by PLACE: how a "
+        "PLACE differs from others is inferred."
+    )
+
+
+def test_pairs_within_larger_tables_count_once():
+    """Whatever the order of the columns, and however often a pair was measured."""
+    three = situation(Level("PLACE", tables(("WORK", "AGE", "SEX"))))
+    assert "3 pairs of columns that were measured: AGE x SEX and AGE x WORK among them" in rules.measured_pairs(three)
+    assert rules.pairs_not_measured(three) is None
+    turned = situation(Level("STATE", tables(("SEX", "AGE"))), Level("PLACE", tables(("AGE", "SEX"), "WORK")))
+    assert "1 pair of columns that was measured: AGE x SEX." in rules.measured_pairs(turned)
+    assert "2 of 3 pairs were not measured" in rules.pairs_not_measured(turned)
 
 
 def test_a_table_without_groups_is_not_called_a_place():
     """Sentences about groups stay away, and others speak of the whole table."""
     plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), [Level((), tables("AGE"))])
-    use, careful = use_and_care(Situation(plan, np.array([3.0]), ["all"], 0.3, 0.3))
-    assert use == ["One-way tables of the whole table of 1 of 3 columns (AGE): they were measured there."]
+    use, careful = use_and_care(Situation(plan, np.array([3.0]), ["all"], 0.3, 0.15, [0.1, None, 0.9]))
+    assert use[0] == "One-way tables of the whole table of 1 of 3 columns (AGE): they were measured there."
+    assert use[1].startswith("Counts of common values: half of the 95 % intervals")
+    assert not any("group" in each for each in (*use, *careful))
+    assert "not measured: their shape is inferred from the public table" in careful[0]
     assert [each.partition(":")[0] for each in careful] == [
         "2 of 3 columns, SEX and WORK, were not measured",
         "Single counts of the whole table",

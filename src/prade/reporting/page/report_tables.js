@@ -7,10 +7,14 @@ function withBar(label, value, show, most) {
   const paint = (cell, row) => {
     cell.textContent = show(value(row));
     cell.classList.add("bar");
-    cell.style.setProperty("--part", `${absent(value(row)) ? 0 : (100 * value(row)) / most}%`);
+    cell.style.setProperty("--part", `${absent(value(row)) ? 0 : Math.min(100, (100 * value(row)) / most)}%`);
   };
   return { label, kind: "num", value, paint };
 }
+
+// An expected error that is unknown counts as the largest.
+const ifKnown = (error) => error ?? Infinity;
+const showError = (error) => (error === Infinity ? "unknown" : fixed(3)(error));
 
 // The field above a table keeps the rows whose text contains what is written.
 function filtered(name, table, texts) {
@@ -35,7 +39,7 @@ function columnsTable() {
     columns: [
       { label: "Column", kind: "name", value: (c) => nameOf(D.columns[c]), paint: (cell, c) => leads(cell, nameOf(D.columns[c]), { column: c, second: null }) },
       { label: "Measured by", kind: "text", value: where },
-      withBar("Model error", (c) => errors[c], fixed(3), largest(errors)),
+      withBar("Model error", (c) => ifKnown(errors[c]), showError, largest(errors)),
       withBar(`95 % interval, ${D.noun}`, (c) => widths[c], (x) => (absent(x) ? "–" : `± ${count(x / 2)}`), largest(widths)),
       { label: "Values", kind: "num", value: (c) => D.columns[c].labels.length },
     ],
@@ -49,7 +53,6 @@ function groupsTable(level) {
   const view = D.views[level];
   TABLES.level = level;
   const figures = [
-    ["Model error", view.error, fixed(3)],
     [`95 % interval, ${D.noun}`, view.width, (x) => (absent(x) ? "–" : `± ${count(x / 2)}`)],
     ...(D.truth && level === LAST ? [["Public table, true error", D.truth.priorError, fixed(3)], ["Synthetic rows, true error", D.truth.syntheticError, fixed(3)]] : []),
   ];
@@ -58,6 +61,7 @@ function groupsTable(level) {
     columns: [
       { label: "Group", kind: "name", value: (g) => view.labels[g], paint: (cell, g) => leads(cell, view.labels[g], { view: level, group: g }) },
       { label: capital(D.noun), kind: "num", value: (g) => view.totals[g], show: (g) => count(view.totals[g]) },
+      withBar("Model error", (g) => ifKnown(view.error[g]), showError, largest(view.error)),
       ...figures.map(([label, values, show]) => withBar(label, (g) => values[g], show, largest(values))),
     ],
     rows: view.labels.map((_, g) => g),

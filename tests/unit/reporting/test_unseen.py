@@ -1,0 +1,77 @@
+"""Values that no public row has: named when the answers show them, and hardly ever otherwise."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade.data.public import Public
+from prade.estimating.levels.answers import RawAnswers
+from prade.queries.marginal import Marginal
+from prade.reporting.unseen import FALSE_ALARM, cell_texts, largest_noise, unseen_values
+
+KIND = Column("KIND", "categorical", values=list(range(600)), title="Kind", labels={7: "rare"})
+SCHEMA = Schema([KIND, Column("SEX", "categorical", values=[1, 2], labels={1: "men", 2: "women"})])
+
+
+def looked_at(counts, scale):
+    """What is found with these answers about KIND; the public rows have its first value only."""
+    asked = Workload.marginals(SCHEMA, ["KIND"])
+    plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), [Level((), asked)])
+    public = Public.of(SCHEMA, pa.table({"KIND": [0, 0], "SEX": [1, 2]}))
+    q = math.exp(-1 / scale)
+    answers = RawAnswers(tuple(asked), [counts[None]], np.array([[2 * q / (1 - q) ** 2]]), np.ones(1), np.ones(1))
+    facts = SimpleNamespace(views=[SimpleNamespace(answers=answers)])
+    return unseen_values(SimpleNamespace(plan=plan, public=public), facts)
+
+
+def discrete_laplace(generator, scale, size):
+    p = 1 - math.exp(-1 / scale)
+    return generator.geometric(p, size) - generator.geometric(p, size)
+
+
+def test_noise_alone_is_hardly_ever_taken_for_rows():
+    """400 pages of 599 absent cells: at most 1 % of pages, so more than 13 by chance less than once in 10,000."""
+    generator = np.random.default_rng(5)
+    wrong = sum(bool(looked_at(discrete_laplace(generator, 8.0, 600), 8.0)) for _ in range(400))
+    assert wrong <= 13
+    four = 4 * 8.0 * math.sqrt(2)  # the limit of four standard deviations would be exceeded on most pages
+    assert np.mean([(discrete_laplace(generator, 8.0, 599) > four).any() for _ in range(100)]) > 0.5
+
+
+def test_what_the_answers_show_is_named_by_its_label():
+    counts = np.zeros(600)
+    counts[0], counts[7] = 5000, 200
+    assert looked_at(counts, 8.0) == ["Kind rare"]
+    assert cell_texts(Marginal.of(SCHEMA, ["SEX", "KIND"]), SCHEMA)[7] == "SEX men, Kind rare"
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 8.0, 300.0])
+@pytest.mark.parametrize("chance", [FALSE_ALARM, 1e-7])
+def test_the_limit_holds_for_discrete_laplace_noise_and_is_not_far_off(scale, chance):
+    """P(X >= t) = exp(-t / b) / (1 + exp(-1 / b)) for whole t."""
+    q = math.exp(-1 / scale)
+    limit = largest_noise("laplace", 2 * q / (1 - q) ** 2, chance)
+    beyond = math.floor(limit) + 1
+    assert q**beyond / (1 + q) <= chance
+    assert q ** (0.5 * limit) / (1 + q) > chance
+
+
+@pytest.mark.parametrize("draws", [2, 50])
+def test_the_limit_holds_for_sums_of_laplace_draws(draws):
+    """100,000 sums: 1 in 100 allowed, and far fewer come out above."""
+    q = math.exp(-1 / 5.0)
+    sums = discrete_laplace(np.random.default_rng(2), 5.0, (100_000, draws)).sum(axis=1)
+    assert (sums > largest_noise("laplace", draws * 2 * q / (1 - q) ** 2, 0.01)).mean() < 0.01
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.6, 1.0, 4.0])
+@pytest.mark.parametrize("chance", [FALSE_ALARM, 1e-7])
+def test_the_limit_holds_for_discrete_gaussian_noise(sigma, chance):
+    x = np.arange(-200, 201)
+    mass = np.exp(-(x**2) / (2 * sigma**2))
+    mass /= mass.sum()
+    assert mass[x > largest_noise("gaussian", float(mass @ x**2), chance)].sum() <= chance
