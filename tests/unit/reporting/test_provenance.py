@@ -106,5 +106,5 @@ def test_what_is_met_exactly_is_said_with_what_is_not_protected():
     facts = [Rule("AGE < 18 -> SEX == 1"), totals]
     first, second, third = invariants(plan(invariants=facts))
     assert first == "All rows obey: AGE < 18 -> SEX == 1."
-    assert second == "Numbers of rows were set to published ones."
+    assert second == "Numbers of rows by STATE were set to published ones."
     assert third.startswith("Not protected, because taken from the private table")
