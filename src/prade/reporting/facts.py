@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates
 
 
-WHOLE = "all groups together"
+WHOLE, ONE_TABLE = "all groups together", "the whole table"
 ALMOST_NONE = 1e-9  # rows that an empty group counts as, where all groups are estimated to be empty
 
 
@@ -168,7 +168,8 @@ def _whole(estimates: Estimates) -> View:
     number = np.zeros(len(estimates.totals), np.int64)
     status, kl = (first.status, first.kl.tolist()) if first else ((None,), [None])
     rows = _rows_of(estimates, number, 1)
-    return View(WHOLE, (), [WHOLE], number, answers, *rows, {}, status, kl)
+    name = WHOLE if estimates.plan.levels[-1].by else ONE_TABLE
+    return View(name, (), [name], number, answers, *rows, {}, status, kl)
 
 
 def _view(estimates: Estimates, level: int) -> View:

@@ -43,7 +43,9 @@ def tiles_of(release: Release, rows: int) -> list[dict[str, str]]:
     levels = [many(len(grouping), grouping.by[-1]) for grouping in plan.groupings if grouping.by]
     made_of = [*levels, many(len(plan.schema.coded), "column")]
     return [
-        _tile("Rows and groups", many(rows, "synthetic row"), f"{', '.join(made_of)}."),
+        _tile(
+            "Rows and groups" if levels else "Rows and columns", many(rows, "synthetic row"), f"{', '.join(made_of)}."
+        ),
         expected_tile(plan.expected),
         protection_tile(plan),
         budget_tile(release),

@@ -94,7 +94,8 @@ def estimation(settings: Settings, levels: int, *, grouped: bool = True) -> str:
         return f"{weights} were estimated{down} from the raw answers, by {name}."
     answers = "raw answers"
     if settings.smooth:
-        answers = "answers (smoothed, by how cells vary together between public groups)"
+        between = "public groups" if grouped else "public rows"
+        answers = f"answers (smoothed, by how cells vary together between {between})"
     return (
         f"{weights} were estimated{down} as the least change of the public rows' weights, by relative "
         f"entropy, that fits the {answers} as closely as their noise warrants."

@@ -60,6 +60,11 @@ class Situation:
         """The groups of the last level as part of a sentence."""
         return _where(self.plan.levels[-1].by)
 
+    def tables_of(self, columns: Sequence[str]) -> str:
+        """The one-way tables of some columns at the last level, as the start of a sentence."""
+        groups = f" {self.where}" if self.grouped else ""
+        return f"One-way tables{groups} of {_of(columns, self.plan.schema.coded)}"
+
     @property
     def harmful(self) -> bool:
         """Whether rehearsals expected the release to be worse than the public table."""
@@ -116,7 +121,7 @@ def measured_by_group(now: Situation) -> str | None:
     mine = now.measured_columns(narrow=True)
     if not mine:
         return None
-    return f"One-way tables {now.where} of {_of(mine, now.plan.schema.coded)}: they were measured there."
+    return f"{now.tables_of(mine)}: they were measured there."
 
 
 def narrow_by_group(now: Situation) -> str | None:
@@ -218,8 +223,8 @@ def wide_columns(now: Situation) -> str | None:
     if not mine:
         return None
     return (
-        f"One-way tables {now.where} of {_of(mine, now.plan.schema.coded)}: they were measured there, but half of "
-        f"the 95 % intervals of a column's common values reach more than {100 * NARROW:.0f} % of the count to either "
+        f"{now.tables_of(mine)}: they were measured there, but half of the "
+        f"95 % intervals of a column's common values reach more than {100 * NARROW:.0f} % of the count to either "
         "side, or no value is common enough to tell."
     )
 

@@ -52,6 +52,7 @@ def test_the_sentence_says_how_many_for_whom_and_how_well_protected(release):
     assert len(found["made"]) == 10
     alone = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(SCHEMA, 1))])
     assert headline_of(replace(release, plan=alone), 1)["sentence"] == "1 synthetic row, epsilon = 1"
+    assert tiles_of(replace(release, plan=alone), 1)[0]["title"] == "Rows and columns"
 
 
 def test_there_are_four_tiles(release):

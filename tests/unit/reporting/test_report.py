@@ -33,7 +33,7 @@ from prade.reporting.page_data import data_of, rounded
 from prade.reporting.pairs import LARGEST_PAIR
 from prade.reporting.promise import meaning, once_in_twenty, promise_of
 from prade.reporting.public_priors import PublicPriors
-from prade.reporting.report import REPORT, report_path, write_report
+from prade.reporting.report import REPORT, report_data, report_path, write_report
 from prade.reporting.truth import coded_rows, true_rows, truth_of
 from prade.sampling.table import sample_groups
 from prade.scoring.evaluation import evaluate
@@ -41,6 +41,7 @@ from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import chosen_pairs, joint_errors
 from worlds.plans import ledger_for, plan_of
 from worlds.survey import AGE, PERHAPS_WORK, PLACE, SEX, STATE, THREE_PLACES
+from worlds.whole_releases import released
 
 cli.every_command()
 
@@ -793,3 +794,12 @@ def test_groups_that_are_estimated_to_be_empty_have_a_page_too(release):
         assert all(error is None or 0 < error <= 2 for error in last["error"])
         assert all((column["error"] is None) == (emptied == slice(None)) for column in data["columns"])
         assert all(np.isfinite(unpacked(view["sd"])).all() for view in data["views"])
+
+
+def test_a_page_about_one_table_does_not_speak_of_groups(tmp_path):
+    plan = plan_of(SCHEMA, Level((), Ask(ONES, 1)), budget=1)
+    data = report_data(released(tmp_path, plan, people(2, [1]), people(1, [1])))
+    assert [(view["name"], view["labels"]) for view in data["views"]] == [("the whole table", ["the whole table"])]
+    said = [*data["use"], *data["careful"], data["methodology"], *(tile["title"] for tile in data["tiles"])]
+    assert [each for each in said if re.search("group(?!s and person ids)", each)] == []
+    assert data["noun"] == "people"

@@ -145,7 +145,7 @@ def test_a_table_without_groups_is_not_called_a_place():
     """Sentences about groups stay away, and others speak of the whole table."""
     plan = Plan("survey", SCHEMA, Budget.pure(1), Unit(1), [Level((), tables("AGE"))])
     use, careful = use_and_care(Situation(plan, np.array([3.0]), ["all"], 0.3, 0.15, [0.1, None, 0.9]))
-    assert use[0] == "One-way tables of the whole table of 1 of 3 columns (AGE): they were measured there."
+    assert use[0] == "One-way tables of 1 of 3 columns (AGE): they were measured there."
     assert use[1].startswith("Counts of common values: half of the 95 % intervals")
     assert not any("group" in each for each in (*use, *careful))
     assert "not measured: their shape is inferred from the public table" in careful[0]

@@ -12,7 +12,7 @@ function withBar(label, value, show, most) {
   return { label, kind: "num", value, paint };
 }
 
-// An expected error that is unknown counts as the largest.
+// A model error that is unknown counts as the largest.
 const ifKnown = (error) => error ?? Infinity;
 const showError = (error) => (error === Infinity ? "unknown" : fixed(3)(error));
 
