@@ -1,12 +1,15 @@
 """The report in a real browser: it opens, stays silent, asks nothing of a network, and every control works."""
 
+import hashlib
 import json
 import re
+import shutil
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from prade import Release
 from prade.reporting.packing import unpacked
 from prade.reporting.report import write_report
 from worlds import whole_releases
@@ -192,6 +195,38 @@ def test_names_from_data_are_texts(chromium, tmp_path):
     silent(again)
 
 
+@pytest.mark.parametrize("by", [[()], [(), ("TOWN",)]], ids=["no groups", "a level of everybody"])
+def test_any_levels_and_names_of_chart_fields(chromium, tmp_path, by):
+    """The page with the truth leads to its worst place; columns called share, k and series are drawn like others."""
+    folder = whole_releases.spec_names(tmp_path, *by)
+    page = opened(chromium, write_report(folder, truth=tmp_path / "private.parquet"))
+    found = data(page)
+    last = len(found["views"]) - 1
+    assert len(found["views"]) == len(by)
+    assert {place["view"] for place in found["truth"]["worst_places"]} == {last}
+    assert sorted(names(page, "#worst-places")) == sorted(found["views"][last]["labels"])
+    page.click("#worst-places tbody button")
+    ready(page)
+    assert page.run("S.view") == last
+    for column, name in enumerate(("share", "k", "series")):
+        take(page, "#column", str(column))
+        points = page.run(
+            "[...document.querySelectorAll('#explore-figure .mark-symbol.role-mark path')].map(m => m.__data__.datum)"
+        )
+        shown = page.run("CHARTS.get($('explore-figure')).csv.rows")
+        assert [point["share"] for point in points] == [row[place] for place in range(1, 6) for row in shown]
+        assert [point["k"] for point in points] == [0, 1, 2] * 5
+        assert name in page.texts("#basis-said")[0]
+    assert page.texts("#explore-figure .role-axis-label text")[-3:] == ["=1+1", "two", "three"]
+    silent(page)
+
+
+def test_formulas_are_neutral_in_files(page):
+    rows = '{heads: ["+a", "b"], rows: [["=1+1", -0.5], ["@x", 1e-7], ["-1", null], ["\\uff1d1", "1+1"], ["\\tx", 2]]}'
+    lines = page.run(f"csvText({rows})").split("\r\n")
+    assert lines == ["'+a,b", "'=1+1,-0.5", "'@x,1e-7", "'-1,", "'\uff1d1,1+1", "'\tx,2", ""]
+
+
 # ---------------------------------------------------------------- tables
 
 SORTED = {"#columns-table": 3, "#groups-table": 2, "#explore-numbers": 2, "#technical-table": 3}
@@ -317,6 +352,10 @@ def test_a_pair_is_shown_only_for_the_groups_for_which_it_is_kept(page):
     stored = cells.reshape(sizes) if age < marital else cells.reshape(sizes).T
     rows = page.run("CHARTS.get($('explore-figure')).csv.rows")
     labels = [found["columns"][c]["labels"] for c in (age, marital)]
+    tips = page.run(
+        "[...document.querySelectorAll('#explore-figure .mark-rect.role-mark path')].map(m => m.__data__.datum.tip)"
+    )
+    assert sum("95 % interval" in tip for tip in tips) == len(stored.ravel())
     for row in rows:
         assert row[4] == pytest.approx(stored[labels[0].index(row[0]), labels[1].index(row[1])])
     panels = [
@@ -418,6 +457,17 @@ def test_texts_for_publications_are_copied(page):
     assert page.run("getSelection().toString().trim()") == found["methodology"]
 
 
+def test_labels_that_were_given_later_are_said_to_be(chromium, census, tmp_path, page):
+    copy = tmp_path / "release"
+    shutil.copytree(census[0], copy)
+    Release.load(copy).plan.schema.save(copy / "labels.toml")
+    digest = hashlib.sha256((copy / "labels.toml").read_bytes()).hexdigest()
+    labelled = opened(chromium, write_report(copy))
+    assert any("labels.toml" in text and digest in text for text in labelled.texts("#method dd"))
+    assert not any("labels.toml" in text for text in page.texts("#method dd"))
+    silent(labelled)
+
+
 # ---------------------------------------------------------------- the truth
 
 
@@ -454,6 +504,18 @@ def test_regressions_are_side_by_side(chromium, with_truth):
         assert names(page, table) == [each["term"] for each in found["truth"]["coefficients"]]
         heads = [text.strip() for text in page.texts(f"{table} thead th")]
         assert heads[:3] == ["Term", "True rows", "Synthetic rows"]
+    silent(page)
+
+
+def test_a_regression_may_lack_a_table(chromium, with_truth):
+    page = opened(chromium, with_truth)
+    page.run(
+        "$('regressions').replaceChildren(); T.metrics.linear = { outcome: 'y', predictors: ['x'],"
+        " truth: { coefficients: [{ term: 'x', estimate: 1, low: 0, high: 2 }] },"
+        " synthetic: { not_available: 'x is constant' }, public: null }; regression('linear', 'Linear regression')"
+    )
+    assert "Synthetic rows: x is constant" in page.texts("#regressions p")
+    assert [text.strip() for text in page.texts("#regressions thead th")] == ["Term", "True rows"]
     silent(page)
 
 
@@ -573,7 +635,7 @@ def test_a_place_is_chosen_by_click_and_by_keys(chromium, contest_map):
 def test_colours_follow_the_measure(chromium, contest_map):
     page = opened(chromium, contest_map)
     fills = f"[...document.querySelectorAll('{PLACES}')].map(p => [p.__data__.datum.group, p.getAttribute('fill')])"
-    for measure in ("share", "width", "error", "people"):
+    for measure in ("share", "width", "error", "rows"):
         take(page, "#measure", measure)
         fill = dict(page.run(fills))
         values = page.run("CHARTS.get($('map-figure')).csv.rows.map(row => row[1])")
@@ -734,14 +796,10 @@ def test_everything_is_named_and_reached_by_keys(page):
 GROUPS = 239
 
 
-@pytest.fixture(scope="module")
-def large(census, tmp_path_factory):
-    """The page of a release with 239 groups and 36 columns: the groups and columns of a small one, repeated."""
+def enlarged(found):
+    """The data of a page with 239 groups and 36 columns: the groups and columns of a small one, repeated."""
     from prade.reporting.packing import packed
-    from prade.reporting.report import report_data
-    from prade.reporting.report_page import report_page
 
-    found = report_data(census[0])
     columns, cells = found["columns"], found["columns"][-1]["cells"][1]
     found["columns"] = [
         {
@@ -754,10 +812,11 @@ def large(census, tmp_path_factory):
         for column in columns
     ]
     rng = np.random.default_rng(0)
+    series = ["public", "noisy", "estimate", "sd", "synthetic", *(["truth"] if found["truth"] else [])]
     for number, view in enumerate(found["views"]):
         groups = GROUPS if number == 2 else len(view["labels"])
         which = np.arange(groups) % len(view["labels"])
-        for key in ("public", "noisy", "estimate", "sd", "synthetic"):
+        for key in series:
             rows = np.tile(unpacked(view[key])[which], 6)
             rows = np.where(np.isnan(rows), rows, np.clip(rows * rng.uniform(0.8, 1.2, rows.shape), 0, 1))
             view[key] = packed(rows, unit=view[key]["unit"] // 2)
@@ -767,11 +826,37 @@ def large(census, tmp_path_factory):
         view["labels"] = [f"{view['labels'][g]} {k}" for k, g in enumerate(which)]
         view["basis"] = view["basis"] * 6
         entry = found["pairs"][number]
-        for key in ("public", "noisy", "estimate", "sd", "synthetic"):
+        for key in series:
             entry[key] = packed(unpacked(entry[key])[which], unit=entry[key]["unit"])
     found["headline"]["groups"] = GROUPS
+    if truth := found["truth"]:
+        for key in ("priorError", "syntheticError"):
+            truth[key] = [truth[key][g % len(truth[key])] for g in range(GROUPS)]
+        heat = {key: unpacked(each) for key, each in truth["heat"].items() if key != "columns"}
+        truth["heat"] = {key: packed(np.tile(each, (6, 6)), unit=1, type="f32") for key, each in heat.items()}
+        truth["heat"]["columns"] = [column["name"] for column in found["columns"]]
+        truth["worst_places"] = [truth["worst_places"][0]] * 10
+        truth["worst_pairs"] = [truth["worst_pairs"][0]] * 10
+    return found
+
+
+@pytest.fixture(scope="module")
+def large(census, tmp_path_factory):
+    from prade.reporting.report import report_data
+    from prade.reporting.report_page import report_page
+
     path = tmp_path_factory.mktemp("large") / "report.html"
-    path.write_text(report_page(found), encoding="utf-8")
+    path.write_text(report_page(enlarged(report_data(census[0]))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def large_with_truth(census, tmp_path_factory):
+    from prade.reporting.report import report_data
+    from prade.reporting.report_page import report_page
+
+    path = tmp_path_factory.mktemp("large") / "ours.html"
+    path.write_text(report_page(enlarged(report_data(census[0], truth=census[1]))), encoding="utf-8")
     return path
 
 
@@ -797,6 +882,18 @@ def test_a_large_page_fills_at_most_six_sheets(chromium, large):
     assert page.run(rows) == 20
     assert "first 20 groups" in page.run("document.querySelector('#groups').innerText")
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    silent(page)
+
+
+def test_a_large_page_with_the_truth_fills_at_most_six_sheets(chromium, large_with_truth):
+    page = opened(chromium, large_with_truth)
+    paper = page.pdf()
+    assert len(re.findall(rb"/Type\s*/Page\b", paper)) <= 6
+    mode(page, media="print")
+    rows = "[...document.querySelectorAll('#groups-table tbody tr')].filter(row => row.offsetHeight).length"
+    assert page.run(rows) == 10
+    assert "first 10 groups" in page.run("document.querySelector('#groups').innerText")
+    assert "first 10 columns" in page.run("document.querySelector('#columns').innerText")
     silent(page)
 
 

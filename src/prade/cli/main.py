@@ -15,13 +15,14 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from prade.core.errors import BudgetError, PradeError
+from prade.core.errors import BudgetError, PradeError, Remark
 from prade.core.interrupts import INTERRUPTED, interrupted, second_ends
 from prade.core.version import __version__
 
@@ -48,7 +49,10 @@ class Stages(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", Remark)
+                warnings.showwarning = _remark_or_warn(warnings.showwarning)
+                return super().invoke(ctx)
         except click.exceptions.Exit:
             raise
         except click.ClickException as error:
@@ -127,6 +131,18 @@ def prade() -> None:
     To let your shell complete commands and options, run eval "$(_PRADE_COMPLETE=bash_source prade)"; for other shells
     write zsh_source or fish_source.
     """
+
+
+def _remark_or_warn(warn: Callable[..., None]) -> Callable[..., None]:
+    """How a command shows warnings: prade's own as remarks, and the others as Python does."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, Remark):
+            remark(str(message))
+        else:
+            warn(message, category, *where)
+
+    return show
 
 
 def remark(text: str) -> None:

@@ -150,14 +150,14 @@ def report(
     must not be published, and is not written into the release folder. With --json, what the page shows is printed
     instead, or written to the file of -o.
     """
+    from prade.core.errors import Remark
     from prade.core.progress import progress_bar
-    from prade.reporting.outlines import IncompleteMap
     from prade.reporting.report import json_of, report_data, write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
     with progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", IncompleteMap)
+        warnings.simplefilter("always", Remark)
         asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key, "progress": progress}
         if as_json and output is None:
             said = json_of(report_data(release_folder, **asked)).rstrip()
@@ -165,7 +165,7 @@ def report(
             path = write_report(release_folder, output, as_json=as_json, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
-        if each.category is IncompleteMap:  # a warning of a library may quote a true row
+        if issubclass(each.category, Remark):  # a warning of a library may quote a true row
             remark(str(each.message))
     if truth is not None:
         remark("This page is computed from true rows and is not differentially private: do not publish it.")

@@ -62,3 +62,7 @@ class BudgetError(PradeError):
         super().__init__(message, remaining, asked, remedy=remedy)
         self.remaining = remaining
         self.asked = asked
+
+
+class Remark(UserWarning):
+    """A warning of prade's own, which the command line prints as a remark. It has no value of a private row."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.documents import Malformed, Versioned, json_value, structured
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, Remark
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
 from prade.data.parquet_with_header import damage_reported, whole_numbers
@@ -78,6 +79,7 @@ class Release:
     path: Path
     plan: Plan
     noisy: tuple[tuple[Noisy, ...], ...]
+    labels: str | None = None  # SHA-256 of the file of labels, if they are not the plan's own
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Release:
@@ -90,8 +92,8 @@ class Release:
                     f"{folder / name} has changed since the release was made (its hash differs from the one in "
                     f"{MANIFEST}): restore the original"
                 )
-        plan = _labelled(Plan.load(folder / PLAN), folder / LABELS)
-        return cls(folder, plan, read_measurements(folder / MEASUREMENTS, plan))
+        plan, labels = _labelled(Plan.load(folder / PLAN), folder / LABELS)
+        return cls(folder, plan, read_measurements(folder / MEASUREMENTS, plan), labels)
 
     def __repr__(self) -> str:
         return f"Release({str(self.path)!r}, {self.plan!r})"
@@ -207,14 +209,25 @@ def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
 # ---------------------------------------------------------------------- the folder
 
 
-def _labelled(plan: Plan, path: Path) -> Plan:
-    """The plan with the labels that were given after measuring, if there are any."""
+class LabelsNotUsed(Remark):
+    """A release's file of labels is damaged or belongs to another plan."""
+
+
+def _labelled(plan: Plan, path: Path) -> tuple[Plan, str | None]:
+    """The plan with the labels that were given after measuring, if there are any, and the hash of their file.
+
+    Labels change nothing that is estimated: a file that cannot be used must not keep anyone from the release.
+    """
     if not path.is_file():
-        return plan
+        return plan, None
     try:
-        return plan.with_labels(Schema.load(path))
+        return plan.with_labels(Schema.load(path)), file_hash(path)
     except PradeError as error:
-        raise error.within(f"{path} cannot be used, and may be removed") from None
+        said = (
+            f"{path} cannot be used ({error}), so titles and labels are the plan's own: repair the file, or remove it"
+        )
+        warnings.warn(said, LabelsNotUsed, stacklevel=3)
+        return plan, None
 
 
 def file_hash(path: Path) -> str:

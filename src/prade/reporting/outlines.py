@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import msgspec
 
 from prade.core.documents import Malformed, file_text, json_value, structured
-from prade.core.errors import DataError
+from prade.core.errors import DataError, Remark
 from prade.data.groups import Grouping
 
 Key = tuple[str, ...]
@@ -39,7 +39,7 @@ MOST_TRIED = 1_000  # properties that are tried one by one
 SHOWN = 6  # properties that an error message names
 
 
-class IncompleteMap(UserWarning):
+class IncompleteMap(Remark):
     """The map of a page lacks many groups."""
 
 

@@ -9,7 +9,7 @@ whole table, a level of one group.
     use, careful sentences: what the rows are good for, and what they are not good for
     columns      {"name", "title", "description", "unit", "labels", "measured": names of levels,
                  "cells": [first, end] of its cells in a view's arrays,
-                 "error": expected error of its table in a group of the last level, null if all may have no rows,
+                 "error": model error of its table in a group of the last level, null if all may have no rows,
                  "width": median width of its cells' 95 % intervals there, in rows}; title is the name where the schema
                  has no other; description and unit may be empty
     views        {"name", "by", "labels", "totals": numbers of rows, "totalSd": their standard deviations,
@@ -18,7 +18,7 @@ whole table, a level of one group.
                  all columns, one column after the other. "noisy" is clipped to 0..1, and absent (NaN) where a column
                  was not measured; "sd" are standard deviations of "estimate",
                  "basis": for each column "measured", "summed" or "model",
-                 "error": for each group, mean over the columns of the expected error of the column's table, null where
+                 "error": for each group, mean over the columns of the model error of the column's table, null where
                  the group may well have no rows, so that the error is unknown,
                  "width": for each group, median width of its cells' 95 % intervals, in rows,
                  "technical": {"before": misfit of the public table, "after": of the estimate, "kl", "status"}}
@@ -39,14 +39,15 @@ whole table, a level of one group.
     budget       for each level {"name", "groups", "asks": [...]} (`prade.reporting.promise`)
     promise      `prade.reporting.promise.promise_of`
     provenance   {"versions": {name: version}, "public": [{"file", "hash"}], "publicRows", "plan", "seed", "ledger",
+                 "labels": null or {"file", "hash"} of labels that were given after measuring,
                  "cite": {"sentence", "bibtex"}} (`prade.reporting.provenance`)
     methodology  a paragraph (`prade.reporting.methodology`)
     truth        null, or the comparison with the true rows (`prade.reporting.truth_data`)
 
-The expected error of a table is what the model of the intervals expects for the L1 distance between its true shares and
+The model error of a table is what the model of the intervals expects for the L1 distance between its true shares and
 its estimated ones: for a normal error of standard deviation s, the expected absolute value is s sqrt(2 / pi), so
 
-    expected error = sum over cells of sd * sqrt(2 / pi), but at most 2
+    model error = sum over cells of sd * sqrt(2 / pi), but at most 2
 """
 
 from __future__ import annotations

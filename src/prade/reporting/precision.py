@@ -1,9 +1,9 @@
-"""How precise the one-way tables of a view are: expected errors, and widths of 95 % intervals in rows.
+"""How precise the one-way tables of a view are: model errors, and widths of 95 % intervals in rows.
 
-The expected error of a table is what the model of the intervals expects of the L1 distance between true and estimated
+The model error of a table is what the model of the intervals expects of the L1 distance between true and estimated
 shares. A normal error of standard deviation s has the expected absolute value s sqrt(2 / pi), so
 
-    expected error = sum over cells of sd * sqrt(2 / pi), but at most 2
+    model error = sum over cells of sd * sqrt(2 / pi), but at most 2
 
 Where a group may well have no rows at all, its shares mean nothing, and neither does their error: it is not known.
 """
@@ -48,7 +48,7 @@ class Precision:
 
     @property
     def errors(self) -> Floats:
-        """The expected error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
+        """The model error of every column's table: [groups, columns]; NaN in groups that may have no rows."""
         errors = np.add.reduceat(self.sd, self.starts[:-1], axis=1) * math.sqrt(2 / math.pi)
         return np.where(self.has_rows[:, None], np.minimum(errors, LARGEST), np.nan)
 
@@ -59,7 +59,7 @@ class Precision:
         return np.asarray((totals > 0) & (totals >= CLEARLY * self.view.total_sd))
 
     def column_error(self, column: int) -> float | None:
-        """The mean of a column's expected errors over the groups that have rows; None if there are no such groups."""
+        """The mean of a column's model errors over the groups that have rows; None if there are no such groups."""
         return float(self.errors[self.has_rows, column].mean()) if self.has_rows.any() else None
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prade.core.words import many
+from prade.release.file_names import LABELS
 from prade.release.release import claim_of, read_manifest
 from prade.reporting.headline import made_on, short
 
@@ -31,6 +32,7 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
         "public": public_files(release.plan),
         "publicRows": len(estimates.public),
         "plan": release.plan.hash,
+        "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
         "seed": seed,
         "ledger": _ledger(release),
         "cite": cite(release, rows),

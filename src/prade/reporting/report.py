@@ -130,9 +130,10 @@ def report_path(release: str | PathLike[str], *, truth: bool = False) -> Path:
 
 def _keep_apart(target: Path, usual: Path) -> None:
     """Refuse a path at which a page made with true rows could be published by mistake."""
-    if target.name == REPORT:
+    public = Path(REPORT).with_suffix(usual.suffix).name
+    if target.name.casefold() in (REPORT, public):
         raise DataError(
-            f"a page made with the truth is not private and must not be mistaken for the public {REPORT}: give it "
+            f"a page made with the truth is not private and must not be mistaken for the public {public}: give it "
             f"another name, such as {usual.name}"
         )
     for folder in target.absolute().parents:

@@ -97,6 +97,7 @@ def truth_data(
     if progress is not None:
         progress("metrics", 2, 2)
     labels = group_texts(schema, estimates.plan.groupings[-1])
+    last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     prior, mean = truth.means
     ratio = mean / prior if prior > 0.0 else None
     matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
@@ -112,7 +113,7 @@ def truth_data(
         "sentence": ratio_in_words(ratio),
         "worst_pairs": _worst_pairs(pairs, heat),
         "worst_places": [
-            {**place, "label": labels[place["group"]], "view": len(estimates.plan.levels)}
+            {**place, "label": labels[place["group"]], "view": last_view}
             for place in worst_places(truth.score, truth.prior)
         ],
         "heat": {"columns": list(schema.coded), **matrices},

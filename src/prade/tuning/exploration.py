@@ -124,12 +124,13 @@ class Exploration:
         last = self.rehearsed[-1].tuned.plan
         names = ["+".join(by) or "all" for by in self.task.levels]
         numbers = [len(last.groups.level(by)) for by in self.task.levels]
+        files = [] if self.public is None else [Path(file).name for file in self.public.files]
         return {
             "dataset": self.task.dataset,
             "symbol": self._name,
             "levels": [{"name": name, "groups": number} for name, number in zip(names, numbers, strict=True)],
             "columns": [described(self.task.schema[name]) for name in self.closer.names],
-            "public": {"rows": self.public_rows, "files": [] if self.public is None else list(self.public.files)},
+            "public": {"rows": self.public_rows, "files": files},
             "unit": self.task.unit.promise(),
             "rehearsal": self._rehearsal(),
             "caveats": self._caveats(),

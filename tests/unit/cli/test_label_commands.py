@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from prade import Column, Level, Release, Schema, Workload
 from prade.cli import main as cli
-from prade.core.errors import SchemaError
+from prade.release.release import LabelsNotUsed
 from worlds.plans import plan_of
 from worlds.releases import invented, write_folder
 
@@ -118,17 +119,25 @@ def test_a_release_is_labelled_after_the_fact(files: Path) -> None:
     found = Release.load("release")
     assert found.plan.schema["SEX"].label_of(2) == "female"
     assert (found.plan.hash, found.fingerprint) == (before.plan.hash, before.fingerprint)
+    assert found.labels == hashlib.sha256((files / "release" / "labels.toml").read_bytes()).hexdigest()
+    assert before.labels is None
     assert "exists already" in call("--codebook", "codebook.csv", "release", code=1).stderr
     (files / "release" / "labels.toml").unlink()
     assert Release.load("release").plan.schema["SEX"].labels == {}
 
 
-def test_labels_of_another_schema_are_refused_with_the_file_to_remove(files: Path) -> None:
+@pytest.mark.parametrize("text", [SCHEMA.select(["SEX", "AGE"]).to_toml(), "columns = [", "\0\xff"])
+def test_labels_that_cannot_be_used_block_nothing_and_are_remarked_on(files: Path, text: str) -> None:
     plan = plan_of(SCHEMA, Level("PLACE", Workload.all_marginals(SCHEMA, 1)), groups={"PLACE": ["a", "b"]})
     write_folder(files / "release", plan, invented(plan).noisy)
-    SCHEMA.select(["SEX", "AGE"]).save("release/labels.toml")
-    with pytest.raises(SchemaError, match=r"labels.toml cannot be used, and may be removed: .* must have the plan's"):
-        Release.load("release")
+    (files / "release" / "labels.toml").write_text(text, encoding="latin-1")
+    with pytest.warns(LabelsNotUsed, match=r"labels.toml cannot be used .* the plan's own: repair the file, or remove"):
+        found = Release.load("release")
+    assert (found.plan.schema["SEX"].labels, found.labels) == ({}, None)
+    done = call("--codebook", "codebook.csv", "release", "--force")
+    assert done.stderr.startswith("release/labels.toml cannot be used (")
+    assert "LabelsNotUsed" not in done.stderr  # a remark for people, not a warning with a line of code
+    assert Release.load("release").plan.schema["SEX"].label_of(2) == "female"
 
 
 def test_codebooks_of_other_encodings_and_delimiters(files: Path) -> None:

@@ -1,6 +1,7 @@
 """Where a release comes from, and the paragraph that says how it was made."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -37,6 +38,14 @@ def test_everything_that_is_needed_to_make_it_again(estimates):
     assert found["ledger"]["entry"] == manifest["entry"]
     assert found["ledger"]["ledger"] == manifest["head"]["ledger"]
     assert found["ledger"]["measurements"] == manifest["files"]["measurements.parquet"]
+
+
+def test_labels_that_were_given_later_leave_a_trace(estimates):
+    """Nobody signed their file: the page names it and its hash."""
+    assert provenance_of(estimates, 7, 3361)["labels"] is None
+    labelled = SimpleNamespace(release=replace(estimates.release, labels="ab12"), public=estimates.public)
+    found = provenance_of(labelled, 7, 3361)
+    assert found["labels"] == {"file": "labels.toml", "hash": "ab12"}
 
 
 def test_public_files_are_named_without_their_folders():
@@ -97,5 +106,5 @@ def test_what_is_met_exactly_is_said_with_what_is_not_protected():
     facts = [Rule("AGE < 18 -> SEX == 1"), totals]
     first, second, third = invariants(plan(invariants=facts))
     assert first == "All rows obey: AGE < 18 -> SEX == 1."
-    assert second == "Numbers of rows were set to published ones."
+    assert second == "Numbers of rows by STATE were set to published ones."
     assert third.startswith("Not protected, because taken from the private table")

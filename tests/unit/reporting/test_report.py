@@ -593,7 +593,7 @@ KEYS = {
         *("basis", "error", "width", "technical"),
     },
     "pairs": {"index", "starts", "public", "noisy", "estimate", "sd", "synthetic", "basis", "leftOut"},
-    "provenance": {"versions", "public", "publicRows", "plan", "seed", "ledger", "cite"},
+    "provenance": {"versions", "public", "publicRows", "plan", "labels", "seed", "ledger", "cite"},
     "caveats": str,
     "use": str,
     "careful": str,
@@ -642,9 +642,11 @@ def test_names_tell_what_may_be_published(release, folder):
     assert "This page is NOT private and must not be published." in text
     assert "<title>NOT PRIVATE" in text
     assert len(data_in(private)["truth"]["syntheticError"]) == 3
-    with pytest.raises(DataError, match=r"give it another name, such as release-not-private.html"):
-        write_report(release, folder / REPORT, truth=folder / "private.parquet")
-    assert not (folder / REPORT).exists()
+    for name in (REPORT, "Report.HTML", "report.json", "REPORT.json"):
+        as_json = name.endswith("json")
+        with pytest.raises(DataError, match=r"give it another name, such as release-not-private\.(html|json)"):
+            write_report(release, folder / name, truth=folder / "private.parquet", as_json=as_json)
+        assert not (folder / name).exists()
 
 
 @pytest.mark.parametrize("inside", ["ours.html", "deep/ours.html", "../link/ours.html", "../../{}/release/ours.html"])

@@ -12,6 +12,7 @@ from prade.data.column import Column
 from prade.data.encoding import Coded
 from prade.data.invented import census_like
 from prade.data.public import Public
+from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
@@ -203,6 +204,11 @@ def test_the_data_have_the_structure_that_the_page_is_made_for(explored):
     for name in page:
         assert kinds(mine[name]) == kinds(page[name]), name
     assert set(mine) == set(page)
+
+
+def test_public_files_are_named_without_their_folders(explored):
+    found = replace(explored, public=PublicFiles(("/home/secret/il.parquet", "/home/secret/oh.parquet")))
+    assert found.to_dict()["public"]["files"] == ["il.parquet", "oh.parquet"]
 
 
 def test_lists_and_packed_arrays_are_the_same_numbers(explored):

@@ -109,7 +109,8 @@ const readable = (value) => (absent(value) ? "–" : Number.isInteger(value) ? c
 
 function csvText({ heads, rows }) {
   const cell = (value) => {
-    const written = absent(value) ? "" : String(value);
+    const formula = typeof value === "string" && /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(value); // a spreadsheet would run it
+    const written = absent(value) ? "" : `${formula ? "'" : ""}${value}`;
     return /[",\r\n]/.test(written) ? `"${written.replaceAll('"', '""')}"` : written;
   };
   return [heads, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";

@@ -21,6 +21,7 @@ const MINUS = "\u2212";
 const grouped = new Intl.NumberFormat("en-US");
 const count = (value) => (absent(value) ? "–" : grouped.format(Math.round(value)).replace("-", MINUS));
 const fixed = (digits) => (value) => (absent(value) ? "–" : value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1").replace("-", MINUS));
+const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 const percent = (value, digits = 1) => (absent(value) ? "–" : `${fixed(digits)(100 * value)} %`);
 
 // Offer a file that is made in the page.

@@ -83,13 +83,13 @@ function notKept() {
   }
 }
 
-// The interval of a cell, as shares and as people: the number of people of a place has noise of its own.
+// The interval of a cell, as shares and as numbers of rows: the number of rows of a place has noise of its own.
 function interval(found, k) {
   const { totals, totalSd } = D.views[S.view];
   const [share, sd, rows] = [found.estimate[k], found.sd[k], totals[S.group]];
-  const people = Math.hypot(rows * sd, share * totalSd[S.group]);
+  const spread = Math.hypot(rows * sd, share * totalSd[S.group]);
   const around = (middle, half, most) => [Math.max(0, middle - D.z * half), Math.min(most, middle + D.z * half)];
-  return { share: around(share, sd, 1), people: around(rows * share, people, Infinity) };
+  return { share: around(share, sd, 1), counts: around(rows * share, spread, Infinity) };
 }
 
 function drawColumn(found) {
@@ -98,9 +98,9 @@ function drawColumn(found) {
   const each = column.labels.map((_, k) => interval(found, k));
   const top = found.estimate.indexOf(Math.max(...found.estimate));
   const [low, high] = each[top].share;
-  const [from, to] = each[top].people;
-  const people = count(D.views[S.view].totals[S.group]);
-  $("basis-said").textContent = `${nameOf(column)} was ${BASIS[found.basis]} Its most frequent value in ${placeName()} is “${column.labels[top]}”: ${percent(found.estimate[top])} of ${people} people, with a 95 % interval of ${percent(low)} to ${percent(high)}, or ${count(from)} to ${count(to)} people.`;
+  const [from, to] = each[top].counts;
+  const rows = count(D.views[S.view].totals[S.group]);
+  $("basis-said").textContent = `${nameOf(column)} was ${BASIS[found.basis]} Its most frequent value in ${placeName()} is “${column.labels[top]}”: ${percent(found.estimate[top])} of ${rows} ${D.noun}, with a 95 % interval of ${percent(low)} to ${percent(high)}, or ${count(from)} to ${count(to)} ${D.noun}.`;
   const title = `${nameOf(column)} for ${placeName()}`;
   numbersTable(column, found, each, title);
   const csv = {
@@ -112,7 +112,7 @@ function drawColumn(found) {
 
 function columnSpec(column, found, shown, each, width) {
   const marks = shown.flatMap(({ key, name }) => column.labels.map((label, k) => ({
-    k, series: name, share: found[key][k], [column.name]: label,
+    k, series: name, share: found[key][k],
     tip: { [label]: "", [name]: percent(found[key][k], 2), ...(key === "estimate" ? { "95 % interval": each[k].share.map((x) => percent(x, 2)).join(" to ") } : {}) },
   })));
   const y = {
@@ -128,7 +128,7 @@ function columnSpec(column, found, shown, each, width) {
       {
         data: { values: marks }, mark: { type: "point", size: 85, strokeWidth: 2 },
         encoding: {
-          y, x: { field: "share", type: "quantitative", title: "share of the place's people", axis: { format: ".0%", tickCount: Math.max(3, Math.round(width / 110)) } },
+          y, x: { field: "share", type: "quantitative", title: `share of the place's ${D.noun}`, axis: { format: ".0%", tickCount: Math.max(3, Math.round(width / 110)) } },
           stroke: { field: "series", type: "nominal", scale: scale("colour"), legend: { columns: Math.max(1, Math.floor(width / 190)) } },
           shape: { field: "series", type: "nominal", scale: scale("shape") },
           fill: { field: "series", type: "nominal", scale: scale("fill") },
@@ -147,7 +147,7 @@ function numbersTable(column, found, each, title) {
       { label: "Value", kind: "name", value: (k) => k, show: (k) => column.labels[k] },
       figure("Estimate", (k) => found.estimate[k], (k) => percent(found.estimate[k])),
       figure("95 % interval", (k) => each[k].share[0], (k) => each[k].share.map((x) => percent(x)).join(" – ")),
-      figure("In people", (k) => each[k].people[0], (k) => each[k].people.map(count).join(" – ")),
+      figure(`In ${D.noun}`, (k) => each[k].counts[0], (k) => each[k].counts.map(count).join(" – ")),
     ],
     rows: column.labels.map((_, k) => k),
   });

@@ -4,8 +4,8 @@ const MAP = { shapes: new Map(), others: [], at: null, zoom: 1 };
 const MEASURES = [
   { key: "share", label: "Estimated share", ofCell: true, show: (x) => percent(x), format: ".1%" },
   { key: "width", label: "Uncertainty: width of the 95 % interval", ofCell: true, show: (x) => percent(x), format: ".1%" },
-  { key: "error", label: "Expected error", show: fixed(3), format: ".3f" },
-  { key: "people", label: "People", show: count, format: ",.0f" },
+  { key: "error", label: "Model error", show: fixed(3), format: ".3f" },
+  { key: "rows", label: capital(D.noun), show: count, format: ",.0f" },
 ];
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -52,7 +52,7 @@ async function showMap() {
 async function mapValues({ key }) {
   const view = D.views[D.map.view];
   if (key === "error") return view.error;
-  if (key === "people") return view.totals;
+  if (key === "rows") return view.totals;
   const cell = D.columns[S.column].cells[0] + Number($("cell").value);
   const rows = await rowsOf(view, key === "share" ? "estimate" : "sd");
   return rows.map((row) => (key === "share" ? row[cell] : 2 * D.z * row[cell]));

@@ -20,8 +20,8 @@ function drawPair(found) {
   const names = (cell) => [first.labels[Math.floor(cell / columns)], second.labels[cell % columns]];
   const each = (cell) => interval(found, cell).share;
   const tables = chart($("explore-figure"), (width) => gridSpec(first, second, width, {
-    panels: shown.map((series) => [short(series), found[series.key]]),
-    scale: stepped(most(shown.map(({ key }) => found[key]))), legend: "share of the place's people", show: (x) => percent(x, 2),
+    panels: shown.map((series) => [short(series), found[series.key], series.key === "estimate" ? (cell) => ({ "95 % interval": each(cell).map((x) => percent(x, 2)).join(" to ") }) : null]),
+    scale: stepped(most(shown.map(({ key }) => found[key]))), legend: `share of the place's ${D.noun}`, show: (x) => percent(x, 2),
   }), {
     title,
     csv: { heads: [first.name, second.name, ...shown.map(short), "low", "high"], rows: occurs.map((cell) => [...names(cell), ...shown.map(({ key }) => found[key][cell]), ...each(cell)]) },
@@ -42,9 +42,9 @@ function gridSpec(first, second, width, { panels, scale, legend, show }) {
   const side = width < 620 ? 1 : width < 900 ? 2 : 3;
   const room = Math.min(120, 7 * Math.max(...first.labels.map((label) => label.length)));
   const wide = Math.floor((width - room - 24 - 14 * (side - 1)) / side);
-  const values = panels.flatMap(([panel, shares], p) => shares.map((share, cell) => {
+  const values = panels.flatMap(([panel, shares, more], p) => shares.map((share, cell) => {
     const [r, k] = [Math.floor(cell / columns), cell % columns];
-    return { p, r, k, share, tip: { [panel]: show(share), [first.name]: first.labels[r], [second.name]: second.labels[k] } };
+    return { p, r, k, share, tip: { [panel]: show(share), [first.name]: first.labels[r], [second.name]: second.labels[k], ...(more ? more(cell) : {}) } };
   }));
   const axis = (names, limit) => ({ title: null, axis: { labelExpr: `${names}[datum.value]`, labelLimit: limit, labelFontSize: 11, labelOverlap: true, grid: false } });
   return {

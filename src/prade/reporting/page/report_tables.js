@@ -12,7 +12,7 @@ function withBar(label, value, show, most) {
   return { label, kind: "num", value, paint };
 }
 
-// An expected error that is unknown counts as the largest.
+// A model error that is unknown counts as the largest.
 const ifKnown = (error) => error ?? Infinity;
 const showError = (error) => (error === Infinity ? "unknown" : fixed(3)(error));
 
@@ -39,8 +39,8 @@ function columnsTable() {
     columns: [
       { label: "Column", kind: "name", value: (c) => nameOf(D.columns[c]), paint: (cell, c) => leads(cell, nameOf(D.columns[c]), { column: c, second: null }) },
       { label: "Measured by", kind: "text", value: where },
-      withBar("Expected error", (c) => ifKnown(errors[c]), showError, largest(errors)),
-      withBar("95 % interval, people", (c) => widths[c], (x) => (absent(x) ? "–" : `± ${count(x / 2)}`), largest(widths)),
+      withBar("Model error", (c) => ifKnown(errors[c]), showError, largest(errors)),
+      withBar(`95 % interval, ${D.noun}`, (c) => widths[c], (x) => (absent(x) ? "–" : `± ${count(x / 2)}`), largest(widths)),
       { label: "Values", kind: "num", value: (c) => D.columns[c].labels.length },
     ],
     rows: D.columns.map((_, c) => c),
@@ -53,15 +53,15 @@ function groupsTable(level) {
   const view = D.views[level];
   TABLES.level = level;
   const figures = [
-    ["95 % interval, people", view.width, (x) => (absent(x) ? "–" : `± ${count(x / 2)}`)],
+    [`95 % interval, ${D.noun}`, view.width, (x) => (absent(x) ? "–" : `± ${count(x / 2)}`)],
     ...(D.truth && level === LAST ? [["Public table, true error", D.truth.priorError, fixed(3)], ["Synthetic rows, true error", D.truth.syntheticError, fixed(3)]] : []),
   ];
   TABLES.groups = sortable($("groups-table"), {
     caption: `Groups of level ${levelName(view)}`,
     columns: [
       { label: "Group", kind: "name", value: (g) => view.labels[g], paint: (cell, g) => leads(cell, view.labels[g], { view: level, group: g }) },
-      { label: "People", kind: "num", value: (g) => view.totals[g], show: (g) => count(view.totals[g]) },
-      withBar("Expected error", (g) => ifKnown(view.error[g]), showError, largest(view.error)),
+      { label: capital(D.noun), kind: "num", value: (g) => view.totals[g], show: (g) => count(view.totals[g]) },
+      withBar("Model error", (g) => ifKnown(view.error[g]), showError, largest(view.error)),
       ...figures.map(([label, values, show]) => withBar(label, (g) => values[g], show, largest(values))),
     ],
     rows: view.labels.map((_, g) => g),

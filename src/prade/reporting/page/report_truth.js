@@ -112,12 +112,15 @@ function regression(name, title) {
   const scroll = make(home, "div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": `${title}, table` });
   const at = (key, t) => found[key].coefficients[t];
   const written = readable;
+  for (const [label, each] of [["Synthetic rows", found.synthetic], ["Public table", found.public]]) {
+    if (each && each.not_available) make(home, "p", { class: "quiet" }, `${label}: ${each.not_available}`);
+  }
   sortable(make(scroll, "div"), {
     caption: "Coefficients with their 95 % intervals",
     columns: [
       { label: "Term", kind: "name", value: (t) => t, show: (t) => at("truth", t).term },
       ...tables.map(([key, label]) => ({ label, kind: "num", value: (t) => at(key, t).estimate, show: (t) => `${written(at(key, t).estimate)} (${written(at(key, t).low)} to ${written(at(key, t).high)})` })),
-      { label: "Overlap of intervals", kind: "num", value: (t) => at("synthetic", t).overlap, show: (t) => percent(at("synthetic", t).overlap, 0) },
+      ...(found.synthetic.coefficients ? [{ label: "Overlap of intervals", kind: "num", value: (t) => at("synthetic", t).overlap, show: (t) => percent(at("synthetic", t).overlap, 0) }] : []),
     ],
     rows: found.truth.coefficients.map((_, t) => t),
   });
