@@ -131,7 +131,7 @@ def test_files_are_saved_light_even_in_the_dark(page, tmp_path):
         '"</script><b onmouseover=""alert(1)"">",a',
         '"</script><b onmouseover=""alert(1)"">",3.25',
         '"say ""a, b""",',
-        "=1+1,-10",
+        "'=1+1,-10",
         "",
     ]
     image = arrived(tmp_path, "bars-of-a.png")

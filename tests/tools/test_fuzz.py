@@ -9,7 +9,7 @@ from fuzz import run
 from fuzz.readers import ALL, Reader, World
 from prade.core.errors import DataError
 
-INPUTS = 60  # for each reader; `make fuzz` reads millions
+INPUTS = 100  # for each reader; `make fuzz` reads millions
 
 
 @pytest.fixture(scope="module")

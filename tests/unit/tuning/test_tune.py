@@ -42,6 +42,14 @@ LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def two_draws():
+    """At most two draws of noise: the searches below are for what is chosen, and one test for more draws asks again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prade.tuning.tune.MOST_DRAWS", 2)
+        yield
+
+
 @pytest.fixture(scope="module")
 def data():
     found = census_like(persons=2_000, places_per_state=5, seed=2)
@@ -237,6 +245,7 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_there_is_time(seconds, fo
         now += 1
         return 0.5 - gain[choice][min(seed, 1)] + np.linspace(0, 0.001, 16)
 
+    monkeypatch.setattr("prade.tuning.tune.MOST_DRAWS", 8)
     for module in ("tune", "clock"):
         monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(16))]
