@@ -60,8 +60,11 @@ def mode(page, scheme: str = "light", media: str = "") -> None:
     page.settle()
 
 
-def accessibility(page) -> list[str]:
-    """What axe-core finds wrong: each rule, with the first elements that break it."""
+def accessibility(page, scheme: str = "light") -> list[str]:
+    """What axe-core finds wrong in the opened-up page: each rule, with the first elements that break it."""
+    mode(page, scheme)
+    page.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.settle()
     page.run((files("axe_core_python") / "axe.min.js").read_text("utf-8") + "; 0")
     found = page.run("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [f"{each['id']}: {json.dumps([node['html'][:160] for node in each['nodes'][:3]])}" for each in found]

@@ -55,7 +55,7 @@ class Formula:
         outcome = (self.outcome,) if numeric else parse(self.outcome, schema).columns
         for name in (*self.predictors, *outcome):
             if name not in columns:
-                raise DataError(f"there is no column {name!r} for a regression{closest(name, columns)}")
+                raise DataError(f"the table has no column {name!r} to use in a regression{closest(name, columns)}")
         if numeric and schema[self.outcome].kind != "numeric":
             raise DataError(f"the outcome {self.outcome!r} of a linear regression is not numeric; name another column")
         if len(set(self.predictors)) < len(self.predictors) or set(self.predictors) & set(outcome):
@@ -69,7 +69,7 @@ def usual_linear(schema: Schema, columns: Sequence[str]) -> Formula:
     """
     numeric = [name for name in columns if schema[name].kind == "numeric"]
     if not numeric:
-        raise NotAvailable("there is no numeric column to explain")
+        raise NotAvailable("no column is numeric, so none can be the outcome")
     candidates = numeric[1:] or numeric
     most = max(schema[name].present for name in candidates)
     outcome = next(name for name in candidates if 2 * schema[name].present >= most)
@@ -80,7 +80,7 @@ def usual_logistic(schema: Schema, columns: Sequence[str]) -> Formula:
     """The last column of two values, or else the last categorical one: its first value against the others."""
     listed = [name for name in columns if schema[name].kind != "numeric" and schema[name].present > 1]
     if not listed:
-        raise NotAvailable("there is no categorical column with two values or more to explain")
+        raise NotAvailable("no categorical column has two values, so none can be the outcome")
     of_two = [name for name in listed if schema[name].present == 2]
     outcome = (of_two or listed)[-1]
     return Formula(f"{outcome} == {schema[outcome].values[0]!r}", _usual_predictors(schema, columns, outcome))
@@ -95,7 +95,7 @@ def _usual_predictors(schema: Schema, columns: Sequence[str], outcome: str) -> t
         if (not column.missing if column.kind == "numeric" else column.size <= MOST_VALUES)
     ]
     if not few:
-        raise NotAvailable("there is no column to explain it by")
+        raise NotAvailable("no other column can serve as a predictor")
     return tuple(few[:PREDICTORS])
 
 

@@ -3,22 +3,13 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from prade import Budget, Plan
-from prade.cli import main as cli
 from prade.data.invented import census_like
 from prade.data.tables import write_table
-
-cli.every_command()
+from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "TENURE"]
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(cli.prade, [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def test_bins_are_told_in_words(changes: dict[str, Any], texts: list[str]) -> No
 
 def test_bins_of_dates_name_their_first_and_last_day() -> None:
     edges = (datetime.date(1970, 1, 2), datetime.date(1971, 1, 1))
-    column = Column("D", "numeric", edges=edges)  # type: ignore[arg-type]
+    column = Column("D", "numeric", edges=edges)
     assert display_texts(column) == ["before 1970-01-02", "1970-01-02 to 1970-12-31", "from 1971-01-01"]
 
 

@@ -203,8 +203,8 @@ def test_a_single_column():
     json.dumps(found, allow_nan=False)
     assert lines(found)["1-marginal"] == pytest.approx(1000 * (1 - 1 / 6))
     assert whys(found)["2-marginal"] == "there are fewer than 2 columns"
-    assert whys(found)["linear"] == "there is no numeric column to explain"
-    assert whys(found)["logistic"] == "there is no column to explain it by"
+    assert whys(found)["linear"] == "no column is numeric, so none can be the outcome"
+    assert whys(found)["logistic"] == "no other column can serve as a predictor"
     assert lines(found)["pca"] is not None
 
 
@@ -260,7 +260,7 @@ def test_terms_have_the_labels_of_values():
         ("INCOME ~", "write the outcome and its predictors"),
         ("INCOME ~ AGE + ", "write the outcome and its predictors"),
         ("INCOM ~ AGE", "did you mean 'INCOME'"),
-        ("INCOME ~ TOWN", "no column 'TOWN' for a regression"),
+        ("INCOME ~ TOWN", "the table has no column 'TOWN' to use in a regression"),
         ("SEX ~ AGE", "is not numeric"),
         ("INCOME ~ AGE + AGE", "a column twice"),
         ("INCOME ~ INCOME", "a column twice"),

@@ -32,17 +32,6 @@ BUDGETS = ["1/10000", 1, 20]
 
 
 @pytest.fixture(scope="module")
-def data():
-    found = census_like(persons=2_000, places_per_state=5, seed=2)
-    return replace(
-        found,
-        schema=found.schema.select(COLUMNS),
-        public=found.public.select(COLUMNS),
-        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
-    )
-
-
-@pytest.fixture(scope="module")
 def task(data):
     return Task("people", data.schema, 1, Unit(1), LEVELS, data.groups)
 

@@ -13,7 +13,6 @@ import pytest
 from prade import Task
 from prade.core.errors import DataError, PradeError
 from prade.core.words import many
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
@@ -48,17 +47,6 @@ def two_draws():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prade.tuning.tune.MOST_DRAWS", 2)
         yield
-
-
-@pytest.fixture(scope="module")
-def data():
-    found = census_like(persons=2_000, places_per_state=5, seed=2)
-    return replace(
-        found,
-        schema=found.schema.select(COLUMNS),
-        public=found.public.select(COLUMNS),
-        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
-    )
 
 
 def tuned_for(data, epsilon, **options):

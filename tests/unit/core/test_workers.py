@@ -1,0 +1,109 @@
+"""Workers: the same results in the same order on threads, processes and Dask; what is large does not travel."""
+
+import multiprocessing
+import os
+import pickle
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from prade.core import workers
+from prade.core.errors import DataError
+from prade.core.workers import Shared, Workers, WorkersError
+
+
+def opened_from(path):
+    """What a worker opens: the numbers in a file, and the process that opened them."""
+    with open(path) as file:
+        return [float(line) for line in file], os.getpid()
+
+
+def scaled(shared, item):
+    numbers, opener = shared.value
+    return item * sum(numbers), opener, os.getpid()
+
+
+def die(item):
+    os._exit(1)
+
+
+def refuse(item):
+    raise DataError("no", remedy="public")
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture
+def shared(tmp_path):
+    path = tmp_path / "numbers.txt"
+    path.write_text("1\n2\n")
+    return Shared(opened_from(path), opened_from, path)
+
+
+def test_results_come_in_order_and_are_the_same_everywhere(processes, shared):
+    expected = [3.0 * item for item in range(20)]
+    with ThreadPoolExecutor(3) as threads:
+        for each in (Workers(2), Workers.of(executor=threads), Workers.of(executor=processes)):
+            assert [found for found, _, _ in each.map(partial(scaled, shared), range(20))] == expected
+
+
+def test_what_is_shared_stays_here_and_each_process_opens_it_once(processes, shared):
+    here = list(Workers(2).map(partial(scaled, shared), range(4)))
+    assert {opener for _, opener, _ in here} == {os.getpid()}
+    there = list(Workers.of(executor=processes).map(partial(scaled, shared), range(20)))
+    assert all(opener == worker != os.getpid() for _, opener, worker in there)
+    large = Shared(bytes(10**6), opened_from, "file")
+    assert len(pickle.dumps(partial(scaled, large))) < 1_000
+
+
+def test_a_worker_that_cannot_see_the_files_says_so(processes, shared, tmp_path):
+    (tmp_path / "numbers.txt").unlink()
+    with pytest.raises(WorkersError, match=r"the worker on .* cannot find .*numbers\.txt"):
+        list(Workers.of(executor=processes).map(partial(scaled, shared), range(2)))
+
+
+def test_workers_of_other_versions_are_refused(processes, monkeypatch):
+    monkeypatch.setattr(workers, "versions", lambda: ("Python 2.7", *workers.MUST_AGREE))
+    with pytest.raises(WorkersError, match=r"other versions \(Python 2\.7 here, Python 3"):
+        list(Workers.of(executor=processes).map(abs, [1]))
+
+
+def test_workers_that_are_gone_are_an_error_in_words():
+    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    with pool, pytest.raises(WorkersError, match="the workers have stopped"):
+        list(Workers.of(executor=pool).map(die, [1]))
+
+
+def test_errors_of_tasks_pass_through_with_their_remedy(processes):
+    with pytest.raises(DataError) as caught:
+        list(Workers.of(executor=processes).map(refuse, [1]))
+    assert caught.value.told("shell") == "no; give the public files with --public"
+
+
+def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
+    started, release = [], threading.Event()
+
+    def work(item):
+        started.append(item)
+        if item:
+            release.wait(10)
+        return item
+
+    with ThreadPoolExecutor(2) as pool:
+        results = Workers.of(executor=pool).map(work, range(100))
+        assert next(results) == 0
+        results.close()
+        release.set()
+    assert len(started) <= 5
+
+
+def test_the_number_of_workers(processes):
+    assert Workers(3).number == 3
+    assert Workers.of(executor=processes).number == 2
+    assert Workers.of().number >= 1

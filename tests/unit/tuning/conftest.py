@@ -1,0 +1,21 @@
+"""The table that tuning is tried on: six columns of invented people in two states of five places."""
+
+from dataclasses import replace
+
+import pytest
+
+from prade.data.invented import census_like
+
+LEVELS = ["STATE", "PLACE"]
+COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    found = census_like(persons=2_000, places_per_state=5, seed=2)
+    return replace(
+        found,
+        schema=found.schema.select(COLUMNS),
+        public=found.public.select(COLUMNS),
+        groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
+    )
