@@ -59,10 +59,17 @@ class FinishedBatches:
 
     def path(self, batch: str) -> Path | None:
         """The file of a finished batch; None if there is none, or if it is damaged, which removes it."""
-        found = None
-        for path in self.folder.glob(f"{_checked(batch)}.*"):
+        return next(iter(self._undamaged(f"{_checked(batch)}.*")), None)
+
+    def paths(self, suffix: str) -> list[Path]:
+        """The files of all finished batches with this suffix, in the order of their names; damaged ones are removed."""
+        return self._undamaged(f"*.*{suffix}")
+
+    def _undamaged(self, pattern: str) -> list[Path]:
+        found = []
+        for path in sorted(self.folder.glob(pattern)):
             if path.name.split(".")[1] == file_hash(path):
-                found = path
+                found.append(path)
             else:
                 path.unlink(missing_ok=True)
         return found

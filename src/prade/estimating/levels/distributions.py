@@ -23,6 +23,7 @@ from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
+from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
@@ -68,18 +69,15 @@ class Distributions:
 
     def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
         """Weights of the public rows in a group of a level, and the shares of the cells of the level's parts."""
-        priors, layout, kept = self.priors[level], self.layouts[level], self.levels[level]
-        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
-        weights = priors.weights(group, parent)
-        if kept.alike is not None:
-            weights = priors.with_alike(weights, kept.alike[group])
-        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
-        tilted = layout.reweighted(prior)
-        if (emptied := kept.emptied[group]) is not None:
-            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
-            tilted = tilted.restricted(gone == 0)
-        made = tilted.evaluate(kept.multipliers[group])
-        return tilted.expand(made.normalised()), made.masses
+        *above, tilt = self._tilts(level, group)
+        return self.foundation.worked_out(tilt, self.foundation.weights(above))
+
+    def _tilts(self, level: int, group: int) -> list[Tilt]:
+        """The tilts of a group and of all above it, from the first level on."""
+        above = self._tilts(level - 1, int(self.priors[level].parent_of[group])) if level else []
+        kept = self.levels[level]
+        alike = None if kept.alike is None else kept.alike[group]
+        return [*above, Tilt(level, group, kept.multipliers[group], alike, kept.emptied[group])]
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
@@ -93,9 +91,6 @@ class Distributions:
     def _map(self, task: Callable[[int, Floats, Floats], Result], threads: int) -> Iterator[Result]:
         """As `map`, with the shares of the cells of the last level's parts as well."""
         last = len(self.levels) - 1
-        if last:
-            for parent in set(self.priors[last].parent_of.tolist()):
-                self._kept(last - 1, parent)  # once, before the threads need it
         return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
@@ -171,9 +166,14 @@ class Distributions:
     # ---------------------------------------------------------------- made once
 
     @cached_property
+    def foundation(self) -> Foundation:
+        """What the groups were estimated from."""
+        return Foundation(self.plan, self.public, self.settings, self.cells)
+
+    @cached_property
     def priors(self) -> list[GroupPriors]:
         """What the groups of each level started from."""
-        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+        return [self.foundation.priors(level) for level in range(len(self.levels))]
 
     @cached_property
     def answers(self) -> list[RawAnswers]:
@@ -188,7 +188,7 @@ class Distributions:
     @cached_property
     def layouts(self) -> list[Layout]:
         """The public rows as each level's parts see them."""
-        return [self.cells.layout(level.parts) for level in self.levels]
+        return [self.foundation.layout(level) for level in range(len(self.levels))]
 
     @cached_property
     def kept_errors(self) -> dict[tuple[int, int], Any]:
@@ -196,16 +196,6 @@ class Distributions:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be worked out again: weights, and matrices of error bars."""
-        kept = {name: value for name, value in self.__dict__.items() if name != "kept_errors"}
-        return {**kept, "kept_weights": None}
-
-    @cached_property
-    def _parents(self) -> dict[tuple[int, int], Floats]:
-        return {}
-
-    def _kept(self, level: int, group: int) -> Floats:
-        """Weights of a group that has children, kept because each of them needs these."""
-        if (level, group) not in self._parents:
-            self._parents[level, group] = self.weights(level, group)
-        return self._parents[level, group]
+        """Without what can be worked out again: weights, priors, and matrices of error bars."""
+        left_out = {"foundation", "priors", "layouts", "kept_errors"}
+        return {**{name: value for name, value in self.__dict__.items() if name not in left_out}, "kept_weights": None}
