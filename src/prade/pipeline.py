@@ -10,6 +10,7 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
+from prade.core.workers import Workers
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
@@ -128,20 +130,23 @@ def estimate(
     settings: Settings | None = None,
     anew: bool = False,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Estimates:
     """Estimate the distribution of every group of a release. This spends nothing.
 
     The estimates are kept in the release folder, and later calls find them there. `public` is the public table that
     they start from; without it, the kept estimates are returned, or new ones start from the public files that the plan
-    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates.
+    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates. Groups are
+    estimated in threads, or on any `executor`, whose workers must see the release folder; a run that was killed goes on
+    where it was.
     """
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
     rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
-    threads = cores() if threads is None else threads
-    return estimates_of(release, rows, settings, threads=threads, anew=anew, progress=progress)
+    workers = Workers.of(threads, executor)
+    return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
 
 
 def sample(

@@ -129,7 +129,7 @@ def shared_foundation(foundation: Foundation, folder: Path, key: str) -> Shared[
     """The foundation for tasks on workers, which open it once from a folder that they see; `key` is the run's."""
     save_mapped(foundation.public, folder / SUPPORT_FOR_WORKERS)
     foundation.plan.save(folder / PLAN)
-    return Shared(foundation, opened_foundation, str(folder), foundation.settings, key)
+    return Shared(foundation, opened_foundation, str(folder.absolute()), foundation.settings, key)
 
 
 def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
