@@ -89,7 +89,7 @@ from prade.estimating.levels import finished_groups
 from prade.estimating.levels.kept_estimates import estimates_of
 from worlds.many_places import public
 
-finished_groups.KEEP_EVERY = 0.0
+finished_groups.KEEP_EVERY = finished_groups.SHARE_OF_TIME = 0.0
 
 def told(what, done, number):
     print(done, flush=True)
@@ -165,6 +165,7 @@ def test_a_damaged_file_of_groups_is_not_used(tmp_path):
 def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch):
     made = release(tmp_path / "release")
     monkeypatch.setattr(finished_groups, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(finished_groups, "SHARE_OF_TIME", 0.0)
     kept = []
 
     def full(folder, batch, suffix):
