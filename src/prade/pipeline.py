@@ -10,6 +10,7 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.progress import Progress
 from prade.core.threads import cores
+from prade.core.workers import Workers
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
@@ -155,6 +157,7 @@ def sample(
     like: Like | None = None,
     passes: int = PASSES,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Frame:
     """Draw synthetic rows with the values of public rows. This spends nothing.
@@ -172,8 +175,8 @@ def sample(
         estimates = estimate(release, table, threads=threads, progress=progress)
     if rows is not None or groups is not None:
         estimates = resized(estimates, rows, groups)
-    threads = cores() if threads is None else threads
-    return drawn_table(estimates, table, seed, passes=passes, threads=threads, like=like, progress=progress)
+    workers = Workers.of(threads, executor)
+    return drawn_table(estimates, table, seed, passes=passes, workers=workers, like=like, progress=progress)
 
 
 def report(

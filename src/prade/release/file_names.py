@@ -5,4 +5,6 @@ Those that are derived from the release have records (`prade.release.derived_fil
 
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"
 WEIGHTS = "weights.npy"
+SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files
+UNFINISHED_ROWS = "unfinished-rows"  # a folder (`prade.release.finished_batches`)
 LABELS = "labels.toml"
