@@ -35,13 +35,14 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
-from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
-from prade.release.file_names import SYNTHETIC
-from prade.release.release import PLAN, Release
+from prade.release.derived_files import KEPT_ESTIMATES, is_kept
+from prade.release.release import Release
+from prade.release.saved_plans import kept_plan, plan_beside, public_of, saved_plan
 from prade.release.spending import spending_stated
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
+from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table
 from prade.tuning.stand_ins import TooSmall
@@ -166,17 +167,57 @@ def sample(
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
     does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
     ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
-    the estimated ones.
+    the estimated ones. `executor` draws groups on other workers, with the same result.
     """
     check_like(like or "pyarrow")
+    workers = Workers.of(threads, executor)
+    estimates, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
+    return drawn_table(estimates, table, seed, passes=passes, workers=workers, like=like, progress=progress)
+
+
+def write_sample(
+    estimates: Estimates | Release | PathName,
+    output: str | None = None,
+    public: Any = None,
+    *,
+    seed: int = 0,
+    rows: int | None = None,
+    groups: Mapping[str, Any] | None = None,
+    weight: str | None = None,
+    partitioned: bool = False,
+    spreadsheet_safe: bool = False,
+    passes: int = PASSES,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> RowFiles:
+    """As `sample`, into a file or data set that is written batch by batch: the rows are never held whole.
+
+    `output` is a parquet or CSV file, or a folder for a data set of parquet files: one that ends in a slash, or any
+    with `partitioned`. Without it, the rows go to the release's folder, as a data set if they are more than 5 million.
+    """
+    release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
+    where = Output.of(release, output, partitioned=partitioned, spreadsheet_safe=spreadsheet_safe)
+    workers = Workers.of(threads, executor)
+    found, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
+    return write_drawn_rows(found, table, seed, where, passes=passes, workers=workers, progress=progress)
+
+
+def _to_sample(
+    estimates: Estimates | Release | PathName,
+    public: Any,
+    weight: str | None,
+    rows: int | None,
+    groups: Mapping[str, Any] | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> tuple[Estimates, PublicTable]:
+    """The estimates to draw from, with the numbers of rows asked for, and the public table that has the values."""
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
     if not isinstance(estimates, Estimates):
-        estimates = estimate(release, table, threads=threads, progress=progress)
-    if rows is not None or groups is not None:
-        estimates = resized(estimates, rows, groups)
-    workers = Workers.of(threads, executor)
-    return drawn_table(estimates, table, seed, passes=passes, workers=workers, like=like, progress=progress)
+        estimates = estimate(release, table, threads=workers.threads, progress=progress)
+    return estimates if rows is None and groups is None else resized(estimates, rows, groups), table
 
 
 def report(
@@ -310,44 +351,11 @@ def synthesize(
     """
     with spending_stated():
         fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
-        rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
-        keep_rows(rows, fitted.release)
-        on_stage("sample", rows)
+        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, progress=progress))
         return report(fitted.release, progress=progress)
 
 
-def keep_rows(rows: Any, release: Release) -> Path:
-    """Write synthetic rows and their checksum to the release folder, and return the path of the rows."""
-    path = release.path / SYNTHETIC
-    write_rows(rows, path, release)
-    return path
-
-
-# ---------------------------------------------------------------------- plans, public tables and caps
-
-
-def plan_beside(folder: PathName) -> Path:
-    """Return the path where the plan is kept until the folder exists: FOLDER.plan.toml."""
-    return Path(f"{Path(folder).absolute()}.plan.toml")
-
-
-def saved_plan(folder: PathName) -> Path | None:
-    """Return the path of the plan in or beside a release folder, if there is one."""
-    return next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
-
-
-def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
-    """Load the plan in or beside a release folder, if there is one. It must be for the same task and public files."""
-    if (path := saved_plan(folder)) is None:
-        return None
-    made = Plan.load(path)
-    if (different := made.task.differs_from(task)) is not None:
-        raise DataError(
-            f"{path} was made with another {different}: use the one it was made with, or choose another folder"
-        )
-    if made.public is not None and table.hashed_files is not None:
-        made.public.moved_to(table.hashed_files)  # refuses other files
-    return made.with_public(table.hashed_files)
+# ---------------------------------------------------------------------- refusals and caps
 
 
 def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathName, weak_protection: bool) -> None:
@@ -358,20 +366,6 @@ def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathN
     if saved_plan(folder) is None:
         refuse_weak(budget, weak_protection)
         refuse_public(private, table.source)
-
-
-def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:
-    """Return the public table that the caller gives, or the one in the files that the release's plan names."""
-    files = release.plan.public
-    if public is None:
-        if files is None:
-            raise DataError("the release does not name its public files", remedy="public")
-        return PublicTable(files, weight)
-    table = PublicTable.of(public, weight or (None if files is None else files.weight))
-    if files is not None and table.hashed_files is not None:
-        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
-        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
-    return table
 
 
 def _with_cap(terms: Terms, task: Task, folder: PathName, account: Ledger) -> Terms:

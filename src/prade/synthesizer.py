@@ -26,12 +26,11 @@ from prade.pipeline import (
     Terms,
     estimate,
     fit,
-    keep_rows,
     kept_or_new_plan,
     refuse_early,
     report,
     sample,
-    saved_plan,
+    write_sample,
 )
 from prade.planning.plan import Plan
 from prade.planning.task import Task
@@ -41,6 +40,7 @@ from prade.privacy.unit import Unit
 from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
+from prade.release.saved_plans import saved_plan
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
 from prade.scoring.score import Score, score
@@ -324,7 +324,7 @@ class Synthesizer(Parameters):
         """
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
-            keep_rows(self.sample(seed=0, like="pyarrow"), release)
+            write_sample(self.estimates_, None, self._drawn_from(), progress=self.progress)
         return report(release, path, progress=self.progress, **options)
 
     def _fitted(self) -> Synthesizer:

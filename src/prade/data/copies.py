@@ -87,7 +87,7 @@ class Copies:
 
     @cached_property
     def _index(self) -> RowIndex:
-        """The public rows by all their values; needed only for rows that are not copies of those they were drawn from."""
+        """The public rows by all their values: for rows that are not copies of the rows they were drawn from."""
         numbers = [_numbered_rows(menu, slice(None)) for menu in self._menus]
         narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
         return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])

@@ -79,9 +79,7 @@ class Decoder:
         columns = [column for column in schema.columns if column.kind != "group" or column.values]
         return cls(schema, [menu_of_schema(column) for column in columns], DeclaredTypes())
 
-    def decode(
-        self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None
-    ) -> Frame:
+    def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table.
 
         `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known. With

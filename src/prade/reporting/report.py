@@ -18,9 +18,9 @@ from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.threads import cores
 from prade.data.copies import copied_share
+from prade.data.parquet_folders import schema_of
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.outlines import IncompleteMap, outlines
@@ -83,8 +83,6 @@ def report_data(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
-    import pyarrow.parquet as pq
-
     release = release if isinstance(release, Release) else Release.load(release)
     for record in (KEPT_ESTIMATES, KEPT_ROWS):
         check_kept(release, record)
@@ -94,18 +92,18 @@ def report_data(
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
     if shapes is not None and shapes.lack:
         warnings.warn(shapes.lack, IncompleteMap, stacklevel=3)
-    synthetic, group = coded_rows(release.plan, release.path / SYNTHETIC)
+    drawn = kept_rows(release)
+    synthetic, group = coded_rows(release.plan, drawn)
     if (group < 0).any():
         raise DataError(
-            f"{release.path / SYNTHETIC} has rows in no group of the release: draw them again with `prade sample "
-            f"{release.path}`"
+            f"{drawn} has rows in no group of the release: draw them again with `prade sample {release.path}`"
         )
     against = None
     if truth is not None:
         against = truth_of(estimates, truth, synthetic, group, threads=threads, progress=progress)
     rows = None if against is None else against.rows
     facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
-    noted = pq.read_schema(release.path / SYNTHETIC)
+    noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
     return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, threads=threads, progress=progress)
 

@@ -106,7 +106,9 @@ def drawn_batches(
     print_of_estimates = fingerprint(estimates) if keep or workers.executor is not None else ""
     drawer = Drawer(estimates, int(seed), search)
     drawer.prepare()
-    shared = Shared(drawer, opened_drawer, str(estimates.release.path.absolute()), print_of_estimates, int(seed), search)
+    shared = Shared(
+        drawer, opened_drawer, str(estimates.release.path.absolute()), print_of_estimates, int(seed), search
+    )
     key = _key(print_of_estimates, int(seed), search, batches)
     with _finished(estimates.release, key, keep and len(batches) > 1) as finished:
         kept = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]

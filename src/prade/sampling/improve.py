@@ -96,7 +96,9 @@ def improve(
     q = checked_weights(weights)
     rows_in_order = SortedRows(codes, schema, pairs=pairs, order=order)
     if len(rows_in_order) != len(q):
-        raise EstimationError(f"there are {len(q)} weights for {len(rows_in_order)} coded rows: give one weight per row")
+        raise EstimationError(
+            f"there are {len(q)} weights for {len(rows_in_order)} coded rows: give one weight per row"
+        )
     settings = Search(passes, candidates, detail)
     given = _checked_rows(rows, q)
     check_whole(seed=seed)
