@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,7 @@ from prade.cli.planning_commands import (
     task_of,
 )
 from prade.core.errors import DataError
-from prade.release.file_names import SYNTHETIC
+from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
+    from prade.sampling.row_files import RowFiles
 
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
@@ -200,7 +200,13 @@ def _files(public: tuple[str, ...]) -> PublicFiles | None:
     "-o",
     "--output",
     type=FILE,
-    help=f"File to write, .parquet or .csv. [default: RELEASE/{SYNTHETIC}]",
+    help="File to write, .parquet or .csv, or a folder for a data set, with / at its end. "
+    f"[default: RELEASE/{SYNTHETIC}, with more than 5 million rows RELEASE/{SYNTHETIC_PARTS}/]",
+)
+@click.option(
+    "--partitioned",
+    is_flag=True,
+    help="Write a data set: a folder of parquet files, in a folder for each group of the first level.",
 )
 @click.option(
     "--spreadsheet-safe",
@@ -208,44 +214,44 @@ def _files(public: tuple[str, ...]) -> PublicFiles | None:
     help="In a CSV file, put ' before text that a spreadsheet would read as a formula: text that begins with = + - @.",
 )
 @as_json
-@examples("  prade sample release --seed 1 -o synthetic.csv")
+@examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
     release_folder: str,
     public: tuple[str, ...],
     seed: int,
     output: str | None,
+    partitioned: bool,
     spreadsheet_safe: bool,
     as_json: bool,
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
-    have all values of one public row. This command spends nothing.
+    have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
     from prade.core.progress import progress_bar
-    from prade.data.tables import require_csv, table_suffix
-    from prade.pipeline import sample as draw_rows
-    from prade.release.derived_files import write_rows
+    from prade.pipeline import write_sample
     from prade.release.release import Release
+    from prade.sampling.row_files import Output
 
     release = Release.load(release_folder)
-    path = output or str(Path(release_folder) / SYNTHETIC)
-    need_file(path)
+    form = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
+    where = Output.of(release, output, **form)
+    need_folder(release.path / SYNTHETIC if where is None else where.path)  # fail before the work
     _need_writable_estimates(release)
-    require_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # fail before the work
     with progress_bar() as progress:
-        table = draw_rows(release, _files(public), seed=seed, like="pyarrow", progress=progress)
-    write_rows(table, path, release, spreadsheet_safe=spreadsheet_safe)
-    result(*_sampled(table, path), as_json)
+        written = write_sample(release, output, _files(public), seed=seed, progress=progress, **form)
+    result(*_sampled(written), as_json)
 
 
-def _sampled(table: Any, path: str) -> tuple[dict[str, Any], str]:
+def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copies import copied_share, copies_in_words
+    from prade.data.copies import copies_in_words
 
-    copied = copied_share(table.schema)
-    facts = {"file": path, "rows": table.num_rows, "columns": table.column_names, "copied": copied}
-    return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns\n{copies_in_words(copied)}"
+    path = f"{written.path}/" if written.path.is_dir() else str(written.path)
+    facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}
+    words = f"{path}: {written.rows:,} rows, {len(written.columns)} columns\n{copies_in_words(written.copied)}"
+    return facts, words
 
 
 def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estimates:
@@ -313,7 +319,7 @@ def _synthesize(
 ) -> None:
     """Run all five stages, and show what each has made."""
     from prade.core.progress import progress_bar
-    from prade.pipeline import Terms
+    from prade.measuring.terms import Terms
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
 
@@ -339,7 +345,7 @@ def _synthesize(
             facts.update(release_facts)
             show(words)
         elif stage == "sample":
-            facts["synthetic"], words = _sampled(outcome, str(Path(output) / SYNTHETIC))
+            facts["synthetic"], words = _sampled(outcome)
             show(words)
 
     ask = ask_cap if not as_json and at_a_terminal() else None

@@ -6,14 +6,17 @@ must have the same versions (`prade.core.workers` makes sure), and see the folde
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from time import monotonic, sleep
 from typing import Any
 
 from prade.core.workers import WorkersError
 
-SECONDS = 20.0  # to wait for a scheduler, and then for a first worker
+EXAMPLE = "tcp://10.0.0.1:8786"
+SECONDS = 10.0  # to wait for a scheduler, and then for a first worker
 RETRIES = 2  # of a task that a worker failed at: its disk may be full, another's is not
 
 
@@ -34,19 +37,34 @@ def cluster(address: str, seconds: float = SECONDS) -> Iterator[Executor]:
 def _connected(address: str, seconds: float) -> Any:
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise WorkersError('a cluster needs Dask, which is not installed: run pip install "prade[cluster]"') from None
     try:
-        return Client(address, timeout=seconds, set_as_default=False)
-    except (OSError, TimeoutError) as error:
+        _wait_for_port(*get_address_host_port(address, strict=True), seconds)
+        return Client(address, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+    except OSError as error:  # a TimeoutError is one
         raise WorkersError(
             f"no scheduler answers at {address} within {seconds:g} seconds: start one with `dask scheduler`, and give "
-            "the address that it prints, such as tcp://10.0.0.1:8786"
+            f"the address that it prints, such as {EXAMPLE}"
         ) from error
-    except ValueError as error:
+    except (ValueError, NotImplementedError) as error:
         raise WorkersError(
-            f"{address!r} is not the address of a scheduler ({error}): give one such as tcp://10.0.0.1:8786"
+            f"{address!r} is not the address of a scheduler ({error}): give one such as {EXAMPLE}"
         ) from error
+
+
+def _wait_for_port(host: str, port: int, seconds: float) -> None:
+    """Wait until something listens there; a Dask client that connects to nothing takes long to give up."""
+    until = monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=max(until - monotonic(), 0.1)).close()
+            return
+        except OSError:
+            if monotonic() > until:
+                raise
+            sleep(0.2)
 
 
 def _need_workers(client: Any, address: str, seconds: float) -> None:

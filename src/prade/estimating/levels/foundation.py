@@ -27,6 +27,7 @@ from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
+from prade.queries.parts import Part
 from prade.release.file_names import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
@@ -67,6 +68,11 @@ class Foundation:
             if level not in self._layouts:
                 self._layouts[level] = self.cells.layout(parts_of(self.plan, level))
             return self._layouts[level]
+
+    def layout_of(self, parts: tuple[Part, ...]) -> Layout:
+        """The public rows as any parts see them."""
+        with self._lock:
+            return self.cells.layout(parts)
 
     def priors(self, level: int) -> GroupPriors:
         """What the groups of a level start from."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 from prade.core.progress import Progress
-from prade.core.workers import THIS_THREAD, Workers
+from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
 from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import keep_weights, kept_weights, small_enough
@@ -14,13 +15,28 @@ from prade.planning.settings import Settings
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
 from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
-from prade.release.release import Release
+from prade.release.release import Release, file_hash
 
 
 def kept_estimates(release: Release) -> Estimates:
     """The estimates that the release's folder keeps; a DataError where there are none, or where a file has changed."""
     check_kept(release, KEPT_ESTIMATES)
     return _with_weights(Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT)))
+
+
+def shared_estimates(estimates: Estimates) -> Shared[Estimates]:
+    """The estimates that a release's folder keeps, for tasks on workers, which open them there."""
+    folder = estimates.release.path
+    return Shared(estimates, opened_estimates, str(folder.absolute()), file_hash(folder / KEPT_ESTIMATES.name))
+
+
+def opened_estimates(folder: str, record: str) -> Estimates:
+    """The estimates in a folder, if the hash of their record is the one that is meant."""
+    path = Path(folder) / KEPT_ESTIMATES.name
+    open(path, "rb").close()  # a missing file is an error that names it
+    if file_hash(path) != record:
+        raise WorkersError(f"the estimates in {folder} have changed since this run began: run the same command again")
+    return kept_estimates(Release.load(folder))
 
 
 def estimates_of(
