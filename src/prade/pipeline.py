@@ -10,6 +10,7 @@ once and the plan is built once. Only `measure` reads private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -61,6 +62,7 @@ def plan(
     weight: str | None = None,
     tune: bool = True,
     seconds: float = 120,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Decide what to measure, from public data only. This spends nothing.
@@ -68,7 +70,8 @@ def plan(
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
     weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
     ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
-    measures all one-way tables at the last level, and ``plan.expected`` is None.
+    measures all one-way tables at the last level, and ``plan.expected`` is None. Rehearsals run in threads, or on the
+    workers of an `executor`, which try more in the same seconds.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -84,7 +87,7 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, seconds=seconds, progress=progress).plan
+            made = tuned(task, rows, seconds=seconds, executor=executor, progress=progress).plan
     return made.with_public(table.hashed_files)
 
 
