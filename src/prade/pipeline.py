@@ -69,7 +69,8 @@ def plan(
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
     weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
     ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
-    measures all one-way tables at the last level, and ``plan.expected`` is None.
+    measures all one-way tables at the last level, and ``plan.expected`` is None. Rehearsals run in threads, or on the
+    workers of an `executor`, which try more in the same seconds.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -85,7 +86,7 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, seconds=seconds, threads=threads, progress=progress).plan
+            made = tuned(task, rows, seconds=seconds, threads=threads, executor=executor, progress=progress).plan
     return made.with_public(table.hashed_files)
 
 
@@ -270,6 +271,8 @@ def kept_or_new_plan(
     table: PublicTable,
     folder: PathName,
     terms: Terms,
+    *,
+    threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -280,7 +283,8 @@ def kept_or_new_plan(
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
-    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, executor=executor, progress=progress)
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
+    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, **how)
     made.save(plan_beside(folder))
     return made
 
@@ -293,6 +297,7 @@ def fit(
     terms: Terms | None = None,
     *,
     on_stage: OnStage = _ignore,
+    threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Fitted:
@@ -301,12 +306,13 @@ def fit(
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
     for now) and "estimate". Rehearsals and estimates run on the `executor`, if there is one; private rows never do.
     """
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated() as spending:
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
         terms = with_cap(terms, task, folder, account)
-        made = kept_or_new_plan(task, table, folder, terms, executor, progress)
+        made = kept_or_new_plan(task, table, folder, terms, **how)
         on_stage("plan", made)
         if made.expected is not None and made.expected.harmful and not terms.against_advice:
             raise DataError(
@@ -323,10 +329,11 @@ def fit(
             public=table,
             again=terms.again,
             weak_protection=terms.weak_protection,
+            threads=threads,
             progress=progress,
         )
         on_stage("measure", (release, spending.paid))
-        estimates = estimate(release, table, executor=executor, progress=progress)
+        estimates = estimate(release, table, **how)
         on_stage("estimate", estimates)
         return Fitted(made, release, estimates, table, spending.paid)
 
@@ -340,6 +347,7 @@ def synthesize(
     *,
     seed: int = 0,
     on_stage: OnStage = _ignore,
+    threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Path:
@@ -348,11 +356,11 @@ def synthesize(
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
     and after "sample". The `executor` does what is not private, as in `fit`.
     """
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated():
-        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, executor=executor, progress=progress)
-        made, table = fitted.estimates, fitted.public
-        on_stage("sample", write_sample(made, None, table, seed=seed, executor=executor, progress=progress))
-        return report(fitted.release, executor=executor, progress=progress)
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, **how)
+        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
+        return report(fitted.release, **how)
 
 
 # ---------------------------------------------------------------------- refusals

@@ -178,7 +178,8 @@ class Synthesizer(Parameters):
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), self.executor, self.progress)
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
         self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
         return made
 
@@ -253,8 +254,8 @@ class Synthesizer(Parameters):
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        where: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
-        fitted = fit(task, data, table, self.folder, self._terms(again), **where)
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        fitted = fit(task, data, table, self.folder, self._terms(again), **how)
         self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
@@ -290,8 +291,8 @@ class Synthesizer(Parameters):
         """
         estimates = self._fitted().estimates_
         seed = secrets.randbits(63) if seed is None else seed
-        where: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
-        return sample(estimates, self._drawn_from(), seed=seed, rows=num_rows, groups=groups, like=like, **where)
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        return sample(estimates, self._drawn_from(), seed=seed, rows=num_rows, groups=groups, like=like, **how)
 
     def answer(
         self, query: str, by: Names = (), *, of: str | None = None, labels: bool = False, like: Like | None = None

@@ -36,6 +36,9 @@ class Where:
         return [*workers, *([] if self.cluster is None else ["--cluster", self.cluster])]
 
 
+THREADS = Where()
+
+
 @contextmanager
 def _executor(where: Where) -> Iterator[Executor | None]:
     if where.cluster is not None:

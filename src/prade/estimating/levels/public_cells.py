@@ -92,9 +92,10 @@ class PublicCells:
     def variation(self, layout: Layout, block: slice) -> VariationOfCells:
         """How the cells of one block vary together; the latest is kept, because levels often have the same parts."""
         parts = layout.workload.parts
-        if self._latest is None or self._latest[:2] != (parts, block):
-            self._latest = parts, block, self._variation(layout, block)
-        return self._latest[2]
+        latest = self._latest  # of this thread's own: rehearsals on one table may run at the same time
+        if latest is None or latest[:2] != (parts, block):
+            latest = self._latest = parts, block, self._variation(layout, block)
+        return latest[2]
 
     def _variation(self, layout: Layout, block: slice) -> VariationOfCells:
         cells, sizes = [], []
