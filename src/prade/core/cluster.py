@@ -37,7 +37,7 @@ def cluster(address: str, seconds: float = SECONDS) -> Iterator[Executor]:
 def _connected(address: str, seconds: float) -> Any:
     try:
         from distributed import Client
-        from distributed.comm import get_address_host_port
+        from distributed.comm.addressing import get_address_host_port
     except ImportError:
         raise WorkersError('a cluster needs Dask, which is not installed: run pip install "prade[cluster]"') from None
     try:
