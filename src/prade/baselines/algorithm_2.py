@@ -69,7 +69,8 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
         b(total) = 4 rows / epsilon        b(parts) = 4 rows * number of parts / epsilon
 
     The task's levels are the group columns of the first level and those that the second adds, as in ["STATE", ("PUMA",
-    "YEAR")]; if it has one level, the first one is everybody. `workloads` are W_S and W_G; `published_workloads` chooses them when None.
+    "YEAR")]; if it has one level, the first one is everybody. `workloads` are W_S and W_G; `published_workloads`
+    chooses them when None.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
