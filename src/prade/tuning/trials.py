@@ -18,6 +18,8 @@ from prade.core.arrays import Floats
 from prade.core.workers import Workers, WorkersError, result_of
 from prade.tuning.candidates import Choice
 
+LONGEST_WAIT = 1.0  # seconds until workers are looked at again
+
 Found = tuple[Floats, float]  # the errors in the groups of a stand-in, and the seconds that it took
 
 
@@ -136,9 +138,11 @@ class TrialsAhead(Trials):
     def _make(self, draw: Draw) -> None:
         """Wait for a draw; meanwhile, keep the workers busy."""
         self.need([draw])
+        self._collect()
         while draw in self._running:
             self._fill()
-            wait(self._running.values(), return_when=FIRST_COMPLETED)
+            # not for ever: what is cancelled when an executor is shut down is not waited for in vain
+            wait(self._running.values(), timeout=LONGEST_WAIT, return_when=FIRST_COMPLETED)
             self._collect()
         if draw in self._failed:
             if self._failed[draw].cancelled():

@@ -196,7 +196,7 @@ def test_an_interrupt_stops_at_once_and_cancels_what_has_not_begun(task, small, 
         hold.wait(20)
         return np.ones(5), 0.1
 
-    def interrupted(futures, return_when):
+    def interrupted(*_, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stage, "rehearsed", slow)
