@@ -56,7 +56,8 @@ def drawn_table(
     """
     drawn, group = _drawn_rows(estimates, seed, passes=passes, threads=threads, progress=progress)
     decoder = public.decoder(estimates.plan.schema)
-    values = decoder.decode(_coded(estimates, drawn), seed=seed, drawn=drawn)
+    numbers = estimates.support.numbers(drawn)
+    values = decoder.decode(_coded(estimates, drawn), seed=seed, drawn=numbers)
     table = decoder.types.of_table(with_groups(estimates, values, group, public.typed))
     noted = with_seed(with_copied_share(table, decoder.copied(table)), seed)
     return decoder.types.framed(noted, like or public.like)
@@ -71,17 +72,18 @@ def sample_groups(
 
 
 def _coded(estimates: Estimates, rows: Ints) -> Coded:
-    """The codes of some public rows."""
-    return Coded(estimates.plan.schema, {name: code[rows] for name, code in estimates.public.prior.codes.items()})
+    """The codes of some rows of the support."""
+    codes = estimates.support.public.prior.codes
+    return Coded(estimates.plan.schema, {name: code[rows] for name, code in codes.items()})
 
 
 def _drawn_rows(
     estimates: Estimates, seed: int, *, passes: int, threads: int, progress: Progress | None
 ) -> tuple[Ints, Ints]:
-    """Public rows drawn for all groups of the last level, in random order within a group, and the group of each."""
+    """The support's rows drawn for all groups of the last level, in random order within a group, and each one's group."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
-    codes, schema = estimates.public.prior.codes, estimates.plan.schema
+    codes, schema = estimates.support.public.prior.codes, estimates.plan.schema
     order = ordering(codes, schema) if passes else None
     totals = np.round(estimates.totals).astype(np.int64)
     if (number := estimates.totals.sum()) > MOST_ROWS:

@@ -112,11 +112,14 @@ class Descent:
         self.rough = rough
         self.threads = threads
         self.cells = cells or PublicCells(public, seed)
+        # the first level has the parts of all
+        parts = raw_answers(release, 0).parts
+        self.support = self.cells.support(self.settings, parts, self.plan.groupings)
 
     @property
     def top(self) -> list[Parent]:
         """What the first level starts from: the public table."""
-        return [Parent(self.public.prior.weights)]
+        return [Parent(self.support.public.prior.weights)]
 
     def estimates(self) -> Iterator[GroupEstimate]:
         """The estimates of the last level's groups, in order."""
@@ -163,11 +166,11 @@ class _LevelGroups:
         self.settings = descent.settings
         self.threads = descent.threads
         self.cells = descent.cells
-        self.prior = descent.public.prior
+        self.prior = descent.support.public.prior
         self.parents = parents
         self.answers = raw_answers(descent.release, level)
-        self.layout = self.cells.layout(self.answers.parts)
-        self.priors = GroupPriors(descent.public, descent.plan, level, self.settings)
+        self.layout = descent.support.layout(self.answers.parts)
+        self.priors = GroupPriors(descent.support.public, descent.plan, level, self.settings)
         self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
         self.totals = self._totals(descent.plan, level)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by

@@ -26,6 +26,7 @@ from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -52,7 +53,7 @@ class LevelEstimates:
 
 
 class Distributions:
-    """The distributions of a release's groups, on the rows of a public table."""
+    """The distributions of a release's groups, on the rows of a public table, or on those of its `support`."""
 
     def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
         self.release = release
@@ -63,17 +64,18 @@ class Distributions:
         self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
 
     def weights(self, level: int, group: int) -> Floats:
-        """Weights of the public rows in a group of a level."""
+        """Weights of the support's rows in a group of a level."""
         return self._worked_out(level, group)[0]
 
     def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
-        """Weights of the public rows in a group of a level, and the shares of the cells of the level's parts."""
+        """Weights of the support's rows in a group of a level, and the shares of the cells of the level's parts."""
         priors, layout, kept = self.priors[level], self.layouts[level], self.levels[level]
-        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
+        public = self.support.public
+        parent = public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
         weights = priors.weights(group, parent)
         if kept.alike is not None:
             weights = priors.with_alike(weights, kept.alike[group])
-        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
+        prior = Prior(public.prior.schema, public.prior.codes, weights)
         tilted = layout.reweighted(prior)
         if (emptied := kept.emptied[group]) is not None:
             gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
@@ -84,7 +86,8 @@ class Distributions:
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
         number = range(len(self.levels))[level]
-        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(number, group))
+        prior = self.support.public.prior
+        return Prior(prior.schema, prior.codes, self.weights(number, group))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
@@ -99,9 +102,9 @@ class Distributions:
         return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
-        """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
-        numbers, size = cells
-        each = np.ones(len(self.public)) if times is None else times
+        """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
+        numbers, size = self.support.of(cells[0]), cells[1]
+        each = np.ones(len(self.support)) if times is None else self.support.of(times)
         if self.kept_weights is not None:
             return masses(self.kept_weights, numbers, size, each, threads)
 
@@ -118,7 +121,7 @@ class Distributions:
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
         """
         found, sizes = list[Floats](), [part.n_cells for part in parts]
-        schema, codes = self.public.prior.schema, self.public.prior.codes
+        schema, codes = self.public.prior.schema, self.support.public.prior.codes
 
         def keep(shares: Floats) -> None:
             found.append(shares)
@@ -129,8 +132,8 @@ class Distributions:
             cells = numbered([part.cells(schema, codes) for part in parts], sizes)
             for shares in tables(self.kept_weights, cells, sum(sizes), threads):
                 keep(shares)
-            return np.concatenate(found), together(self.kept_weights, rows / rows.sum())
-        shares_of, everybody = self._shares_of(parts), np.zeros(len(self.public))
+            return np.concatenate(found), self.support.spread(together(self.kept_weights, rows / rows.sum()))
+        shares_of, everybody = self._shares_of(parts), np.zeros(len(self.support))
 
         def of_group(_: int, weights: Floats, masses: Floats) -> tuple[Floats, Floats]:
             return shares_of(weights, masses)[None], weights
@@ -138,7 +141,7 @@ class Distributions:
         for group, (shares, weights) in enumerate(self._map(of_group, threads)):
             keep(shares)
             everybody += rows[group] / rows.sum() * weights
-        return np.concatenate(found), everybody
+        return np.concatenate(found), self.support.spread(everybody)
 
     def _shares_of(self, parts: Sequence[Part]) -> Callable[[Floats, Floats], Floats]:
         """How to find the shares of the parts' cells from a group's weights and the shares of its level's own cells."""
@@ -148,7 +151,7 @@ class Distributions:
                 [np.arange(known.n_cells)[known.part(known.workload.parts.index(part))] for part in parts]
             )
             return lambda _, masses: masses[at]
-        layout = self.cells.layout(tuple(parts))
+        layout = self.support.layout(tuple(parts))
         return lambda weights, _: layout.masses_of(layout.collapsed(weights))
 
     @property
@@ -173,7 +176,8 @@ class Distributions:
     @cached_property
     def priors(self) -> list[GroupPriors]:
         """What the groups of each level started from."""
-        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+        public = self.support.public
+        return [GroupPriors(public, self.plan, level, self.settings) for level in range(len(self.levels))]
 
     @cached_property
     def answers(self) -> list[RawAnswers]:
@@ -186,9 +190,14 @@ class Distributions:
         return PublicCells(self.public)
 
     @cached_property
+    def support(self) -> Support:
+        """The public rows that have weights; the first level has the parts of all."""
+        return self.cells.support(self.settings, self.levels[0].parts, self.plan.groupings)
+
+    @cached_property
     def layouts(self) -> list[Layout]:
-        """The public rows as each level's parts see them."""
-        return [self.cells.layout(level.parts) for level in self.levels]
+        """The support's rows as each level's parts see them."""
+        return [self.support.layout(level.parts) for level in self.levels]
 
     @cached_property
     def kept_errors(self) -> dict[tuple[int, int], Any]:

@@ -84,7 +84,7 @@ class Estimates(Distributions):
         for level in range(len(release.plan.levels)):
             last = level == len(release.plan.levels) - 1
             parts = raw_answers(release, level).parts
-            every = descent.cells.layout(raw_answers(release, 0).parts)  # the first level has the parts of all
+            every = descent.support.layout(raw_answers(release, 0).parts)  # the first level has the parts of all
             kept, made = list[_Kept](), list[Parent]()
             followed.append([])
             for each in descent.level(level, parents, lambda each: each):
@@ -101,8 +101,7 @@ class Estimates(Distributions):
             levels.append(_level_of(parts, kept))
             parents = made
         estimates = cls(release, public, descent.settings, levels)
-        if cells is not None:
-            estimates.cells = cells
+        estimates.cells = descent.cells
         if estimates.benchmarked:
             estimates._widen(np.stack(masses), [np.stack(each) for each in followed])
         return estimates

@@ -52,5 +52,7 @@ class GroupPriors:
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
         """These weights mixed with public groups, in the proportions `alike`."""
-        rows = self.public.prior.weights * (alike / self.public.group_weights)[self.public.group]
+        groups = self.public.group_weights
+        factors = np.divide(alike, groups, out=np.zeros(len(alike)), where=groups > 0)  # a support may lack a group
+        rows = self.public.prior.weights * (factors / (factors @ groups))[self.public.group]
         return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)
