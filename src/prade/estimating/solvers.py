@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, Ints
 from prade.estimating.block_step import ascend_bundle
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.quadratic import maximise_in_box
@@ -61,7 +61,9 @@ class Solver(Protocol):
 
 def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
     """Evaluate multipliers."""
-    tilted = dual.layout.evaluate(multipliers)
+    # without any multiplier in reach, it is the prior, which other groups may share
+    still = not multipliers[dual.layout.reachable].any()
+    tilted = dual.layout.start.tilted if still else dual.layout.evaluate(multipliers)
     return State(multipliers, tilted, dual.certify(multipliers, tilted), passes)
 
 
@@ -161,7 +163,7 @@ class Newton:
         sample = min(state.sample or max(self.sample, 8 * bundles.n_cells), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
-        curvature = bundles.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
+        curvature = self._covariance(dual, state, sample, within).copy()
         curvature[np.diag_indices(bundles.n_cells)] += dual.variance[within]
         reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
@@ -184,6 +186,15 @@ class Newton:
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
+
+    def _covariance(self, dual: Dual, state: State, sample: int, within: Ints) -> Floats:
+        """The curvature of log Z in some cells, from about `sample` rows; the prior's is shared with other groups."""
+        bundles, start = dual.layout.bundles.only(within), dual.layout.start
+
+        def work_out() -> Floats:
+            return bundles.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
+
+        return start.curvature(sample, work_out) if state.tilted is start.tilted else work_out()
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _coded(estimates: Estimates, rows: Ints) -> Coded:
 def _drawn_rows(
     estimates: Estimates, seed: int, *, passes: int, threads: int, progress: Progress | None
 ) -> tuple[Ints, Ints]:
-    """The support's rows drawn for all groups of the last level, in random order within a group, and each one's group."""
+    """Rows of the support for all groups of the last level, in random order within a group, and the group of each."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
     codes, schema = estimates.support.public.prior.codes, estimates.plan.schema
