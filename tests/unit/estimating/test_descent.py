@@ -18,6 +18,7 @@ from prade.estimating.levels.descent import Descent, LevelGroups, Parent
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
 from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
@@ -485,7 +486,7 @@ def test_masses_of_public_groups_are_their_marginals():
     table = rows_of(0, 200)
     public = Public.of(SCHEMA, {**table, "W": np.random.default_rng(0).uniform(0.1, 2.0, 200)}, ["PLACE"], weight="W")
     cells = PublicCells(public)
-    layout = cells.layout((*A.parts, *AB.parts))
+    layout = Support(public).layout((*A.parts, *AB.parts))
     masses = cells.group_masses(layout)
     assert masses.shape == (9, 3)
     for number in range(3):

@@ -28,6 +28,7 @@ from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -57,7 +58,7 @@ class LevelEstimates:
 
 
 class Distributions:
-    """The distributions of a release's groups, on the rows of a public table."""
+    """The distributions of a release's groups, on the rows of a public table, or on those of its `support`."""
 
     def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
         self.release = release
@@ -68,11 +69,11 @@ class Distributions:
         self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
 
     def weights(self, level: int, group: int) -> Floats:
-        """Weights of the public rows in a group of a level."""
+        """Weights of the support's rows in a group of a level."""
         return self._worked_out(level, group)[0]
 
     def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
-        """Weights of the public rows in a group of a level, and the shares of the cells of the level's parts."""
+        """Weights of the support's rows in a group of a level, and the shares of the cells of the level's parts."""
         *above, tilt = self._tilts(level, group)
         return self.foundation.worked_out(tilt, self.foundation.weights(above))
 
@@ -86,7 +87,7 @@ class Distributions:
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
         number = range(len(self.levels))[level]
-        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(number, group))
+        return self.support.public.prior.with_weights(self.weights(number, group))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
@@ -98,9 +99,9 @@ class Distributions:
         return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
-        """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
-        numbers, size = cells
-        each = np.ones(len(self.public)) if times is None else times
+        """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
+        numbers, size = self.support.of(cells[0]), cells[1]
+        each = np.ones(len(self.support)) if times is None else self.support.of(times)
         if self.kept_weights is not None:
             return masses(self.kept_weights, numbers, size, each, threads)
 
@@ -123,7 +124,7 @@ class Distributions:
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
         Workers on other processes need these distributions as something `shared`.
         """
-        found, everybody = list[Floats](), np.zeros(len(self.public))
+        found, everybody = list[Floats](), np.zeros(len(self.support))
 
         def keep(shares: Floats) -> None:
             found.append(shares)
@@ -131,23 +132,23 @@ class Distributions:
                 progress("comparing groups", sum(map(len, found)), len(rows))
 
         if self.kept_weights is not None:
-            sizes, prior = [part.n_cells for part in parts], self.public.prior
+            sizes, prior = [part.n_cells for part in parts], self.support.public.prior
             cells = numbered([part.cells(prior.schema, prior.codes) for part in parts], sizes)
             for shares in tables(self.kept_weights, cells, sum(sizes), workers.threads):
                 keep(shares)
-            return np.concatenate(found), together(self.kept_weights, rows / rows.sum())
+            return np.concatenate(found), self.support.spread(together(self.kept_weights, rows / rows.sum()))
         width = min(max(len(rows) // FEWEST_SPANS, 1), SPAN)  # the order of sums depends on the groups only
         spans = [(first, (rows / rows.sum())[first : first + width]) for first in range(0, len(rows), width)]
         work = partial(tables_of_span, shared or Shared(self, _not_shared), tuple(parts))
         for shares, weights in workers.map(work, spans):
             keep(shares)
             everybody += weights
-        return np.concatenate(found), everybody
+        return np.concatenate(found), self.support.spread(everybody)
 
     def tables_of(self, parts: tuple[Part, ...], first: int, factors: Floats) -> tuple[Floats, Floats]:
         """As `tables` for as many groups as there are factors, from `first` on; their weights add up by factors."""
         shares_of, last, found = self._shares_of(parts), len(self.levels) - 1, []
-        everybody = np.zeros(len(self.public))
+        everybody = np.zeros(len(self.support))
         for group, factor in enumerate(factors, first):
             weights, masses = self._worked_out(last, group)
             found.append(shares_of(weights, masses))
@@ -204,9 +205,14 @@ class Distributions:
         """The public table as the levels' parts see it."""
         return PublicCells(self.public)
 
+    @property
+    def support(self) -> Support:
+        """The public rows that have weights."""
+        return self.foundation.support
+
     @cached_property
     def layouts(self) -> list[Layout]:
-        """The public rows as each level's parts see them."""
+        """The support's rows as each level's parts see them."""
         return [self.foundation.layout(level) for level in range(len(self.levels))]
 
     @cached_property

@@ -104,8 +104,7 @@ class Estimates(Distributions):
                 if found.smoothed is not None:
                     followed.append((found.smoothed[1] / found.noise) ** 2)
         estimates = cls(release, public, descent.settings, levels)
-        if cells is not None:
-            estimates.cells = cells
+        estimates.cells = descent.cells
         if estimates.benchmarked:
             estimates._widen(np.stack([each.masses for each in in_order]), followed)
         return estimates

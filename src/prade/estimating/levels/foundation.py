@@ -50,35 +50,40 @@ class Tilt:
 
 
 class Foundation:
-    """The public rows that estimates start from, with what is made of them once: several threads may use it."""
+    """The public rows that estimates start from, with what is made of them once: several threads may use it.
+
+    `support` has these rows: all of the public table, or some that stand for all.
+    """
 
     def __init__(self, plan: Plan, public: Public, settings: Settings, cells: PublicCells | None = None) -> None:
         self.plan = plan
         self.public = public
         self.settings = settings
         self.cells = cells or PublicCells(public)
+        # the first level has the parts of all
+        self.support = self.cells.support(settings, parts_of(plan, 0), plan.groupings)
         self._lock = Lock()
         self._layouts: dict[int, Layout] = {}
         self._priors: dict[int, GroupPriors] = {}
         self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
 
     def layout(self, level: int) -> Layout:
-        """The public rows as the parts of a level see them."""
+        """The support's rows as the parts of a level see them."""
         with self._lock:
             if level not in self._layouts:
-                self._layouts[level] = self.cells.layout(parts_of(self.plan, level))
+                self._layouts[level] = self.support.layout(parts_of(self.plan, level))
             return self._layouts[level]
 
     def layout_of(self, parts: tuple[Part, ...]) -> Layout:
-        """The public rows as any parts see them."""
+        """The support's rows as any parts see them."""
         with self._lock:
-            return self.cells.layout(parts)
+            return self.support.layout(parts)
 
     def priors(self, level: int) -> GroupPriors:
         """What the groups of a level start from."""
         with self._lock:
             if level not in self._priors:
-                self._priors[level] = GroupPriors(self.public, self.plan, level, self.settings)
+                self._priors[level] = GroupPriors(self.support.public, self.plan, level, self.settings)
             return self._priors[level]
 
     def group_masses(self, level: int) -> Floats:
@@ -93,10 +98,10 @@ class Foundation:
         weights = priors.weights(tilt.group, parent)
         if tilt.alike is not None:
             weights = priors.with_alike(weights, tilt.alike)
-        return self.public.prior.with_weights(weights)
+        return self.support.public.prior.with_weights(weights)
 
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
-        """Weights of the public rows in a group, and the shares of the cells of its level's parts."""
+        """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
         layout = self.layout(tilt.level).reweighted(self.prior(tilt, parent))
         if tilt.emptied is not None:
             gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
@@ -105,12 +110,12 @@ class Foundation:
         return layout.expand(made.normalised()), made.masses
 
     def weights(self, ancestors: Sequence[Tilt]) -> Floats:
-        """Weights of the public rows in the last of these groups, each the parent of the next; of none, the table's.
+        """Weights of the rows in the last of these groups, each the parent of the next; of none, the whole table's.
 
         Those used lately are kept, because all children need their parent's.
         """
         if not ancestors:
-            return self.public.prior.weights
+            return self.support.public.prior.weights
         *above, tilt = ancestors
         with self._lock:
             if (found := self._parents.get((tilt.level, tilt.group))) is not None:

@@ -58,7 +58,7 @@ class GroupPriors:
         if not self.recurs.any():
             return np.asarray(handed)
         total = self.recurring.sums(self.public.group_weights)[:, None]
-        rows = self.recurring.sums((cells.group_masses(layout) * self.public.group_weights).T)
+        rows = self.recurring.sums((cells.group_masses(layout) * cells.public.group_weights).T)
         own = self.settings.own
         mixed = own / np.where(total > 0, total, 1.0) * rows + (1 - own) * handed
         return np.where(total > 0, mixed, handed)
@@ -69,5 +69,7 @@ class GroupPriors:
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
         """These weights mixed with public groups, in the proportions `alike`."""
-        rows = self.public.prior.weights * (alike / self.public.group_weights)[self.public.group]
+        groups = self.public.group_weights
+        factors = np.divide(alike, groups, out=np.zeros(len(alike)), where=groups > 0)  # a support may lack a group
+        rows = self.public.prior.weights * (factors / (factors @ groups))[self.public.group]
         return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)

@@ -58,7 +58,7 @@ def estimates_of(
         check_kept(release, KEPT_ESTIMATES)
         kept = Estimates.load(release.path / ESTIMATES, release, public)
         if settings in (None, kept.settings):
-            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(public), len(kept.totals))
+            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(kept.support), len(kept.totals))
             return _with_weights(kept) if complete else _keep(kept, workers.threads)  # an earlier version kept less
     wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
@@ -80,7 +80,7 @@ def _keep(estimates: Estimates, threads: int) -> Estimates:
     with recorded(release, KEPT_ESTIMATES):
         public.save(release.path / SUPPORT)
         estimates.save(release.path / ESTIMATES)
-    shape = len(public), len(estimates.totals)
+    shape = len(estimates.support), len(estimates.totals)
     if small_enough(*shape):
         keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads))
     return _with_weights(estimates)
@@ -88,5 +88,5 @@ def _keep(estimates: Estimates, threads: int) -> Estimates:
 
 def _with_weights(estimates: Estimates) -> Estimates:
     """The same estimates; they take the folder's weights, which are theirs now, instead of working them out."""
-    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.public), len(estimates.totals)))
+    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.support), len(estimates.totals)))
     return estimates
