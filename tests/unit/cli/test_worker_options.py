@@ -56,6 +56,5 @@ def test_processes_make_the_same_files_as_threads(tmp_path):
         given = [folder, "--public", tmp_path / "public.parquet", *where]
         call("estimate", *given)
         call("sample", *given)
-        call("report", folder, *where)
     assert bits(kept_estimates(made)) == bits(Estimates.of(made, public()))
     assert read_table(made.path / SYNTHETIC).equals(read_table(alone / SYNTHETIC))
