@@ -21,6 +21,7 @@ from prade.cli.planning_commands import (
     spending,
     task_of,
 )
+from prade.cli.worker_options import THREADS, Where, worker_options
 from prade.core.errors import DataError
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 
@@ -124,20 +125,26 @@ def _looks_empty(release: Release) -> bool:
     type=click.Choice(["map", "two-stage", "ide"]),
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
+@worker_options
 @as_json
-@examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, as_json: bool) -> None:
+@examples(
+    "  prade estimate release\n  prade estimate release --workers 8\n"
+    "  prade estimate release --cluster tcp://10.0.0.1:8786"
+)
+def estimate(
+    release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, where: Where, as_json: bool
+) -> None:
     """Estimate every group of a RELEASE.
 
-    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. This command
-    spends nothing.
+    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
+    killed goes on where it was. This command spends nothing.
     """
     from collections import Counter
 
     from prade.release.release import Release
 
     release = Release.load(release_folder)
-    estimates = _estimates(release, public, estimator, anew=_damaged(release))
+    estimates = _estimates(release, public, estimator, where, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -161,7 +168,12 @@ def _damaged(release: Release) -> bool:
 
 
 def _estimates(
-    release: Release, public: tuple[str, ...], estimator: EstimatorName | None = None, *, anew: bool = False
+    release: Release,
+    public: tuple[str, ...],
+    estimator: EstimatorName | None = None,
+    where: Where = THREADS,
+    *,
+    anew: bool = False,
 ) -> Estimates:
     """Estimate every group, starting from these public files or from those that the plan names."""
     from dataclasses import replace
@@ -174,8 +186,8 @@ def _estimates(
     settings = release.plan.settings or Settings()
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
-    with progress_bar() as progress:
-        return make_estimates(release, _files(public), settings=settings, anew=anew, progress=progress)
+    with where.arguments() as how, progress_bar() as progress:
+        return make_estimates(release, _files(public), settings=settings, anew=anew, progress=progress, **how)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
@@ -213,6 +225,7 @@ def _files(public: tuple[str, ...]) -> PublicFiles | None:
     is_flag=True,
     help="In a CSV file, put ' before text that a spreadsheet would read as a formula: text that begins with = + - @.",
 )
+@worker_options
 @as_json
 @examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
@@ -222,6 +235,7 @@ def sample(
     output: str | None,
     partitioned: bool,
     spreadsheet_safe: bool,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Draw synthetic rows from a RELEASE.
@@ -235,12 +249,12 @@ def sample(
     from prade.sampling.row_files import Output
 
     release = Release.load(release_folder)
-    form = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
-    where = Output.of(release, output, **form)
-    need_folder(release.path / SYNTHETIC if where is None else where.path)  # fail before the work
+    form: dict[str, Any] = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
+    target = Output.of(release, output, **form)
+    need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
-    with progress_bar() as progress:
-        written = write_sample(release, output, _files(public), seed=seed, progress=progress, **form)
+    with where.arguments() as how, progress_bar() as progress:
+        written = write_sample(release, output, _files(public), seed=seed, progress=progress, **form, **how)
     result(*_sampled(written), as_json)
 
 
@@ -276,6 +290,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
+@worker_options
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
@@ -291,6 +306,7 @@ def synthesize(
     against_advice: bool,
     tune: bool,
     seconds: float,
+    where: Where,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -303,7 +319,7 @@ def synthesize(
 
     with spending_stated():
         terms = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
-        _synthesize(private, output, ledger_file, seed, as_json, options, tune=tune, seconds=seconds, **terms)
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, seconds=seconds, **terms)
 
 
 def _synthesize(
@@ -311,6 +327,7 @@ def _synthesize(
     output: str,
     ledger_file: str | None,
     seed: int,
+    where: Where,
     as_json: bool,
     options: dict[str, Any],
     *,
@@ -319,7 +336,7 @@ def _synthesize(
 ) -> None:
     """Run all five stages, and show what each has made."""
     from prade.core.progress import progress_bar
-    from prade.pipeline import Terms
+    from prade.measuring.terms import Terms
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
 
@@ -350,6 +367,7 @@ def _synthesize(
 
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with progress_bar() as progress:
-        page = str(run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, progress=progress))
+    with where.arguments() as how, progress_bar() as progress:
+        told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
+        page = str(run_all(task, private, table, output, wanted, seed=seed, **told, **how))
     result({**facts, "report": page}, page, as_json)

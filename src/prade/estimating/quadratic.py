@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.compiled import compiled
 
 
-def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
-    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step.
+class Quadratic:
+    """slope . x - x' curvature x / 2 for one curvature and any slope; its factorisation is kept from step to step."""
 
-    Coordinate sweeps find out which bounds hold; a factorisation solves for the rest exactly; repeated until the
-    projected slope is small beside the slope at the start.
+    def __init__(self, curvature: Floats) -> None:
+        # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
+        # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
+        self.matrix = curvature.copy()
+        self.matrix[np.diag_indices(len(curvature))] += 1e-11 * np.diag(curvature) + 1e-30
+
+    @cached_property
+    def _factor(self) -> Any:
+        """A factorisation of the whole matrix; None where it is too near to singular."""
+        from scipy.linalg import cho_factor
+
+        try:
+            return cho_factor(self.matrix, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+
+    def maximise(self, slope: Floats, low: Floats, high: Floats) -> Floats:
+        """argmax over low <= x <= high: exactly where no bound holds, otherwise near enough for a Newton step."""
+        from scipy.linalg import cho_solve
+
+        if self._factor is not None:
+            x = np.asarray(cho_solve(self._factor, slope, check_finite=False))
+            if (x >= low).all() and (x <= high).all():
+                return x
+        return _within(self.matrix, slope, low, high)
+
+
+def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
+    """argmax of  slope . x - x' curvature x / 2  over low <= x <= high, near enough for a Newton step."""
+    return Quadratic(curvature).maximise(slope, low, high)
+
+
+def _within(matrix: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
+    """The maximum where bounds hold.
+
+    Coordinate sweeps find out which; a factorisation solves for the rest exactly; repeated until the projected slope is
+    small beside the slope at the start.
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    diagonal = np.diag(curvature)
-    matrix = curvature.copy()
-    # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
-    # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
-    matrix[np.diag_indices(len(slope))] += 1e-11 * diagonal + 1e-30
     x = np.zeros(len(slope))
     left = slope.copy()
 

@@ -8,13 +8,15 @@
         ...                                                          # make the results from finished.path(batch)
         finished.remove()
 
-`key` is a fingerprint of all that the batches depend on: release, public rows, settings, seed, versions. Batches of
-another key are removed. A batch is written beside its name and renamed when it is complete; its name has its checksum,
-so a damaged one counts as not finished. A second run on the same release takes a folder of its own.
+`key` is a fingerprint of all that the batches depend on: release, public rows, settings, seed, versions (`run_key`).
+Batches of another key are removed. A batch is written beside its name and renamed when it is complete; its name has
+its checksum, so a damaged one counts as not finished. A second run on the same release takes a folder of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -23,10 +25,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.files import replace_file
+from prade.core.workers import versions
 from prade.release.release import file_hash, read_sealed, sealed_text
 
 FORMAT = 1
@@ -59,10 +63,17 @@ class FinishedBatches:
 
     def path(self, batch: str) -> Path | None:
         """The file of a finished batch; None if there is none, or if it is damaged, which removes it."""
-        found = None
-        for path in self.folder.glob(f"{_checked(batch)}.*"):
+        return next(iter(self._undamaged(f"{_checked(batch)}.*")), None)
+
+    def paths(self, suffix: str) -> list[Path]:
+        """The files of all finished batches with this suffix, in the order of their names; damaged ones are removed."""
+        return self._undamaged(f"*.*{suffix}")
+
+    def _undamaged(self, pattern: str) -> list[Path]:
+        found = []
+        for path in sorted(self.folder.glob(pattern)):
             if path.name.split(".")[1] == file_hash(path):
-                found = path
+                found.append(path)
             else:
                 path.unlink(missing_ok=True)
         return found
@@ -70,6 +81,11 @@ class FinishedBatches:
     def remove(self) -> None:
         """Remove the folder: all is done, and the results are where they belong."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def run_key(*inputs: Any) -> str:
+    """A key for `FinishedBatches.open`: a fingerprint of inputs, which JSON can hold, and of the versions in use."""
+    return hashlib.sha256(json.dumps([*inputs, versions()], sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

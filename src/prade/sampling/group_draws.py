@@ -71,8 +71,8 @@ class Drawer:
 
     @cached_property
     def sorted_rows(self) -> SortedRows:
-        """The public rows, sorted so that neighbours are alike."""
-        return SortedRows(self.estimates.public.prior.codes, self.estimates.plan.schema)
+        """The support's rows, sorted so that neighbours are alike."""
+        return SortedRows(self.estimates.support.public.prior.codes, self.estimates.plan.schema)
 
     def rows(self, group: int, number: int) -> Rows:
         """Public rows drawn for a group of the last level, in random order."""
@@ -82,7 +82,8 @@ class Drawer:
         ranks = drawn_ranks(edges, number, np.random.default_rng(own))
         generator = np.random.default_rng([own, 1])
         ranks = improved_ranks(self.sorted_rows, weights, edges, ranks, generator, self.search)
-        return generator.permutation(self.sorted_rows.order[ranks]).astype(smallest_unsigned(len(weights)))
+        numbers = self.estimates.support.numbers(self.sorted_rows.order[ranks])
+        return generator.permutation(numbers).astype(smallest_unsigned(len(self.estimates.public)))
 
 
 def drawn_batches(
