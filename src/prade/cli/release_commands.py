@@ -260,7 +260,7 @@ def sample(
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copies import copies_in_words
+    from prade.data.copied_share import copies_in_words
 
     path = f"{written.path}/" if written.path.is_dir() else str(written.path)
     facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}

@@ -19,6 +19,7 @@ from prade.core.chances import Chances
 from prade.core.errors import DataError
 from prade.data.cells import one_piece
 from prade.data.column import Column
+from prade.data.columns import Columns
 from prade.data.copies import Copies
 from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
 from prade.data.donors import Donors
@@ -59,14 +60,13 @@ class Decoder:
 
         `weight` names a column of row weights: donors are drawn in proportion to them, and never from rows of weight 0.
         """
-        table = read_table(public)
+        table = public if isinstance(public, Columns) else read_table(public)
         weights = np.ones(table.num_rows)
         if weight is not None:
             cells = one_piece(plain_cells(read_table(table, [weight])[weight]))
             weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
         without_values = {name for name in schema.groups if not schema[name].values}
-        for name in schema.coded:
-            table = table if name in table.column_names else read_table(table, [name])  # an error names the column
+        read_table(table, [name for name in schema.coded if name not in table.column_names])  # an error names it
         names = [name for name in table.column_names if name in schema and name not in without_values]
         menus = [menu_of_public(schema[name], table[name], weights) for name in names]
         codes = {menu.column.name: menu.codes for menu in menus}

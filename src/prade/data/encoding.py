@@ -23,6 +23,7 @@ from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.column import Column
+from prade.data.columns import Columns
 from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
@@ -78,7 +79,9 @@ def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, 
     """
     names = list(schema.coded if columns is None else schema.select(columns).names)
     sizes = {name: schema.size(name) for name in names}  # a group column without values is refused here
-    cells = read_table(table, names, guess=False)
+    cells = table if isinstance(table, Columns) else read_table(table, names, guess=False)
+    if isinstance(cells, Columns):
+        read_table(cells, [name for name in names if name not in cells.column_names])  # an error names the column
     codes = {
         name: code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(size)) for name, size in sizes.items()
     }
@@ -95,7 +98,7 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    public = read_table(table, guess=False)
+    public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
     for column in schema.columns:
         if column.name not in public.column_names or (column.kind == "group" and not column.values):

@@ -33,25 +33,23 @@ def parts_of(folder: Path) -> list[Path]:
     return found
 
 
-def read_parts(folder: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a data set, part after part, with the schema of `schema_of`."""
+def read_parts(folder: Path, parts: Sequence[Path], columns: Sequence[str]) -> pa.Table:
+    """Some columns of the parts of a data set, part after part, without what their files note."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = schema_of(folder)
-    tables = [pq.read_table(path, columns=columns, partitioning=None) for path in parts_of(folder)]
+    tables = [pq.read_table(path, columns=list(columns), partitioning=None) for path in parts]
     try:
-        table = pa.concat_tables([each.replace_schema_metadata(None) for each in tables])
+        return pa.concat_tables([each.replace_schema_metadata(None) for each in tables])
     except pa.ArrowInvalid:
         raise DataError(f"the files in {folder} have different columns or types; write the data set again") from None
-    return table.replace_schema_metadata(schema.metadata)
 
 
 def schema_of(path: Path) -> pa.Schema:
     """The schema of a parquet file or of a data set; the share of copies is that of all its rows."""
     import pyarrow.parquet as pq
 
-    from prade.data.copies import copied_share, noted_share
+    from prade.data.copied_share import copied_share, noted_share
 
     if not path.is_dir():
         return pq.read_schema(path)

@@ -36,7 +36,7 @@ from prade.data.parquet_with_header import (
 )
 from prade.data.prior import Prior
 from prade.data.schema import Schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.tables import plain_cells, read_table, table_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,27 +80,30 @@ class Public:
         """
         import pyarrow as pa
 
-        rows = read_table(table, guess=False)
+        rows = table_columns(table)
+        present = [name for name in by if name in rows.column_names]
         for index, name in enumerate(rows.column_names):
-            if name in (*by, weight) and pa.types.is_union(rows[name].type):  # Python objects, each with its own type
+            if isinstance(rows, pa.Table) and name in (*by, weight) and pa.types.is_union(rows[name].type):
+                # Python objects, each with its own type
                 rows = rows.set_column(index, name, read_table(table, [name])[name])
         coded = encode(schema, rows, weight=weight)
+        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        numbers = {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric}
+        keys = pa.table({name: rows[name] for name in present})
         if weight is not None:
             with_weight = np.flatnonzero(coded.weights)
-            coded, rows = coded.take(with_weight), rows.take(with_weight)
+            coded, keys = coded.take(with_weight), keys.take(with_weight)
+            numbers = {name: each[with_weight] for name, each in numbers.items()}
         prior = Prior(schema, coded.codes, coded.weights)
-        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
-        numbers = {name: binned_numbers(schema[name], rows[name], prior.codes[name]) for name in numeric}
-        present = [name for name in by if name in rows.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64), numbers)
         for name in present:
-            require_plain_type(name, rows[name].type)
-        plain = pa.table({name: plain_cells(rows[name]) for name in present})
+            require_plain_type(name, keys[name].type)
+        plain = pa.table({name: plain_cells(keys[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
         level = groups.level(present)
-        number = groups.keyed(present, level.number).numbers(rows)
+        number = groups.keyed(present, level.number).numbers(keys)
         if (number < 0).any():
             raise DataError(
                 f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"

@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.copies import copies_in_words
+from prade.data.copied_share import copies_in_words
 from prade.data.display import group_texts
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.core.progress import Progress
-from prade.core.version import __version__
 from prade.core.workers import Shared, Workers, WorkersError
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.file_names import UNFINISHED_ROWS
-from prade.release.finished_batches import FinishedBatches, keep_batch
+from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import check_whole
 from prade.sampling.improve import Search, improved_ranks
@@ -204,10 +203,10 @@ def fingerprint(estimates: Estimates) -> str:
 
 def _key(estimates: str, seed: int, search: Search, batches: Sequence[_Planned]) -> str:
     """A fingerprint of all that batches depend on."""
-    digest = hashlib.sha256(json.dumps([__version__, estimates, seed, asdict(search)]).encode())
+    digest = hashlib.sha256()
     for batch in batches:
-        digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes())
-    return digest.hexdigest()
+        digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
+    return run_key(estimates, seed, asdict(search), digest.hexdigest())
 
 
 @contextmanager

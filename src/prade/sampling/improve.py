@@ -15,6 +15,7 @@ pool, are few. The objective never rises. Only rows with weight are ever taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from prade.data.encoding import Coded
     from prade.data.schema import Schema
 
-PASSES = 4  # each visits every row of the sample once
+PASSES = 5  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 14  # rows that a visit to a slot looks at
+VISITED = 0.3  # of the slots: those that a pass after the first visits
+FEWEST_VISITS = 32
 DETAIL = 32  # rows in the pool for each row of the sample
 NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
 LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
@@ -134,10 +137,12 @@ def improved_ranks(
     pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
     coded = rows.coded(pool.ranks)
     tally = _tally(rows.tables, coded, pool, _wanted(rows.tables, coded, pool, q, settings.detail))
-    for _ in range(settings.passes):
-        for visits in in_blocks(generator.permutation(len(given))):
+    hurdle, lines = rows.tables.hurdle(), rows.tables.lines
+    for number in range(settings.passes):
+        chosen = _dearest(coded, pool, rows.tables, tally) if number else np.arange(len(given))
+        for visits in in_blocks(generator.permutation(chosen)):
             offsets = pool.offsets(len(visits), settings.candidates, generator)
-            kernels.search(coded, pool.number, pool.slots, visits, offsets, rows.tables.lines, tally)
+            kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
     return pool.ranks[pool.number[pool.slots]]
 
 
@@ -177,6 +182,13 @@ class _Pool:
         return offsets
 
 
+def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally) -> Ints:
+    """The slots whose rows cost most: hardly any other changes after the first pass."""
+    gain = np.empty(len(pool.slots), np.int64)
+    kernels.prices(coded, pool.number, pool.slots, tables.lines, tally, gain)
+    return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(VISITED * len(gain)))]
+
+
 def _wanted(tables: PairTables, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
     """The counts that the sample is to meet: exact ones where that is little work, or else the pool's."""
     n = len(pool.slots)
@@ -191,7 +203,8 @@ def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, wanted: NDArray
     times = np.bincount(pool.number[pool.slots], minlength=len(pool.ranks)).astype(np.int32)
     filled = np.flatnonzero(times)
     steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
-    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), np.empty(tables.cells, np.int16))
+    slopes, gains = np.empty((2, tables.cells), np.int16)
+    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), slopes, gains)
     kernels.all_slopes(tally)
     return tally
 

@@ -13,7 +13,7 @@ from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes
 from prade.sampling import kernels
-from prade.sampling.kernels import Lines
+from prade.sampling.kernels import ONE, Hurdle, Lines
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
+HURDLE, HEIGHT = 1 / 3, 0.4  # share of a row's cells, and slopes per root of the number of cells that are left
 BLOCK = 2**14  # rows or visits that are prepared together
 
 
@@ -71,6 +72,13 @@ class PairTables:
             self.offset[new] - self.start[other[new]],
         )
         self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
+
+    def hurdle(self) -> Hurdle:
+        """The first lines with a third of a row's cells; what is left after them seldom makes up for more."""
+        of_column = 1 + np.bincount([a for a, _ in self.links], minlength=len(self.names))
+        columns = int(np.searchsorted(np.cumsum(of_column), HURDLE * of_column.sum())) + 1
+        left = int(of_column[columns:].sum())
+        return Hurdle(columns, int(of_column[:columns].sum()), int(HEIGHT * np.sqrt(left) * ONE))
 
     @property
     def number_type(self) -> np.dtype[Any]:

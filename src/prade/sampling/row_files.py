@@ -24,7 +24,7 @@ from prade.core.errors import DataError
 from prade.core.files import replace_file, replace_folder
 from prade.core.progress import Progress
 from prade.core.workers import Workers
-from prade.data.copies import noted_share
+from prade.data.copied_share import noted_share
 from prade.data.parquet_folders import folder_name, parts_of
 from prade.data.public_table import PublicTable
 from prade.data.tables import csv_cells, require_csv, table_suffix

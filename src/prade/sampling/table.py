@@ -21,7 +21,7 @@ from prade.core.workers import Workers
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.copies import noted_share
+from prade.data.copied_share import noted_share
 from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
@@ -114,7 +114,7 @@ class TableOfRows:
         import pyarrow as pa
 
         chances = Chances.of_groups(self.seed, groups.tolist(), sizes.tolist())
-        values = self.decoder.decode(_coded(self.estimates, drawn), seed=chances, drawn=drawn)
+        values: Any = self.decoder.decode(_coded(self.estimates, drawn), seed=chances, drawn=drawn)
         group = np.repeat(groups, sizes)
         columns: dict[str, Any] = {}
         if (person := self.estimates.plan.unit.person_id) is not None:

@@ -37,7 +37,7 @@ from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
 from prade.data.schema import Schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.tables import plain_cells, read_table, table_columns
 from prade.release.derived_files import KEPT_ROWS
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
@@ -362,6 +362,6 @@ def _coded_side(
         if number.shape != (len(coded),) or number.dtype.kind not in "ui" or number.max(initial=-1) >= len(level):
             raise DataError(f"{who}: give one group number, 0 to {len(level) - 1}, for each of its {len(coded)} rows")
         return coded.codes, number.astype(np.int64)
-    table = read_table(source, guess=False)
+    table = table_columns(source)
     keyed = listed.keyed(table.column_names, level.number)
     return encode(schema, table, columns=columns).codes, keyed.numbers(table)
