@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_per_cell, smallest_unsigned, systematic
+from prade.core.arrays import Floats, Ints, smallest_unsigned, systematic
 from prade.estimating import kernels
 from prade.estimating.tilted import Tilted
 
@@ -114,8 +114,10 @@ class Bundles:
 
     def masses_of(self, weights: Floats) -> Floats:
         """Mass of every part cell for any weights of the rows."""
-        counts = [mass_per_cell(code, weights, n) for code, n in zip(self.codes, self.sizes, strict=True)]
-        return self.cell_masses(np.concatenate(counts))
+        counts = np.zeros(int(self.start[-1]))
+        for b, code in enumerate(self.codes):
+            kernels.count(code, weights, 0, self.rows, counts[self.start[b] : self.start[b + 1]])
+        return self.cell_masses(counts)
 
     def logits(self, multipliers: Floats) -> Floats:
         """The sum of the multipliers of each bundle cell."""
