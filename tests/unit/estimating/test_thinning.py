@@ -117,10 +117,11 @@ def test_rows_of_recurring_groups_are_all_kept_with_their_weights():
 
 
 def test_a_table_that_is_small_enough_is_taken_whole():
-    for number in (len(PUBLIC), 10 * len(PUBLIC)):
+    for number in (ROWS * 2 // 3 + 1, ROWS, 10 * ROWS):
         support = thinned(PUBLIC, ONES.parts, number)
         assert support.rows is None
         assert support.public is PUBLIC
+    assert thinned(PUBLIC, ONES.parts, ROWS * 2 // 3).rows is not None
     kept = np.ones(len(PUBLIC), np.bool_)
     assert thinned(PUBLIC, ONES.parts, 10, kept).rows is None
 

@@ -16,7 +16,7 @@ from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of
-from prade.estimating.levels.thinning import Support, recurring_rows, thinned
+from prade.estimating.levels.thinning import WORTHWHILE, Support, recurring_rows, thinned
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -50,7 +50,7 @@ class PublicCells:
 
     def support(self, settings: Settings, parts: tuple[Part, ...], groupings: Sequence[Grouping]) -> Support:
         """The rows that estimates of these parts, in groups of these levels, start from."""
-        if not settings.thins or len(self.public) <= settings.support:
+        if not settings.thins or len(self.public) < WORTHWHILE * settings.support:
             return self._whole
         kept = recurring_rows(self.public, groupings)
         key = parts, settings.support, np.packbits(kept).tobytes()

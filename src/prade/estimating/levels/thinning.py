@@ -36,6 +36,7 @@ from prade.queries.workload import Workload
 
 BY_LEVERAGE, BY_GROUP = 0.3, 0.1  # shares of the three terms; the rest is by weight
 OFFSET = 0.5  # of the systematic draw
+WORTHWHILE = 1.5  # times the rows of the support: a table with fewer is taken whole, which is hardly slower
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ def recurring_rows(public: Public, groupings: Sequence[Grouping]) -> Flags:
 
 
 def thinned(public: Public, parts: Sequence[Part], number: int, kept: Flags | None = None) -> Support:
-    """A support of `number` public rows, and of all rows that are to be `kept`; all rows if there are no more.
+    """A support of `number` public rows, and of all rows that are to be `kept`; all rows if there are few more.
 
     >>> from prade import Schema, Workload
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
@@ -96,7 +97,7 @@ def thinned(public: Public, parts: Sequence[Part], number: int, kept: Flags | No
     (60, True)
     """
     free = np.arange(len(public)) if kept is None else np.flatnonzero(~kept)
-    if len(free) <= number:
+    if len(free) < WORTHWHILE * number:
         return Support(public, None, len(public))
     weights = public.prior.weights
     drawn, chance = _drawn(_chances(public, parts)[free], number)
