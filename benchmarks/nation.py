@@ -253,8 +253,8 @@ def paper(found: dict[str, dict[int, Used]], run: Run, grows: Any, fixed: Any) -
         [
             f"On paper: {PEOPLE:,} private rows in {NATION.groups:,} block groups (rows per group as measured), "
             f"{NATION.parts} columns, epsilon {run.epsilon}. Assumptions: the exponents hold beyond what was measured; "
-            "the public table is as large as here, or has the 3.4 million rows of one year of the public survey; memory "
-            "is that of one process that does all of it.",
+            "the public table is as large as here, or has the 3.4 million rows of one year of the public survey; "
+            "memory is that of one process that does all of it.",
             cost_table(used, fixed, grows, here, wanted),
             "Disk, in proportion to the groups (files of more than 1 MiB):",
             table(["file", "here", "per group", f"{NATION.groups:,} groups"], lines),
