@@ -33,6 +33,7 @@ from prade.tuning.trials import Draw, Trials
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
 FEWEST_MORE = 5  # trials that more draws must leave time for
+QUICKER = 4  # times: what a second draw with a stand-in may be quicker than the first, before one was seen
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
@@ -117,7 +118,7 @@ class Search:
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False when the time is up first."""
-        improved = True
+        improved = in_time = True
         while improved:
             improved = False
             for number, ladder in enumerate(candidates.ladders(lambda: self.best)):
@@ -128,12 +129,13 @@ class Search:
                         return False
                     self._look_ahead(candidates, number)
                     trial = self._attempt(words, choice)
-                    if trial is None:
-                        return False
+                    if trial is None:  # other ladders may have quicker ones
+                        in_time = False
+                        break
                     improved |= trial.kept
                     if trial.error - trial.best > trial.standard_error:
                         break  # what is worse already does not become better further up
-        return True
+        return in_time
 
     def climb_with_more_draws(self, candidates: Candidates) -> None:
         """Climb on with twice the draws of noise, and twice as many again, while that changes the choice in time."""
@@ -232,9 +234,17 @@ class Search:
         return trial + self.draws.waiting(self._in_a_trial(), self._pace(self.best))
 
     def _rest(self, choice: Choice, done: Sequence[Draw]) -> float:
-        """Seconds for the rest of a trial, and for the last one, which would then be of the same choice."""
+        """Seconds for the rest of a trial, and for the last one, which would then be of the same choice.
+
+        The first draw with each stand-in takes longer, because it finds out how the cells of its rows vary. The others
+        take as long as the quickest so far.
+        """
         unknown = sum(not self.draws.knows(draw) for draw in self._every(choice))
-        return self.draws.waiting(unknown + self._in_a_trial(), self.draws.pace(done))
+        first = self.draws.pace(done[:1])
+        quickest = min(self.draws.pace([draw]) for draw in done) if len(done) > 1 else first / QUICKER
+        new = min(len(self.stand_ins) - len({draw.stand_in for draw in done}), unknown)
+        others = self.draws.waiting(unknown - new + self._in_a_trial(), quickest)
+        return self.draws.waiting(new, first) + others
 
     def _in_a_trial(self) -> int:
         return len(self.stand_ins) * len(self.repeats)
