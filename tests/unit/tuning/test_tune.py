@@ -222,6 +222,28 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, stand_ins, monkeyp
     assert search.best == (slow if draws == 4 else start)
 
 
+def test_a_slow_first_draw_and_a_slow_candidate_do_not_end_the_search(monkeypatch):
+    """In 100 s: the first draw of pairs with a stand-in takes 12 s, the others 1 s; one of the choices takes 30 s."""
+    now, seen = 0.0, set()
+    start, pairs, slow, quick = (Choice((("a",),), total=Fraction(k, 5)) for k in range(4))
+    gain = {start: 0.0, pairs: 0.1, slow: 0.3, quick: 0.2}
+
+    def errors(choice, settings, *, seed, stand_in):
+        nonlocal now
+        now += {pairs: 1 if (choice, stand_in) in seen else 12, slow: 30}.get(choice, 1)
+        seen.add((choice, stand_in))
+        return 0.5 - gain[choice] + np.linspace(0, 0.001, 2)
+
+    for module in ("search", "trials", "clock"):
+        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
+    rehearsal = SimpleNamespace(scored=2, stand_ins=[SimpleNamespace(groups=range(2))], errors=errors, apart=False)
+    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, 100, None), ("start", start))
+    every = {"pairs": pairs, "slow": slow, "quick": quick}
+    assert not search.climb(SimpleNamespace(ladders=lambda best: iter([iter([each]) for each in every.items()])))
+    assert [trial.what for trial in search.trials if trial.kept] == ["start", "pairs", "quick"]
+    assert search.best == quick
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(1_000, "good"), (10, "lucky")])
 def test_more_draws_of_noise_tell_luck_from_gain_where_there_is_time(seconds, found, monkeypatch):
     """A draw takes 1 s. In the first one, a choice that is worse looks better, and the best one looks worse."""
