@@ -26,7 +26,6 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure as run_measure
-from prade.measuring.terms import Terms, cap_of, with_cap
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -38,6 +37,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.release import Release
 from prade.release.saved_plans import kept_plan, plan_beside, public_of, saved_plan
 from prade.release.spending import spending_stated
+from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES

@@ -22,7 +22,6 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.terms import Terms
 from prade.pipeline import (
     estimate,
     fit,
@@ -42,6 +41,7 @@ from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
 from prade.release.saved_plans import saved_plan
+from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
 from prade.scoring.score import Score, score

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from prade import Ask, Level, Plan, Release, Workload
 from prade.data.public import Public
@@ -42,9 +43,14 @@ def plan() -> Plan:
     return plan_of(SCHEMA, Level((), PAIR), Level("STATE"), Level("PLACE", [Ask(ONES, 2)]), groups=GROUPS, budget=4)
 
 
-def public(rows: int = 2_000) -> Public:
+def public_table(rows: int = 2_000) -> pa.Table:
     """Two states that the plan does not have, and one of it, whose places recur."""
-    return Public.of(SCHEMA, people(rows, [1, 8, 9], 1, places=8), ["STATE", "PLACE"])
+    return pa.table(people(rows, [1, 8, 9], 1, places=8))
+
+
+def public(rows: int = 2_000) -> Public:
+    """The same, coded."""
+    return Public.of(SCHEMA, public_table(rows), ["STATE", "PLACE"])
 
 
 def release(folder: Path | None = None) -> Release:

@@ -336,9 +336,9 @@ def _synthesize(
 ) -> None:
     """Run all five stages, and show what each has made."""
     from prade.core.progress import progress_bar
-    from prade.measuring.terms import Terms
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
+    from prade.release.terms import Terms
 
     need_folder(output)
     show = remark if as_json else click.echo  # with --json, standard output has one value only

@@ -21,14 +21,15 @@ RETRIES = 2  # of a task that a worker failed at: its disk may be full, another'
 
 
 @contextmanager
-def cluster(address: str, seconds: float = SECONDS) -> Iterator[Executor]:
+def cluster(address: str, seconds: float | None = None) -> Iterator[Executor]:
     """The executor of the cluster whose scheduler has this address, such as tcp://10.0.0.1:8786.
 
     A task whose worker is lost goes to another one. A cluster that cannot be used is a WorkersError.
     """
-    client = _connected(address, seconds)
+    patience = SECONDS if seconds is None else seconds
+    client = _connected(address, patience)
     try:
-        _need_workers(client, address, seconds)
+        _need_workers(client, address, patience)
         yield client.get_executor(retries=RETRIES, pure=False)
     finally:
         client.close()

@@ -23,7 +23,7 @@ from prade.data.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
 from prade.estimating.bundles import NEGLIGIBLE, Bundles
-from prade.estimating.starts import Start, Starts
+from prade.estimating.starts import Starts
 from prade.estimating.tilted import Tilted
 
 if TYPE_CHECKING:
@@ -106,16 +106,18 @@ class Layout:
     @cached_property
     def prior_masses(self) -> Floats:
         """The prior's mass in every cell."""
-        return self.start.tilted.masses
+        return self.start.masses
 
     @cached_property
-    def start(self) -> Start:
+    def start(self) -> Tilted:
         """The prior as solvers see it, which groups that have the same one share."""
         return self.starts.of(self.base, lambda: self.evaluate(np.zeros(self.n_cells)))
 
     @cached_property
     def occupied(self) -> NDArray[np.bool_]:
         """Which bundle cells have prior mass."""
+        if (self.base > 0).all():
+            return self.bundles.present
         occupied = np.zeros(int(self.bundles.start[-1]), np.bool_)
         for start, code in zip(self.bundles.start, self.bundles.codes, strict=False):
             occupied[start + code[self.base > 0].astype(np.int64)] = True

@@ -18,7 +18,7 @@ class Quadratic:
         # marginals overlap (each sums to one), so the curvature is singular: a trace of ridge makes it invertible.
         # It must stay below the curvature of rows whose mass is on its way to zero, or they would get there slowly.
         self.matrix = curvature.copy()
-        self.matrix[np.diag_indices(len(curvature))] += 1e-11 * np.diag(curvature) + 1e-30
+        self.matrix.flat[:: len(curvature) + 1] += 1e-11 * np.diag(curvature) + 1e-30
 
     @cached_property
     def _factor(self) -> Any:
@@ -34,11 +34,13 @@ class Quadratic:
         """argmax over low <= x <= high: exactly where no bound holds, otherwise near enough for a Newton step."""
         from scipy.linalg import cho_solve
 
+        x = np.zeros(len(slope))
         if self._factor is not None:
-            x = np.asarray(cho_solve(self._factor, slope, check_finite=False))
-            if (x >= low).all() and (x <= high).all():
-                return x
-        return _within(self.matrix, slope, low, high)
+            free = np.asarray(cho_solve(self._factor, slope, check_finite=False))
+            if (free >= low).all() and (free <= high).all():
+                return free
+            x = np.clip(free, low, high)
+        return _within(self.matrix, slope, low, high, x)
 
 
 def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
@@ -46,26 +48,26 @@ def maximise_in_box(curvature: Floats, slope: Floats, low: Floats, high: Floats)
     return Quadratic(curvature).maximise(slope, low, high)
 
 
-def _within(matrix: Floats, slope: Floats, low: Floats, high: Floats) -> Floats:
-    """The maximum where bounds hold.
+def _within(matrix: Floats, slope: Floats, low: Floats, high: Floats, guess: Floats) -> Floats:
+    """The maximum where bounds hold, from a first guess, or from 0 if that is better.
 
     Coordinate sweeps find out which; a factorisation solves for the rest exactly; repeated until the projected slope is
-    small beside the slope at the start.
+    small beside the slope at 0.
     """
     from scipy.linalg import cho_factor, cho_solve
-
-    x = np.zeros(len(slope))
-    left = slope.copy()
 
     def unblocked() -> float:
         blocked = ((x >= high) & (left > 0)) | ((x <= low) & (left < 0))
         return float(np.abs(left[~blocked]).sum())
 
-    goal = 1e-3 * unblocked()
-
     def gain(candidate: Floats) -> float:
         return float(slope @ candidate - 0.5 * candidate @ (matrix @ candidate))
 
+    x, left = np.zeros(len(slope)), slope.copy()
+    goal = 1e-3 * unblocked()
+    if gain(guess) > 0.0:
+        x = guess
+        left = slope - matrix @ x
     for _ in range(10):
         coordinate_sweeps(matrix, low, high, x, left, 30, 1e-12)
         if unblocked() <= goal:

@@ -64,7 +64,7 @@ def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
     """Evaluate multipliers."""
     # without any multiplier in reach, it is the prior, which other groups may share
     still = not multipliers[dual.layout.reachable].any()
-    tilted = dual.layout.start.tilted if still else dual.layout.evaluate(multipliers)
+    tilted = dual.layout.start if still else dual.layout.evaluate(multipliers)
     return State(multipliers, tilted, dual.certify(multipliers, tilted), passes)
 
 
@@ -110,6 +110,19 @@ class BlockAscent:
     sweeps: int = 4
 
     def step(self, dual: Dual, state: State) -> State:
+        """Some sweeps, and on in their direction."""
+        low, high = dual.box
+        new = self.swept(dual, state)
+        way, stretch = new.multipliers - state.multipliers, 2.0
+        while True:
+            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
+            shorter, further = new.certificate, longer.certificate
+            if not (further.value > shorter.value and further.gap < shorter.gap):
+                break
+            new, stretch = longer, 2.0 * stretch
+        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
+
+    def swept(self, dual: Dual, state: State) -> State:
         """Some sweeps, then a fresh evaluation from the multipliers, so that rounding does not pile up."""
         layout = dual.layout
         low, high = dual.box
@@ -129,15 +142,7 @@ class BlockAscent:
                 layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
             layout.scale_and_count(now, ratio, then, weights, hist)
-        new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
-        way, stretch = lam - state.multipliers, 2.0
-        while True:
-            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
-            shorter, further = new.certificate, longer.certificate
-            if not (further.value > shorter.value and further.gap < shorter.gap):
-                break
-            new, stretch = longer, 2.0 * stretch
-        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
+        return state_at(dual, lam, state.passes + self.sweeps + 1.0)
 
 
 @dataclass(frozen=True)
@@ -147,21 +152,27 @@ class Newton:
     The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
     `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
-    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good. A curvature that
-    served well serves again: a pass over the rows takes less time than a new matrix and its factorisation.
+    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
+    is some sweeps, too. A curvature that served well serves again: a pass over the rows takes less time than a new
+    matrix and its factorisation.
     """
 
-    sample: int = 4096
+    sample: int = 8192
     reach: float = 3.0  # how far the first step may move a multiplier: the model is one of exponentials
     shrink: float = 0.5  # a step that leaves more than this share of the gap asks for a better curvature
+    first: int = 3  # sweeps of block ascent before the first step
     serves: float = 0.3  # a step that leaves at most this share of it is followed by one with the same curvature
 
     def step(self, dual: Dual, state: State) -> State:
-        """One Newton step, or two sweeps."""
+        """One Newton step, or some sweeps."""
+        if not state.sample:  # the first step: the optimum is farther away than any parabola sees
+            first = BlockAscent(sweeps=self.first).swept(dual, state)
+            if first.certificate.value > state.certificate.value:
+                return replace(first, sample=max(self.sample, 8 * int(dual.layout.reachable.sum())))
         within = np.flatnonzero(dual.layout.reachable)  # a matrix should not have room for cells that no row is in
         lam = state.multipliers
         # eight rows per cell give a fair curvature, two hundred a very good one
-        largest = min(dual.layout.rows, max(16 * self.sample, 200 * len(within)))
+        largest = min(dual.layout.rows, max(8 * self.sample, 200 * len(within)))
         sample = min(state.sample or max(self.sample, 8 * len(within)), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
@@ -193,14 +204,11 @@ class Newton:
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
 
     def _curvature(self, dual: Dual, state: State, sample: int, within: Ints) -> Floats:
-        """The curvature in some cells, from about `sample` rows; that of log Z at the prior is shared with others."""
-        bundles, start = dual.layout.bundles.only(within), dual.layout.start
-
-        def work_out() -> Floats:
-            return bundles.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
-
-        covariance = start.curvature(sample, work_out) if state.tilted is start.tilted else work_out()
-        return covariance + np.diag(dual.variance[within])
+        """The curvature in some cells, from about `sample` rows."""
+        tilted = replace(state.tilted, masses=state.tilted.masses[within])
+        curvature = dual.layout.bundles.only(within).covariance(tilted, sample, offset=0.5)
+        curvature.flat[:: len(within) + 1] += dual.variance[within]
+        return curvature
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,8 @@ def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, mon
     told, worked_on = [], []
     real = Descent.made
 
-    def watched(self, found, but=()):
-        for batch in real(self, found, but):
+    def watched(self, found, known=()):
+        for batch in real(self, found, known):
             worked_on.extend((found.method.level, each.tilt.group) for each in batch)
             yield batch
 

@@ -76,16 +76,6 @@ def test_the_same_rows_give_the_same_support():
     assert np.array_equal(one.public.prior.weights, other.public.prior.weights)
 
 
-def test_tables_are_closer_than_those_of_rows_drawn_at_random():
-    truth = tables_of(PUBLIC.prior)
-    mine = np.abs(tables_of(thinned(PUBLIC, ONES.parts, 400).public.prior) - truth).sum()
-    generator, random = np.random.default_rng(0), []
-    for _ in range(20):
-        rows = np.sort(generator.permutation(len(PUBLIC))[:400])
-        random.append(np.abs(tables_of(PUBLIC.take(rows).prior) - truth).sum())
-    assert mine < 0.5 * np.mean(random)
-
-
 def test_weights_stand_for_the_rows_that_are_left_out():
     """Over many tables, the mean of a cell's thinned mass is its mass: common cells, rare ones, groups."""
     found = []

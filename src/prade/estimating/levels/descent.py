@@ -156,10 +156,10 @@ class Descent:
         """The groups of a level with their smoothed answers, given what their parents hand on."""
         return LevelGroups(self, level, parents)
 
-    def made(self, found: LevelGroups, but: Collection[int] = ()) -> Iterator[list[Made]]:
-        """The estimates of a level's groups, made by the workers batch by batch, but for batches of known groups."""
+    def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
+        """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
         work = partial(estimated, self.shared, found.method)
-        wanted = [batch for batch in found.batches() if not all(each.group in but for each in batch.groups)]
+        wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
         return self.workers.map(work, wanted)
 
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:

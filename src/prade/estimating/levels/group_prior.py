@@ -44,6 +44,8 @@ class GroupPriors:
         """Weights without public groups that resemble the group; `parent` are the final weights of its parent."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
+        if not self.recurring.recurs[group]:
+            return handed
         rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)

@@ -10,9 +10,8 @@ first term keeps what is common; the second (leverage, see `prade.estimating.bun
 cell, however rare; the third some of every public group. Rows of groups that recur in the plan are all kept, because
 they are their groups' priors.
 
-The draw is systematic along an order in which neighbours are alike, so that any two-way table of the drawn rows is far
-closer to that of all rows than by independent draws. There is nothing random in it: the same rows and parts give the
-same support.
+The draw is systematic along the table, in which the rows of a place mostly stand together. There is nothing random in
+it: the same rows and parts give the same support.
 
 Covariances, error bars and the public baseline still come from all rows.
 """
@@ -36,7 +35,6 @@ from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 BY_LEVERAGE, BY_GROUP = 0.3, 0.1  # shares of the three terms; the rest is by weight
-ROWS_FOR_ORDER = 20_000  # enough to tell which columns go with which: the order need not be the best
 OFFSET = 0.5  # of the systematic draw
 
 
@@ -100,47 +98,17 @@ def thinned(public: Public, parts: Sequence[Part], number: int, kept: Flags | No
     free = np.arange(len(public)) if kept is None else np.flatnonzero(~kept)
     if len(free) <= number:
         return Support(public, None, len(public))
-    order = free[along(public, free)]
     weights = public.prior.weights
-    drawn, chance = _drawn(_chances(public, parts)[order], number)
-    mine = order[drawn]
-    rows = np.sort(np.concatenate([mine, np.arange(0) if kept is None else np.flatnonzero(kept)]))
+    drawn, chance = _drawn(_chances(public, parts)[free], number)
+    mine = free[drawn]
+    rows = mine if kept is None else np.sort(np.concatenate([mine, np.flatnonzero(kept)]))
     standing_for = weights.copy()
     standing_for[mine] /= chance
     # what is kept for certain keeps its weight, so the others must have theirs together
-    standing_for[mine] *= np.cumsum(weights[order])[-1] / np.cumsum(standing_for[mine])[-1]
+    standing_for[mine] *= np.cumsum(weights[free])[-1] / np.cumsum(standing_for[mine])[-1]
     codes = {name: code[rows] for name, code in public.prior.codes.items()}
     prior = Prior(public.prior.schema, codes, standing_for[rows])
     return Support(Public(prior, public.groups, public.group[rows]), rows, len(public))
-
-
-def along(public: Public, rows: Ints) -> Ints:
-    """An order of some rows in which neighbours are alike: sorted column after column, the most telling one first.
-
-    A column tells sum_b phi^2(a, b) over all other columns, phi^2 being chi^2 per row of their two-way table, divided
-    by its degrees of freedom on the shorter side; counted on some 20,000 rows.
-    """
-    schema, codes = public.prior.schema, public.prior.codes
-    some = rows[:: max(1, len(rows) // ROWS_FOR_ORDER)]
-    sampled = {name: code[some].astype(np.int64) for name, code in codes.items()}
-    names = [name for name in codes if schema.size(name) > 1]
-    telling = dict.fromkeys(names, 0.0)
-    for k, a in enumerate(names):
-        for b in names[:k]:
-            shape = schema.size(a), schema.size(b)
-            table = np.bincount(sampled[a] * shape[1] + sampled[b], minlength=shape[0] * shape[1]).reshape(shape)
-            one, other = table.sum(axis=1), table.sum(axis=0)
-            expected = np.maximum(np.outer(one, other), 1) / len(some)
-            phi = float(np.sum((table - expected) ** 2 / expected)) / len(some) / (min(shape) - 1)
-            telling[a] += phi
-            telling[b] += phi
-    key, room = np.zeros(len(rows), np.uint64), 2**64 - 1
-    for name in sorted(names, key=lambda name: (-telling[name], name)):
-        if room < schema.size(name):
-            break
-        key = key * np.uint64(schema.size(name)) + codes[name][rows].astype(np.uint64)
-        room //= schema.size(name)
-    return np.argsort(key, kind="stable")
 
 
 def _chances(public: Public, parts: Sequence[Part]) -> Floats:
