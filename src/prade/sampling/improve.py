@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from prade.data.encoding import Coded
     from prade.data.schema import Schema
 
-PASSES = 5  # the first visits every row of the sample, the others those that cost most
+PASSES = 6  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 14  # rows that a visit to a slot looks at
 VISITED = 0.3  # of the slots: those that a pass after the first visits
 FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
