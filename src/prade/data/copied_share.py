@@ -6,21 +6,14 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from prade.core.arrays import Flags
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SHARE = b"prade:copied"
 
 
-def with_copied_share(table: pa.Table, copied: Flags) -> pa.Table:
-    """The table with the share of its rows that are copies, which stays with it in parquet files."""
-    return table.replace_schema_metadata(noted_share(table.schema, int(copied.sum()), len(copied)).metadata)
-
-
 def noted_share(schema: pa.Schema, copied: int, rows: int) -> pa.Schema:
-    """A schema that states how many of a table's rows are copies, as a share."""
+    """A schema that states the share of a table's rows that are copies; it stays with the table in parquet files."""
     share = copied / rows if rows else 0.0
     return schema.with_metadata({**(schema.metadata or {}), SHARE: str(share).encode()})
 

@@ -35,7 +35,7 @@ from prade.sampling.improve import Search, improved_ranks
 from prade.sampling.sorted_rows import SortedRows, drawn_ranks
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
-ROWS_OF_BATCH = 100_000  # a batch has at least so many rows, unless nothing is left; it is held in memory whole
+ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
 
 Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
 

@@ -6,10 +6,12 @@ x_c is the sample's count in cell c. H_c is quadratic up to h_c = max(1/2, sqrt(
 close to E|x_c - X| when the true count X varies about m_c as counts do (Poisson). That is the expected L1 error against
 the truth rather than the L1 distance from an estimate, and it is smoother to search on.
 
-Each pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row that
-was there and some candidates. These come from a pool of rows drawn from the distribution and sorted so that neighbours
-are alike: one from anywhere, to mend what no alike row can, the others near the old row, the logarithm of their
-distance uniform. The tables to be met are the pool's too; they are exact where the rows with weight, or those of the
+The first pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row
+that was there and some candidates; each of the others visits the slots whose rows cost most, because hardly any other
+changes again. Candidates come from a pool of rows drawn from the distribution and sorted so that neighbours are alike:
+one from anywhere, to mend what no alike row can, the others near the old row, the logarithm of their distance uniform.
+A candidate that costs far more than the best so far in a third of its cells is dropped without a look at the others.
+The tables to be met are the pool's too; they are exact where the rows with weight, or those of the
 pool, are few. The objective never rises. Only rows with weight are ever taken.
 """
 
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
     from prade.data.encoding import Coded
     from prade.data.schema import Schema
 
-PASSES = 5  # the first visits every row of the sample, the others those that cost most
+PASSES = 6  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 14  # rows that a visit to a slot looks at
 VISITED = 0.3  # of the slots: those that a pass after the first visits
+FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
+HEIGHT = 0.4  # of the hurdle for candidates
 FEWEST_VISITS = 32
 DETAIL = 32  # rows in the pool for each row of the sample
 NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
@@ -115,11 +119,17 @@ def improve(
 
 @dataclass(frozen=True)
 class Search:
-    """How long to search, and among how many rows: see `improve`."""
+    """How long to search, and among how many rows: see `improve`.
+
+    A pass after the first visits the share `visited` of the slots. `height` is that of the hurdle that a candidate must
+    pass before all its cells are looked at (`PairTables.hurdle`); infinite for none.
+    """
 
     passes: int = PASSES
     candidates: int = CANDIDATES
     detail: int = DETAIL
+    visited: float = VISITED
+    height: float = HEIGHT
 
     def __post_init__(self) -> None:
         check_whole(passes=self.passes, candidates=self.candidates, detail=self.detail)
@@ -137,12 +147,16 @@ def improved_ranks(
     pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
     coded = rows.coded(pool.ranks)
     tally = _tally(rows.tables, coded, pool, _wanted(rows.tables, coded, pool, q, settings.detail))
-    hurdle, lines = rows.tables.hurdle(), rows.tables.lines
+    hurdle, lines = rows.tables.hurdle(settings.height), rows.tables.lines
     for number in range(settings.passes):
-        chosen = _dearest(coded, pool, rows.tables, tally) if number else np.arange(len(given))
+        share = settings.visited if number else 1.0
+        chosen = np.arange(len(given)) if share == 1.0 else _dearest(coded, pool, rows.tables, tally, share)
+        changed = 0
         for visits in in_blocks(generator.permutation(chosen)):
             offsets = pool.offsets(len(visits), settings.candidates, generator)
-            kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
+            changed += kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
+        if number and changed < FEWEST_CHANGES * len(given):
+            break
     return pool.ranks[pool.number[pool.slots]]
 
 
@@ -182,11 +196,11 @@ class _Pool:
         return offsets
 
 
-def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally) -> Ints:
-    """The slots whose rows cost most: hardly any other changes after the first pass."""
+def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally, share: float) -> Ints:
+    """The share of the slots whose rows cost most: hardly any other changes after the first pass."""
     gain = np.empty(len(pool.slots), np.int64)
     kernels.prices(coded, pool.number, pool.slots, tables.lines, tally, gain)
-    return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(VISITED * len(gain)))]
+    return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(share * len(gain)))]
 
 
 def _wanted(tables: PairTables, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:

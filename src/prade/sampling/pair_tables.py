@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
-HURDLE, HEIGHT = 1 / 3, 0.4  # share of a row's cells, and slopes per root of the number of cells that are left
+HURDLE = 1 / 3  # share of a row's cells that are looked at first
+NO_HURDLE = 2**40  # more than any row costs
 BLOCK = 2**14  # rows or visits that are prepared together
 
 
@@ -73,12 +74,16 @@ class PairTables:
         )
         self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
 
-    def hurdle(self) -> Hurdle:
-        """The first lines with a third of a row's cells; what is left after them seldom makes up for more."""
+    def hurdle(self, height: float) -> Hurdle:
+        """The first lines with a third of a row's cells; `height` is in slopes per root of the number of other cells.
+
+        With 0.4, what is left seldom makes up for more: after the first pass, some 5 % of the candidates that would be
+        taken are lost.
+        """
         of_column = 1 + np.bincount([a for a, _ in self.links], minlength=len(self.names))
         columns = int(np.searchsorted(np.cumsum(of_column), HURDLE * of_column.sum())) + 1
         left = int(of_column[columns:].sum())
-        return Hurdle(columns, int(of_column[:columns].sum()), int(HEIGHT * np.sqrt(left) * ONE))
+        return Hurdle(columns, int(of_column[:columns].sum()), int(min(height * np.sqrt(left) * ONE, NO_HURDLE)))
 
     @property
     def number_type(self) -> np.dtype[Any]:

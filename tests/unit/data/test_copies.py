@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, Schema
-from prade.data.copied_share import copied_share, copies_in_words, with_copied_share
+from prade.data.copied_share import copied_share, copies_in_words, noted_share
 from prade.data.decoding import Decoder
 
 SCHEMA = Schema(
@@ -62,10 +62,10 @@ def test_against_a_set_of_rows():
 def test_the_share_stays_with_the_table(tmp_path):
     import pyarrow.parquet as pq
 
-    table = with_copied_share(PUBLIC, np.array([True, True, False, True]))
+    table = PUBLIC.replace_schema_metadata(noted_share(PUBLIC.schema, 3, 4).metadata)
     pq.write_table(table, tmp_path / "rows.parquet")
     assert copied_share(pq.read_schema(tmp_path / "rows.parquet")) == 0.75
-    assert copied_share(with_copied_share(PUBLIC.slice(0, 0), np.zeros(0, np.bool_)).schema) == 0
+    assert copied_share(noted_share(PUBLIC.schema, 0, 0)) == 0
     assert copied_share(PUBLIC.schema) is None
     for stated in (b"much", b"1.5", b"nan"):
         assert copied_share(PUBLIC.schema.with_metadata({b"prade:copied": stated})) is None

@@ -1,0 +1,156 @@
+"""Drawing rows: processor seconds, memory and error for several settings of the search, from the same estimates.
+
+The error against the estimates is what drawing rows adds to the distributions; that against the truth is what a user
+sees. Every setting runs in a process of its own, with one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import resource
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import prade
+from common import OUT, machine, need_data, report, table
+from invented_nation import LEVELS, nation
+from jobs import acs
+from prade import Release, Schema, Task, Unit
+from prade.core.workers import Workers
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.pipeline import write_sample
+from prade.reporting.truth import coded_rows
+from prade.sampling.group_draws import drawn_batches
+from prade.sampling.improve import Search
+from prade.scoring.distances import mean_distance
+from prade.scoring.score import chosen_pairs, score
+
+SETTINGS = {
+    "drawn, not improved": Search(passes=0),
+    "one pass": Search(passes=1),
+    "as in 0.3: four passes, every row and every candidate": Search(passes=4, visited=1.0, height=math.inf),
+    "the same with a hurdle for candidates": Search(passes=4, visited=1.0),
+    "now": Search(),
+    "now, eight passes": Search(passes=8),
+    "now, half the pool": Search(detail=16),
+}
+EVERY = 8  # groups between those that are compared with their estimates
+
+
+def acs_release() -> tuple[Path, Path]:
+    """New York and Pennsylvania at eps 1, all one-way tables of every PUMA; and the true rows."""
+    job = acs()
+    return made("acs", job.schema, job.public, job.private, job.groups, list(job.levels)), job.private
+
+
+def nation_release(large: bool) -> tuple[Path, Path]:
+    """An invented nation, in the same way."""
+    found = nation() if large else nation(100, 120_000, 8)
+    name = "nation" if large else "small-nation"
+    return made(name, Schema.load(found.schema), found.public, found.private, found.places, list(LEVELS)), found.private
+
+
+def made(name: str, schema: Schema, public: Path, private: Path, groups: object, levels: list[object]) -> Path:
+    """A release with its estimates, made once and kept."""
+    folder = OUT / f"sampling-{name}"
+    OUT.mkdir(exist_ok=True)
+    task = Task(name, schema, 1, Unit(1), levels=levels, groups=groups)
+    if not folder.exists():
+        plan = prade.plan(task, public, tune=False)
+        prade.measure(plan, private, folder, folder.with_suffix(".ledger"), cap=1)
+    prade.estimate(folder)
+    return folder
+
+
+def measured(folder: Path, private: Path, search: Search) -> dict[str, float]:
+    """One setting: processor seconds and memory of drawing, and the errors of the rows."""
+    estimates = kept_estimates(Release.load(folder))
+    plan, prior, last = estimates.plan, estimates.support.public.prior, len(estimates.levels) - 1
+    few = estimates.with_totals(np.where(np.arange(len(estimates.totals)) < 2, 30.0, 0.0))
+    list(drawn_batches(few, 0, search=search, workers=Workers(1)))  # compiled
+    before = time.process_time()
+    batches = list(drawn_batches(estimates, 0, search=search, workers=Workers(1)))
+    seconds = time.process_time() - before
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    rows, group = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("rows", "group"))
+    codes = {name: code[rows] for name, code in estimates.public.prior.codes.items()}
+    pairs = chosen_pairs(plan.schema.coded, "all")
+    against = [
+        mean_distance(
+            {name: code[group == k] for name, code in codes.items()}, prior, pairs, estimates.weights(last, k)
+        )
+        for k in range(0, len(estimates.totals), EVERY)
+        if (group == k).any()
+    ]
+    drawn = prade.data.encoding.Coded(plan.schema, codes)
+    truth = score(
+        coded_rows(plan, private), (drawn, group), plan.schema, plan.groups.names, groups=plan.groups, pairs="all"
+    )
+    return {
+        "rows": len(rows),
+        "seconds": seconds,
+        "GiB": memory,
+        "estimates": float(np.mean(against)),
+        "truth": float(np.nanmean(truth.detail)),
+    }
+
+
+def written(folder: Path) -> dict[str, float]:
+    """The whole command: public files read, rows drawn, decoded and written as a data set and as one file."""
+    found = {}
+    before = time.process_time()
+    made_rows = write_sample(folder, partitioned=True, seed=0, threads=1)
+    found["seconds"] = time.process_time() - before
+    found["GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    found["rows"] = made_rows.rows
+    return found
+
+
+def alone(work, *arguments):  # type: ignore[no-untyped-def]
+    """A function's result in a process of its own, so that its memory is its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(work, *arguments).result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--job", choices=["acs", "small-nation", "nation"], default="acs")
+    parser.add_argument("--only-whole", action="store_true", help="only the whole command, not the settings")
+    options = parser.parse_args()
+    need_data()
+    folder, private = acs_release() if options.job == "acs" else nation_release(options.job == "nation")
+    text, figures = [machine()], {}
+    if not options.only_whole:
+        figures = {name: alone(measured, folder, private, search) for name, search in SETTINGS.items()}
+        head = ["search", "processor s", "rows per s", "GiB", "error against the estimates", "against the truth"]
+        text.append(
+            table(
+                head,
+                [
+                    [
+                        name,
+                        f"{found['seconds']:.1f}",
+                        f"{found['rows'] / found['seconds']:,.0f}",
+                        f"{found['GiB']:.2f}",
+                        f"{found['estimates']:.4f}",
+                        f"{found['truth']:.4f}",
+                    ]
+                    for name, found in figures.items()
+                ],
+            )
+        )
+    whole = alone(written, folder)
+    text.append(
+        f"`prade sample --partitioned`, from public file to data set: {whole['rows']:,} rows, "
+        f"{whole['seconds']:.0f} processor seconds, {whole['GiB']:.2f} GiB."
+    )
+    report(f"sampling-{options.job}", "\n\n".join(text), {**figures, "whole": whole})
+
+
+if __name__ == "__main__":
+    main()

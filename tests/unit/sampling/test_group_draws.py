@@ -1,0 +1,267 @@
+"""Rows drawn by workers and in batches: the same rows wherever and however often, and runs that go on after a kill."""
+
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import DataError, Release
+from prade.core.workers import Workers, WorkersError
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.pipeline import sample, write_sample
+from prade.planning.settings import Settings
+from prade.release.file_names import UNFINISHED_ROWS
+from prade.sampling import group_draws
+from prade.sampling.group_draws import Drawer, drawn_batches
+from prade.sampling.improve import Search
+from worlds.many_places import PLACES, STATES, people, public, release
+
+TABLE = pa.table(people(2_000, [1, 8, 9], 1, places=8))
+TENTH = 2_000  # rows of a batch: the groups have about 20,000
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Estimates that are kept in a release's folder."""
+    return estimates_of(release(tmp_path_factory.mktemp("made") / "release"), public())
+
+
+@pytest.fixture(scope="module")
+def expected(made):
+    return sample(made, TABLE, seed=4, threads=1)
+
+
+def rows_of(estimates, workers=None):
+    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), workers=workers or Workers(1))]
+
+
+# ---------------------------------------------------------------- wherever they are drawn
+
+
+def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expected, processes):
+    assert sample(made, TABLE, seed=4, executor=processes).equals(expected)
+    assert sample(made, TABLE, seed=4, threads=3).equals(expected)
+    with ThreadPoolExecutor(2) as threads:
+        assert sample(made, TABLE, seed=4, executor=threads).equals(expected)
+
+
+def test_dask_draws_the_same_rows_with_any_number_of_workers(made, expected):
+    distributed = pytest.importorskip("distributed")
+    for number in (1, 2):
+        with (
+            distributed.LocalCluster(number, threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            assert sample(made, TABLE, seed=4, executor=client.get_executor()).equals(expected)
+
+
+def test_what_travels_is_a_groups_number_and_its_rows(made):
+    drawer = Drawer(made, 4, Search())
+    rows = drawer.rows(0, 500)
+    assert rows.dtype == np.uint16
+    assert len(pickle.dumps(rows)) < 2 * 500 + 300
+    seen = []
+
+    class Watched:
+        executor = None
+
+        def map(self, work, tasks):
+            for task in tasks:
+                seen.append(len(pickle.dumps((work, task))))
+                yield work(task)
+
+    assert len(np.concatenate(rows_of(made, Watched()))) == round(made.totals.sum())
+    assert len(seen) == STATES * PLACES
+    assert max(seen) < 1_000
+
+
+def test_estimates_that_the_folder_does_not_keep_are_refused_by_other_processes(made, processes):
+    other = Estimates.of(made.release, public(), Settings(n0=77.0))
+    with pytest.raises(WorkersError, match=r"are not those to draw from: .* call prade.estimate with these settings"):
+        sample(other, TABLE, executor=processes)
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so(made, processes, tmp_path):
+    away = estimates_of(release(tmp_path / "away"), public())
+    shutil.move(tmp_path / "away", tmp_path / "gone")
+    with pytest.raises(WorkersError, match=r"cannot find .*away: all workers must see the folder"):
+        list(drawn_batches(away, 0, search=Search(), workers=Workers.of(1, processes)))
+
+
+# ---------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("size", [1, TENTH, 10**9])
+def test_the_size_of_batches_changes_nothing(made, expected, size, monkeypatch):
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", size)
+    number = {1: STATES * PLACES, 10**9: 1}.get(size, 10)
+    assert abs(len(rows_of(made)) - number) <= 1
+    assert sample(made, TABLE, seed=4, threads=1).equals(expected)
+
+
+def test_values_that_are_drawn_do_not_depend_on_the_batch(made, monkeypatch):
+    """A public table in another order: donors are found by their codes and drawn with each row's own numbers."""
+    turned = TABLE.take(np.random.default_rng(0).permutation(TABLE.num_rows))
+    whole = sample(made, turned, seed=4, threads=1)
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", 300)
+    assert sample(made, turned, seed=4, threads=1).equals(whole)
+    assert not sample(made, turned, seed=5, threads=1).equals(whole)
+
+
+def test_groups_of_one_part_are_not_mixed_with_others(made):
+    parts = [np.arange(STATES * PLACES)[k::STATES] for k in range(STATES)]
+    batches = list(drawn_batches(made, 4, search=Search(), workers=Workers(1), parts=parts))
+    assert [batch.part for batch in batches] == [0, 1, 2]
+    at_once = next(drawn_batches(made, 4, search=Search(), workers=Workers(1)))
+    for batch in batches:
+        for group in batch.groups:
+            assert np.array_equal(batch.rows[batch.group == group], at_once.rows[at_once.group == group])
+
+
+def test_groups_without_rows_take_no_work(made, monkeypatch):
+    totals = np.where(np.arange(STATES * PLACES) == 7, 30.0, 0.0)
+    asked = []
+    monkeypatch.setattr(Drawer, "rows", lambda self, group, number: asked.append(group) or np.zeros(number, np.uint16))
+    (rows,) = rows_of(made.with_totals(totals))
+    assert asked == [7]
+    assert len(rows) == 30
+
+
+# ---------------------------------------------------------------- going on after a kill
+
+
+RUN = """
+import sys
+from prade import Release
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.pipeline import write_sample
+from prade.sampling import group_draws
+from unit.sampling.test_group_draws import TABLE, TENTH
+
+group_draws.ROWS_OF_BATCH = TENTH
+
+def told(what, done, number):
+    print(done, flush=True)
+    if done == int(sys.argv[2]):
+        sys.stdin.read()  # until it is killed
+
+estimates = kept_estimates(Release.load(sys.argv[1]))
+form = {"seed": int(sys.argv[3]), "partitioned": sys.argv[4] == "parts"}
+write_sample(estimates, None, TABLE, **form, threads=1, progress=told)
+"""
+
+
+def killed_run(folder, after, seed=4, form="file"):
+    """A real process that draws rows, and is killed when this many groups are done."""
+    tests = Path(__file__).parents[2]
+    path = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(folder), str(after), str(seed), form],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    with run:
+        for line in run.stdout:
+            if int(line) == after:
+                break
+        run.send_signal(signal.SIGKILL)
+    assert run.returncode == -signal.SIGKILL
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    """A release's folder of its own, with the same estimates."""
+    folder = tmp_path / "release"
+    shutil.copytree(made.release.path, folder)
+    return made, folder
+
+
+def files_of(folder, name):
+    found = folder / name
+    inside = sorted(found.rglob("*")) if found.is_dir() else [found]
+    return {path.relative_to(folder): path.read_bytes() for path in inside if path.is_file()}
+
+
+@pytest.mark.parametrize(("form", "name"), [("file", "synthetic.parquet"), ("parts", "synthetic")])
+def test_a_killed_run_goes_on_and_writes_the_same_files(copied, monkeypatch, form, name):
+    _, folder = copied
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
+    estimates = kept_estimates(Release.load(folder))
+    partitioned = form == "parts"
+    write_sample(estimates, None, TABLE, seed=4, partitioned=partitioned)
+    expected = files_of(folder, name)
+    (folder / "synthetic.json").unlink()
+    shutil.rmtree(folder / name) if partitioned else (folder / name).unlink()
+
+    killed_run(folder, 100, form=form)
+    assert not (folder / name).exists()  # no half file
+    assert not (folder / "synthetic.json").exists()
+    finished = list((folder / UNFINISHED_ROWS).glob("*.npy"))
+    assert len(finished) >= 5
+    asked = []
+    real = Drawer.rows
+    monkeypatch.setattr(Drawer, "rows", lambda self, group, number: asked.append(group) or real(self, group, number))
+    write_sample(estimates, None, TABLE, seed=4, partitioned=partitioned)
+    assert 0 < len(asked) <= 85
+    assert files_of(folder, name) == expected
+    assert not (folder / UNFINISHED_ROWS).exists()
+    assert not list(folder.glob(".synthetic.unfinished"))
+
+
+def test_batches_of_another_seed_or_damaged_ones_are_not_used(copied, monkeypatch, expected):
+    _, folder = copied
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
+    killed_run(folder, 60, seed=5)
+    estimates = kept_estimates(Release.load(folder))
+    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+    killed_run(folder, 60, seed=4)
+    damaged = sorted((folder / UNFINISHED_ROWS).glob("*.npy"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-8] + bytes(8))
+    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+
+
+def test_a_full_disk_is_a_clear_error_and_what_is_finished_is_kept(copied, monkeypatch, expected):
+    _, folder = copied
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
+    estimates, kept = kept_estimates(Release.load(folder)), []
+    real = np.save
+
+    def full(file, rows):
+        kept.append(rows)
+        if len(kept) > 3:
+            raise OSError(28, "No space left on device")
+        real(file, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "save", full)
+        with pytest.raises(DataError, match=r"No space left on device.: make room there.*what is finished is kept"):
+            sample(estimates, TABLE, seed=4, threads=1)
+    assert len(list((folder / UNFINISHED_ROWS).glob("*.npy"))) == 3
+    assert sample(estimates, TABLE, seed=4, threads=1).equals(expected)
+
+
+def test_a_folder_that_is_read_only_keeps_nothing(copied, monkeypatch, expected):
+    _, folder = copied
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", TENTH)
+    monkeypatch.setattr(group_draws.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(group_draws, "keep_batch", None)
+    assert sample(kept_estimates(Release.load(folder)), TABLE, seed=4, threads=1).equals(expected)
+    assert not (folder / UNFINISHED_ROWS).exists()

@@ -1,0 +1,281 @@
+"""Synthetic rows in files: one file and a data set have the same rows, and programs read both alike."""
+
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import prade
+from prade import Column, DataError, Level, Release, Schema, Workload
+from prade.data.copied_share import copied_share
+from prade.data.parquet_folders import folder_name, parts_of, schema_of
+from prade.data.tables import read_table, write_table
+from prade.pipeline import sample, write_sample
+from prade.release.derived_files import KEPT_ROWS, check_kept, is_kept, kept_rows
+from prade.sampling import group_draws, row_files
+from prade.sampling.row_files import Output, folders_of
+from prade.sampling.seed_note import seed_of
+from worlds.commands import call
+from worlds.plans import plan_of
+from worlds.releases import invented, write_folder
+from worlds.survey import FIVE_PLACES, PERHAPS_WORK, PLACE, SEX, YEARS
+
+GROUPS = {"STATE": ["06", "17", "06", "17", "06"], "PLACE": FIVE_PLACES["PLACE"]}  # states are not in one piece
+STATES = Column("STATE", "group", values=["06", "17"])
+SCHEMA = Schema([STATES, PLACE, YEARS, SEX, PERHAPS_WORK])
+ONES = Workload.all_marginals(SCHEMA, 1)
+
+
+def public_frame(rows=600):
+    """Types that only pandas' notes tell: categories, whole numbers that may be missing."""
+    generator = np.random.default_rng(0)
+    age = generator.integers(0, 90, rows)
+    work = pd.Series(generator.choice(["none", "part", "full"], rows)).mask(age < 18)
+    return pd.DataFrame(
+        {
+            "STATE": generator.choice(["06", "17"], rows),
+            "PLACE": generator.choice(["u", "v"], rows),
+            "AGE": pd.array(age, dtype="Int16"),
+            "SEX": generator.integers(1, 3, rows).astype(np.int32),
+            "WORK": work.astype("category"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A release whose plan names its public file, with small batches."""
+    folder = tmp_path_factory.mktemp("home")
+    public_frame().to_parquet(folder / "public.parquet")
+    levels = [Level("STATE", ONES), Level("PLACE", ONES)]
+    plan = plan_of(SCHEMA, *levels, groups=GROUPS, budget=2)
+    made = invented(plan, rows=(300, 500), path=Path("nowhere"))
+    named = plan.with_public(prade.data.public_table.PublicTable(folder / "public.parquet").hashed_files)
+    write_folder(folder / "release", named, made.noisy)
+    prade.estimate(folder / "release")
+    return folder
+
+
+@pytest.fixture
+def place(home, tmp_path, monkeypatch):
+    shutil.copytree(home, tmp_path / "home")
+    monkeypatch.setattr(group_draws, "ROWS_OF_BATCH", 150)
+    return tmp_path / "home" / "release"
+
+
+@pytest.fixture
+def data_set(place):
+    write_sample(place, partitioned=True, seed=3)
+    return place / "synthetic"
+
+
+def sorted_rows(frame):
+    return frame.sort_values(list(frame.columns)).reset_index(drop=True)
+
+
+# ---------------------------------------------------------------- the same rows in every form
+
+
+def test_a_data_set_has_the_rows_of_the_one_file_by_the_groups_of_the_first_level(place, data_set):
+    assert {path.parent.name for path in parts_of(data_set)} == {"STATE-06", "STATE-17"}
+    assert len(parts_of(data_set)) > 2
+    for path in parts_of(data_set):
+        assert set(pq.read_table(path)["STATE"].to_pylist()) == {path.parent.name[-2:]}
+    one = place.parent / "one.parquet"
+    written = write_sample(place, str(one), seed=3)
+    assert (written.rows, written.copied) == (pq.read_metadata(one).num_rows, 1.0)
+    assert sorted_rows(pd.read_parquet(data_set)).equals(sorted_rows(pd.read_parquet(one)))
+    assert read_table(data_set).schema.equals(read_table(one).schema, check_metadata=True)
+    assert read_table(one).equals(sample(place, seed=3, like="pyarrow"))
+
+
+def test_pandas_polars_arrow_and_duckdb_read_the_types_of_the_public_file(place, data_set):
+    """ "The text "06" stays text, missing cells stay missing, categories stay categories."""
+    public, names = public_frame(), ["STATE", "PLACE", "AGE", "SEX", "WORK"]
+    kinds = [str(pd.read_parquet(place.parent / "public.parquet")[name].dtype) for name in names]
+    found = pd.read_parquet(data_set)
+    assert [str(found[name].dtype) for name in names] == kinds
+    assert set(found["STATE"]) == {"06", "17"}
+    assert found["WORK"].isna().tolist() == (found["AGE"] < 18).tolist()
+    assert list(found["WORK"].cat.categories) == list(public["WORK"].cat.categories)
+    polars = pl.read_parquet(data_set)
+    assert polars.schema["STATE"] == pl.String
+    assert polars.schema["AGE"] == pl.Int16
+    assert polars.height == len(found)
+    arrow = ds.dataset(data_set).to_table()
+    assert arrow.num_rows == len(found)
+    assert arrow.schema.field("STATE") == pq.read_schema(place.parent / "public.parquet").field("STATE")
+    rows = duckdb.sql(
+        f"select STATE, count(*) n, min(AGE) low from '{data_set}/**/*.parquet' group by STATE order by 1"
+    )
+    assert rows.fetchall() == [
+        (state, int((found["STATE"] == state).sum()), int(found["AGE"][found["STATE"] == state].min()))
+        for state in ("06", "17")
+    ]
+
+
+def test_seed_and_copies_are_noted_in_every_part_and_for_the_whole(data_set):
+    for path in parts_of(data_set):
+        assert seed_of(pq.read_schema(path)) == 3
+        assert copied_share(pq.read_schema(path)) == 1.0
+    table = pq.read_table(parts_of(data_set)[0])
+    pq.write_table(
+        table.replace_schema_metadata({**table.schema.metadata, b"prade:copied": b"0.5"}), parts_of(data_set)[0]
+    )
+    rows = [pq.read_metadata(path).num_rows for path in parts_of(data_set)]
+    expected = (round(rows[0] / 2) + sum(rows[1:])) / sum(rows)
+    assert copied_share(schema_of(data_set)) == expected == copied_share(read_table(data_set).schema)
+
+
+def test_csv_files_are_written_in_batches_too(place):
+    table = sample(place, seed=3, like="pyarrow")
+    for name in ("rows.csv", "rows.csv.gz"):
+        write_sample(place, str(place.parent / name), seed=3)
+        write_table(table, place.parent / "whole.csv")
+        assert read_table(place.parent / name).equals(read_table(place.parent / "whole.csv"))
+
+
+def test_the_number_of_rows_decides_the_form_in_the_releases_folder(place, monkeypatch):
+    assert write_sample(place).path == place / "synthetic.parquet"
+    monkeypatch.setattr(row_files, "LARGEST_FILE", 100)
+    assert write_sample(place).path == place / "synthetic"
+    assert not (place / "synthetic.parquet").exists()  # one set of rows
+    assert is_kept(Release.load(place), KEPT_ROWS)
+    monkeypatch.undo()
+    write_sample(place)
+    assert not (place / "synthetic").exists()
+    check_kept(Release.load(place), KEPT_ROWS)
+
+
+def test_no_rows_at_all_are_a_data_set_with_columns(place, tmp_path):
+    estimates = prade.estimate(place)
+    empty = estimates.with_totals(np.zeros(len(estimates.totals)))
+    written = write_sample(empty, f"{tmp_path}/empty/")
+    assert written.rows == 0
+    assert read_table(tmp_path / "empty").column_names == read_table(place.parent / "public.parquet").column_names
+    assert copied_share(schema_of(tmp_path / "empty")) == 0.0
+
+
+def test_folders_follow_the_first_level_that_has_groups():
+    plan = plan_of(SCHEMA, Level((), ONES), Level("STATE", ONES), Level("PLACE", ONES), groups=GROUPS, budget=2)
+    assert {name: groups.tolist() for name, groups in folders_of(plan).items()} == {
+        "STATE-06": [0, 2, 4],
+        "STATE-17": [1, 3],
+    }
+    alone = plan_of(SCHEMA, Level((), ONES), groups=None, budget=2)
+    assert {name: groups.tolist() for name, groups in folders_of(alone).items()} == {"": [0]}
+
+
+def test_names_of_folders_are_safe():
+    assert folder_name("PLACE", "../../etc=a/b") == "PLACE-..%2F..%2Fetc%3Da%2Fb"
+
+
+# ---------------------------------------------------------------- everything reads both forms
+
+
+def test_report_score_and_evaluation_read_a_data_set(place, data_set):
+    private = place.parent / "private.parquet"
+    public_frame().assign(STATE="06", PLACE=GROUPS["PLACE"][0]).to_parquet(private)
+    page = prade.report(place)
+    parts = page.read_text()
+    shutil.rmtree(data_set)
+    write_sample(place, seed=3)
+    assert prade.report(place).read_text() == parts
+    one = prade.score(private, place / "synthetic.parquet", SCHEMA, ["STATE"])
+    write_sample(place, partitioned=True, seed=3)
+    assert prade.score(private, data_set, SCHEMA, ["STATE"]).mean == one.mean
+    with pytest.raises(DataError, match="give the truth first"):
+        prade.score(data_set, private, SCHEMA, ["STATE"])
+    prade.report(place, truth=private)
+
+
+def test_the_command_writes_a_data_set_and_says_so(place):
+    said = call("sample", place, "--seed", "3", "--partitioned").stdout
+    assert said.startswith(f"{place}/synthetic/: ")
+    facts = json.loads(call("sample", place, "--seed", "3", "-o", f"{place.parent}/elsewhere/", "--json").stdout)
+    assert facts["file"] == f"{place.parent}/elsewhere/"
+    assert facts["rows"] == read_table(place / "synthetic").num_rows == read_table(place.parent / "elsewhere").num_rows
+    call("report", place)
+    call("sample", place, "--seed", "4", "-o", f"{place.parent}/elsewhere/")  # its own data set is replaced
+    assert seed_of(schema_of(place.parent / "elsewhere")) == 4
+
+
+# ---------------------------------------------------------------- damage and refusals
+
+
+def test_a_part_that_has_changed_is_missing_or_is_new_is_refused(place, data_set):
+    release = Release.load(place)
+    check_kept(release, KEPT_ROWS)
+    assert kept_rows(release) == data_set
+    part = parts_of(data_set)[0]
+    content = part.read_bytes()
+    part.write_bytes(content + b"x")
+    with pytest.raises(DataError, match=r"part-00000\.parquet has changed since it was made"):
+        check_kept(release, KEPT_ROWS)
+    part.unlink()
+    with pytest.raises(DataError, match=r"part-00000\.parquet is missing, though synthetic\.json has its hash"):
+        check_kept(release, KEPT_ROWS)
+    part.write_bytes(content)
+    shutil.copy(part, part.with_name("part-99999.parquet"))
+    with pytest.raises(DataError, match=r"part-99999\.parquet has changed since it was made"):
+        prade.report(place)
+
+
+def test_a_crash_leaves_the_earlier_data_set_or_none(place, data_set, monkeypatch):
+    before = {path: path.read_bytes() for path in parts_of(data_set)}
+
+    def crash(self, table, part, copied):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(row_files._Parts, "write", crash)
+    with pytest.raises(OSError, match="No space left"):
+        write_sample(place, partitioned=True, seed=9)
+    assert {path: path.read_bytes() for path in parts_of(data_set)} == before
+    assert not list(place.glob(".synthetic*"))
+    assert not is_kept(Release.load(place), KEPT_ROWS)  # the record is written last
+
+
+@pytest.mark.parametrize("other", ["notes.txt", "public.parquet", "STATE=06/part-0.parquet"])
+def test_a_folder_with_other_files_is_not_replaced(place, tmp_path, other):
+    target = tmp_path / "target" / other
+    target.parent.mkdir(parents=True)
+    public_frame().to_parquet(target) if other.endswith("parquet") else target.write_text("mine")
+    with pytest.raises(DataError, match="has other files than a data set of synthetic rows"):
+        write_sample(place, f"{tmp_path}/target/")
+    assert target.exists()
+
+
+def test_forms_that_do_not_go_together_are_refused_before_the_work(place):
+    release = Release.load(place)
+    for output, settings, message in (
+        ("rows.csv", {"partitioned": True}, "name of a file; a data set needs the name of a folder"),
+        ("rows/", {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
+        (None, {"spreadsheet_safe": True}, "spreadsheet-safe is for CSV files only"),
+        ("rows", {}, "is not a table file"),
+        (str(place), {}, "has other files than a data set"),
+        (f"{place}/plan.toml/", {}, "is a file"),
+    ):
+        with pytest.raises(DataError, match=message):
+            Output.of(release, output, **settings)
+
+
+def test_folders_that_are_not_data_sets_are_refused(tmp_path):
+    with pytest.raises(DataError, match="is a folder without parquet files"):
+        read_table(tmp_path)
+    (tmp_path / "STATE=06").mkdir()
+    pq.write_table(pa.table({"X": [1]}), tmp_path / "STATE=06" / "part-0.parquet")
+    with pytest.raises(DataError, match="has a column in the names of its folders"):
+        read_table(tmp_path)
+    (tmp_path / "other").mkdir()
+    pq.write_table(pa.table({"X": [1]}), tmp_path / "other" / "a.parquet")
+    pq.write_table(pa.table({"X": ["a"]}), tmp_path / "other" / "b.parquet")
+    with pytest.raises(DataError, match="have different columns or types"):
+        read_table(tmp_path / "other")
