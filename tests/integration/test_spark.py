@@ -33,6 +33,8 @@ from worlds.small_plan import EMPTY, LEDGER, PLAN, Runs, succeeded
 from worlds.spark_session import Spark
 
 SECRET = "hush-4711"
+# Spark leaves the sockets of statements that fail to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,8 @@ def test_no_text_fails_a_cast_even_where_casts_may_fail(spark: Spark, ansi: str)
     spark.save("casts", pa.table({"x": TEXTS_OF_NUMBERS, "old": [None, *[-1_000_000] * (len(TEXTS_OF_NUMBERS) - 1)]}))
     spark.session.sql("DROP TABLE IF EXISTS broken_text")
     spark.session.sql(
-        "CREATE TABLE broken_text USING parquet AS SELECT x, x AS y, date_add(DATE'1970-01-01', old) AS old FROM casts "
+        "CREATE TABLE broken_text USING parquet AS "
+        "SELECT x, x AS y, date_add(DATE'1970-01-01', INT(old)) AS old FROM casts "
         "UNION ALL SELECT CAST(x'FF31' AS STRING), CAST(x'31FF' AS STRING), DATE'0001-01-01'"
     )
     day = datetime.date(2020, 1, 1)
@@ -222,13 +225,14 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
     assert set(levels) == {"ERROR"}
 
 
-def test_any_two_tables(spark: Spark, tmp_path: Path) -> None:
+def test_any_two_tables(spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `test_noninterference.py`: with the noise held fixed, any two tables of Spark make the same run."""
 
     def in_spark(rows: pa.Table, folder: Path) -> str:
         spark.save("observed", rows)
         return spark.address("observed")
 
+    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.INFO)  # it tells when garbage is collected
     runs = Runs(tmp_path)
     nobody = succeeded(runs.measured(in_spark, EMPTY))
     for name in ("thousands", "wild"):

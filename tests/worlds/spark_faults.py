@@ -63,7 +63,6 @@ def nothing_spent(private, name):
     assert failure.__context__ is None
     assert ledger.remaining("people") == Budget.pure(1)
     assert [path.name for path in home.iterdir()] == ["budget.ledger"]
-    return ledger
 
 
 def spills():
@@ -125,10 +124,7 @@ def workers_of_a_cluster():
         killer.join()
     assert killed
     assert found.sum() == 60, found
-    ledger = nothing_spent(connection.table("dying"), "workers")
-    release = measure(PLAN, connection.table("people"), ledger.path.with_name("release"), ledger)
-    assert release.noisy[-1][0].shape == (2, 3)
-    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+    nothing_spent(connection.table("dying"), "workers")
     session.stop()
 
 

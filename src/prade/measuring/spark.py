@@ -79,6 +79,11 @@ def open_spark(scheme: str, host: str, query: str, name: str) -> Session:
 
 def spark_table(connection: Any, name: str) -> Any:
     """The table ``[[catalog.]database.]table``; an error lists what there is."""
+    with without_logs():
+        return _found(connection, name)
+
+
+def _found(connection: Any, name: str) -> Any:
     database, _, table = name.rpartition(".")
     catalog = connection._session.catalog
     if not catalog.tableExists(name):
@@ -100,13 +105,19 @@ def counting_in(connection: Any) -> Iterator[None]:
     if connection.name != SPARK:
         yield
         return
-    with ExitStack() as undo:
-        disabled = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)  # the bridge to Java logs its answers, and Spark's errors log themselves
-        undo.callback(logging.disable, disabled)
-        undo.enter_context(_settings(connection._session))
-        undo.enter_context(_silent_java(connection._session))
+    with without_logs(), _settings(connection._session), _silent_java(connection._session):
         yield
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Nothing is logged in Python: the bridge to Java logs all of its answers, and Spark's errors log themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @contextmanager
@@ -129,6 +140,9 @@ def _silent_java(session: Any) -> Iterator[None]:
     if machine is None:
         yield
         return
+    bar = session.sparkContext._jsc.sc().progressBar()
+    if bar.isDefined():  # it would tell how many tasks there are; it cannot be started again
+        bar.get().stop()
     log4j = machine.org.apache.logging.log4j
     loggers = log4j.LogManager.getContext(False).getConfiguration().getLoggers().values()
     levels = {logger.getName(): logger.getLevel() for logger in loggers}
@@ -161,7 +175,7 @@ def _opened(name: str, address: str, connect: Callable[[], Session]) -> Session:
     """What `connect` returns; a failure shows the beginning of Spark's message, which is before its stack."""
     failure = ""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), without_logs():
             warnings.simplefilter("ignore")
             return connect()
     except DataError:
