@@ -5,6 +5,7 @@ It also serves Spark Connect on loopback, so that other processes reach the same
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -48,11 +49,13 @@ class Spark(NamedTuple):
         return f"spark://local/default.{name}"
 
 
-def need_spark() -> None:
-    """Skip where Spark cannot run, and say what is absent."""
-    pytest.importorskip("pyspark", reason='pyspark is absent: pip install "prade[spark]" to run the tests of Spark')
+def absent() -> str:
+    """What Spark lacks here, in words; nothing if it can run."""
+    if importlib.util.find_spec("pyspark") is None:
+        return 'pyspark is absent: pip install "prade[spark]" to run the tests of Spark'
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        pytest.skip("Java is absent: install Debian's package default-jre-headless to run the tests of Spark")
+        return "Java is absent: install Debian's package default-jre-headless to run the tests of Spark"
+    return ""
 
 
 def free_port() -> int:
@@ -64,7 +67,8 @@ def free_port() -> int:
 @pytest.fixture(scope="session")
 def spark_settings() -> Iterator[Path]:
     """A folder with spark-defaults.conf, which all sessions read that start while the tests run."""
-    need_spark()
+    if words := absent():
+        pytest.skip(words)
     folder = Path(tempfile.mkdtemp(prefix="prade-spark-test-"))
     settings = folder / "conf"
     settings.mkdir()
@@ -83,8 +87,11 @@ def spark(spark_settings: Path) -> Iterator[Spark]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Spark's about pandas, and of Ibis'
         import ibis
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
+        if SparkContext._active_spark_context is not None:  # of a page of the documentation
+            SparkContext._active_spark_context.stop()
         ibis.pyspark
         builder = SparkSession.builder.master("local[2]").appName("tests")
         builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
