@@ -202,13 +202,13 @@ def line(way: str, rows: int, found: dict[str, float]) -> list[str]:
 HEADER = ["counted by", "rows", "seconds", "processor seconds", "rows per processor second", "largest memory, GiB"]
 
 
-def sizes(numbers: list[int], spark: list[int]) -> tuple[str, dict[str, Any]]:
+def sizes(numbers: list[int], spark: list[int], ways: list[str]) -> tuple[str, dict[str, Any]]:
     """The table of all ways and numbers of rows, in Markdown, and its figures."""
     lines: list[list[str]] = []
     figures: dict[str, Any] = {}
     for rows in sorted({*numbers, *spark}):
         path = tiled(rows)
-        for way in [*(WAYS if rows in numbers else ()), *(["prade in Spark"] if rows in spark else ())]:
+        for way in [*(ways if rows in numbers else ()), *(["prade in Spark"] if rows in spark else ())]:
             figures[f"{way}, {rows}"] = found = counted(way, rows)
             lines.append(line(way, rows, found))
             print(*lines[-1], sep=" | ", flush=True)
@@ -219,7 +219,7 @@ def sizes(numbers: list[int], spark: list[int]) -> tuple[str, dict[str, Any]]:
             f"Memory: {words}. {ENGINE} of it are the embedded DuckDB's; at most {MOST} rows of a household count.\n\n"
         )
     text += table(HEADER, lines)
-    for way in WAYS:
+    for way in ways:
         points = [(rows, figures[f"{way}, {rows}"]["processor"]) for rows in sorted(numbers)]
         if len(points) > 1:
             figures[f"{way}, exponent"] = exponent = _slope(points)
@@ -237,13 +237,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=int, nargs="*", help="numbers of rows")
     parser.add_argument("--spark", type=int, nargs="*", default=[], help="numbers of rows to count in Spark")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="how to count them")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     need_data()
     if options.child:
         child(options.child[0], int(options.child[1]))
         return
-    report("large_files", *sizes(options.rows or ([] if options.spark else list(SIZES)), options.spark))
+    numbers = options.rows or ([] if options.spark else list(SIZES))
+    report("large_files", *sizes(numbers, options.spark, options.ways))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from prade.measuring import spark as spark_module
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.queries.marginal import Marginal
+from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 from worlds.observation import differences
 from worlds.plans import ledger_for
@@ -237,6 +238,51 @@ def test_any_two_tables(spark: Spark, tmp_path: Path, monkeypatch: pytest.Monkey
     nobody = succeeded(runs.measured(in_spark, EMPTY))
     for name in ("thousands", "wild"):
         assert differences(runs.measured(in_spark, TABLES[name]), nobody) == [], name
+
+
+SECRETS = """
+import os
+from pyspark.sql import SparkSession
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
+
+logging.getLogger("py4j").setLevel(logging.INFO)  # of what is said before and after rows are counted
+session = SparkSession.builder.master("local[1]").config("spark.sql.ansi.enabled", "true").getOrCreate()
+path = os.path.abspath("rows.parquet")
+session.sql(f"CREATE TABLE people USING parquet OPTIONS (path '{path}')")
+session.sql("CREATE VIEW broken AS SELECT CAST(CODE AS BIGINT) AS AGE, SEX, CODE, PLACE, ID FROM people")
+
+def attempt(name, private, names=("AGE", "SEX", "CODE")):
+    schema = Schema([columns[each] for each in names])
+    levels = [Level((), Workload.all_marginals(schema, 1), total=1), Level("PLACE", Workload.all_marginals(schema, 1))]
+    plan = Plan(name, schema, Budget.pure(1), Unit(1, "ID"), levels, {"PLACE": ["a", "b", "empty"]})
+    ledger = Ledger("ledger")
+    ledger.open_dataset(name, plan.unit, Budget.pure(1))
+    print(name, measure(plan, private, f"release-{name}", ledger), ledger.remaining(name))
+
+def attempts():
+    connection = ibis.pyspark.connect(session)
+    yield "ibis", {"private": connection.read_parquet("rows.parquet")}
+    yield "address", {"private": "spark://local/default.people"}
+    yield "broken", {"private": "spark://local/default.broken"}
+    yield "no column", {"private": "spark://local/default.people", "names": ("AGE", "HEIGHT")}
+    session.stop()
+"""
+
+
+def test_secrets_are_in_nothing_that_is_said_or_written(
+    spark_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in what Spark's own Java machine says, or leaves in its folders, in a session that the caller made."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "with" / "temporary"))
+    code, said, written = secret_rows.run(tmp_path / "with", True, SECRETS)
+    assert code == 0, said
+    assert secret_rows.traces(said, written) == []
+    assert b"ibis Release" in said[0]
+    assert b"address Release" in said[0]
+    assert b"broken DataError counting the spark table 'default.broken' failed in the engine" in said[0]
+    assert b"Spark" in said[1]  # it speaks, but not of rows
+    assert {name.split("/")[0] for name in written} <= {"ledger", "release-ibis", "release-address", "spark-warehouse"}
 
 
 # ---------------------------------------------------------------------- what is left behind
