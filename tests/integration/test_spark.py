@@ -330,25 +330,11 @@ def test_what_is_not_there_is_said(spark: Spark, people: str) -> None:
         open_source("spark://local/default.peoples")
     with pytest.raises(DataError, match=r"no database 'defaults' in Spark.*did you mean 'default'"):
         open_source("spark://local/defaults.people")
-    with pytest.raises(DataError, match="memory_limit is a setting of the embedded DuckDB"):
-        open_source("spark://local/default.people", memory_limit="1GiB")
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(DataError, match=r"master 'local\[2\]' already, and there can be only one"),
     ):
         open_source(f"spark://127.0.0.1:{server.getsockname()[1]}/default.people")
-
-
-@pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_a_host_that_does_not_answer_is_said_at_once(spark: Spark, scheme: str) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        began = time.monotonic()
-        with pytest.raises(DataError, match=r"127\.0\.0\.1, port \d+, does not answer \(.+\)\. No row was read"):
-            open_source(f"{scheme}://127.0.0.1:{taken.getsockname()[1]}/default.people")
-        assert time.monotonic() - began < 10
-    with pytest.raises(DataError, match="'no' is not a port"):
-        open_source(f"{scheme}://127.0.0.1:no/default.people")
 
 
 def test_a_server_that_is_no_spark_is_given_up_soon() -> None:
