@@ -159,7 +159,8 @@ def parquet_stream(files: Sequence[str]) -> Stream:
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for file in files:
             # In nanoseconds, the times of old writers would overflow.
-            with pq.ParquetFile(file, coerce_int96_timestamp_unit="us", buffer_size=BYTES_READ_AT_ONCE) as rows:
+            options = {"coerce_int96_timestamp_unit": "us", "buffer_size": BYTES_READ_AT_ONCE, "pre_buffer": False}
+            with pq.ParquetFile(file, **options) as rows:
                 groups = range(rows.num_row_groups)
                 batches = (
                     rows.iter_batches(ROWS_PER_BATCH, row_groups=[group], columns=list(names)) for group in groups
