@@ -1,18 +1,14 @@
-"""The counts of the ACS job made in the embedded database, beside pandas and polars; ten million rows; noise.
+"""The counts of the ACS job made in the embedded database, beside pandas and polars; fifty million rows; noise.
 
 python benchmarks/counts.py               all of it
-python benchmarks/counts.py --skip-large  without the ten million rows
+python benchmarks/counts.py --skip-large  without the large files of `large_files.py`
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,17 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import DATA, need_data, report, seconds, table
+from large_files import SIZES, WAYS, sizes
 from prade import Schema
 from prade.data.tables import read_table, write_table
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.source import open_source
-from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
-COPIES = 30  # of 344,497 rows: 10,334,910
-MEMORY = "1GiB"
+SPARK_ROWS = 5_000_000  # that Spark counts, too
 Answers = list[NDArray[np.int64]]  # [groups, cells] for each part
 Listed = list[list[tuple[Any, ...]]]  # for each part: group, one cell a column, number of rows
 
@@ -49,15 +44,14 @@ def job() -> tuple[Schema, list[tuple[str, list[tuple[str, ...]]]], dict[str, di
     return schema, levels, groups
 
 
-def in_database(files: object, **settings: object) -> Answers:
+def in_database(files: object) -> Answers:
     """All counts by prade."""
-    unit = settings.pop("unit", None)
     schema, levels, groups = job()
     found: Answers = []
-    with open_source(files, **settings) as source:
+    with open_source(files) as source:
         for level, columns in levels:
             parts = [Marginal.of(schema, names) for names in columns]
-            found += count(source, schema, parts, groups[level], unit)
+            found += count(source, schema, parts, groups[level])
     return found
 
 
@@ -134,25 +128,6 @@ def tabulated(listed: Listed) -> Answers:
     return found
 
 
-def large(unit: Unit | None) -> dict[str, float]:
-    """Ten million rows under a memory limit, in a process of its own; seconds and its largest resident memory."""
-    code = "bounded" if unit is not None else "plain"
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).resolve()), "--child", code], capture_output=True, text=True, check=True
-    )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def child(kind: str) -> None:
-    unit = Unit(5, person_id="SERIALNO") if kind == "bounded" else None
-    started = time.perf_counter()
-    answers = in_database([ROWS] * COPIES, memory_limit=MEMORY, unit=unit)
-    took = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"seconds": took, "gib": peak, "rows": int(answers[0].sum())}))
-
-
 def noise(cells: int = 1_000_000) -> list[list[object]]:
     """Seconds and microseconds per cell for both laws, with one thread and with all."""
     counts = np.zeros(cells, np.int64)
@@ -167,13 +142,9 @@ def noise(cells: int = 1_000_000) -> list[list[object]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--skip-large", action="store_true", help="leave the ten million rows out")
-    parser.add_argument("--child", choices=["plain", "bounded"], help=argparse.SUPPRESS)
+    parser.add_argument("--skip-large", action="store_true", help="leave the large files out")
     options = parser.parse_args()
     need_data()
-    if options.child:
-        child(options.child)
-        return
     answers = in_database(ROWS)
     figures: dict[str, object] = {"prade (DuckDB)": seconds(lambda: in_database(ROWS), repeat=3)}
     lines = [["prade (DuckDB)", f"{figures['prade (DuckDB)']:.2f}", ""]]
@@ -190,14 +161,9 @@ def main() -> None:
     text = "344,497 rows from parquet, if not from CSV, 36 one-way parts by PUMA (239) and 50 two-way by state (2):\n\n"
     text += table(["counted by", "seconds", "counts that differ from prade's, cell by cell"], lines)
     if not options.skip_large:
-        sizes = []
-        for name, unit in (("all rows", None), ("at most 5 rows per household", Unit(5, person_id="SERIALNO"))):
-            found = large(unit)
-            figures[f"large, {name}"] = found
-            sizes.append([name, f"{found['rows']:,.0f}", f"{found['seconds']:.1f}", f"{found['gib']:.2f}"])
-        text += f"\n\nThe same from {COPIES} copies of the file (10,334,910 rows), DuckDB limited to {MEMORY}:\n\n"
-        text += table(["", "rows counted", "seconds", "largest resident memory, GiB"], sizes)
-        text += f"\n\nThe limit of {MEMORY} is for the engine's own rows; Python and the answers come on top of it."
+        words, found = sizes(list(SIZES), [SPARK_ROWS], list(WAYS))
+        figures["large files"] = found
+        text += f"\n\nThe same from files of tiled rows, by the whole of `measure`:\n\n{words}"
     lines = noise()
     figures["noise"] = lines
     text += "\n\nNoise for 1,000,000 cells, scale 36:\n\n"

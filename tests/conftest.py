@@ -16,7 +16,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-pytest_plugins = ["worlds.postgres_server"]  # postgres_url: a server of our own, started when a test asks for it
+# postgres_url: a server of our own; spark: a Java machine of our own; each is started when a test asks for it
+pytest_plugins = ["worlds.postgres_server", "worlds.spark_session"]
 
 
 @pytest.fixture(scope="session", autouse=True)

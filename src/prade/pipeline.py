@@ -100,6 +100,7 @@ def measure(
     public: Any = None,
     again: bool = False,
     weak_protection: bool = False,
+    memory_limit: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -110,7 +111,8 @@ def measure(
     be spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
     `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from;
     give it if the plan does not name its files, so that a private table that is also the public one is refused.
-    `weak_protection` allows a budget that hardly protects.
+    `weak_protection` allows a budget that hardly protects. `memory_limit` (such as "1GiB") is how much memory the
+    embedded DuckDB may take to count files; rows beyond it go to a private temporary folder.
     """
     with spending_stated():
         account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
@@ -118,7 +120,7 @@ def measure(
             need_on_record(plan, Path(folder).resolve(), account)
             raise not_entered(plan, account)
         public = public.source if isinstance(public, PublicTable) else public
-        terms = {"public": public, "again": again, "weak_protection": weak_protection}
+        terms = {"public": public, "again": again, "weak_protection": weak_protection, "memory_limit": memory_limit}
         return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
 
 

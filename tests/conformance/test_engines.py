@@ -22,7 +22,8 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.measuring.counts import count
+from prade.data.groups import Groups
+from prade.measuring.counts import coded_rows, count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
@@ -163,6 +164,17 @@ POSTGRES = {
     "DATE": DATES,
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ"), MOMENTS),
 }
+SPARK = {
+    **dict.fromkeys(("TINYINT", "BIGINT"), INTEGERS),
+    "BIGINT large": LARGE,
+    "DOUBLE": FLOATS,
+    "FLOAT": SINGLES,
+    "DECIMAL(38, 10)": DECIMALS,
+    "BOOLEAN": [True, False, None],
+    **dict.fromkeys(("STRING", "STRING COLLATE UTF8_LCASE"), WORDS),
+    "DATE": DATES,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NTZ"), MOMENTS),
+}
 SQLITE = {
     **dict.fromkeys(("INTEGER", "INT", "BIGINT"), INTEGERS),
     "BIGINT large": LARGE,
@@ -207,22 +219,27 @@ def sql_table(execute, name, kinds, mark, cell_of):
         execute(f"INSERT INTO {name} VALUES ({', '.join([mark] * len(row))})", row)
 
 
+def refusal(source, schema, name):
+    """What a database says about a type that cannot fit, before it counts anything."""
+    if source.stream is None:
+        everybody = Groups.of(None)
+        try:
+            listed = everybody.keyed(source.columns, everybody.level(()).number)
+            coded_rows(source, schema, [Marginal.of(schema, [name])], listed)
+        except DataError as error:
+            return str(error)
+    return None
+
+
 def check(source, kinds, cells_of, empty=None):
     """Count what can be counted, and see that the rest is refused, also where there are no rows."""
     columns = declared(kinds)
     schema = Schema([column for column, _ in columns.values()])
     longest = max(len(cells_of(kind)) for kind in kinds)
-    found, refused = {}, {}
-    try:
-        found = dict(
-            zip(columns, count(source, schema, [Marginal.of(schema, [name]) for name in columns]), strict=True)
-        )
-    except DataError:
-        for name in columns:
-            try:
-                (found[name],) = count(source, schema, [Marginal.of(schema, [name])])
-            except DataError as error:
-                refused[name] = str(error)
+    refused = {name: words for name in columns if (words := refusal(source, schema, name))}
+    readable = [name for name in columns if name not in refused]
+    counts = count(source, schema, [Marginal.of(schema, [name]) for name in readable])
+    found = dict(zip(readable, counts, strict=True))
     for name, counts in found.items():
         column, kind = columns[name]
         cells = [*cells_of(kind), *[None] * (longest - len(cells_of(kind)))]
@@ -271,6 +288,25 @@ def test_postgres(postgres_url):
             opened.enter_context(open_source(f"{postgres_url}/{each}_of_all_types")) for each in ("people", "nobody")
         )
         refused = check(rows, POSTGRES, POSTGRES.__getitem__, empty)
+        assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
+
+
+def test_spark(spark):
+    columns = declared(SPARK)
+    types = ", ".join(f"`{name}` {kind.removesuffix(' large')}" for name, (_, kind) in columns.items())
+    longest = max(map(len, SPARK.values()))
+    rows = [
+        [SPARK[kind][place] if place < len(SPARK[kind]) else None for _, kind in columns.values()]
+        for place in range(longest)
+    ]
+    for name, given in (("people_of_all_types", rows), ("nobody_of_all_types", [])):
+        frame = spark.session.createDataFrame(given, types)
+        frame.write.mode("overwrite").saveAsTable(f"default.{name}")
+    with ExitStack() as opened:
+        people, empty = (
+            opened.enter_context(open_source(spark.address(f"{each}_of_all_types"))) for each in ("people", "nobody")
+        )
+        refused = check(people, SPARK, SPARK.__getitem__, empty)
         assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
 
 

@@ -62,7 +62,11 @@ def anchors(page: Path) -> set[str]:
 @each_page
 @pytest.mark.filterwarnings("ignore:no schema was given")
 def test_code_blocks_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_postgres: Callable[[], str | None]
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start_postgres: Callable[[], str | None],
+    start_spark: Callable[[], bool],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
@@ -72,8 +76,10 @@ def test_code_blocks_run(
         monkeypatch.setenv("PGPASSWORD", str(address.password))
         monkeypatch.setenv("AGENCY", url.replace(f":{address.password}@", "@"))
         has.add("postgres")
+    if any(block.needs == "spark" for block in blocks(text)) and start_spark():
+        has.add("spark")
     left_out = run_page(text, page_id(page), has)  # a block that fails raises
-    assert set(left_out) <= {"postgres"} - has
+    assert set(left_out) <= {"postgres", "spark"} - has
     if left_out:
         pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
 

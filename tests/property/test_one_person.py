@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from prade import Column, CsvFile, Schema
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
+from prade.measuring.spark import WHILE_COUNTING
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 
@@ -463,3 +464,104 @@ def test_postgres(postgres_url, data):
 def test_duckdb(folder, data):
     types = types_of(data, DUCKDB_TYPES, "VARCHAR")
     check(*database_rows(data, types, DUCKDB_TYPES), lambda rows, _: duckdb_table(rows, types, folder))
+
+
+# ---------------------------------------------------------------------- Spark, with all examples in one table
+
+SPARK_WORDS = [
+    *(
+        "'1'",
+        "'x'",
+        "'37.5'",
+        "'true'",
+        "'False'",
+        "'2020-01-01'",
+        "' 1 '",
+        "'00100'",
+        "''",
+        "'é'",
+        "'a'",
+        "'b'",
+        "NULL",
+    ),
+    *("'1\\u2028'", "'2020-01-1\\u2028'", "'1\\u0085'", "'1d'", "'0x1p3'", "'NaN'", "'Infinity'", "'v1'", "'1e999'"),
+    *("repeat('9', 400)", "CAST(x'FF' AS STRING)", "CAST(x'31FF' AS STRING)", "'2020-13-99'", "'9999-12-31'"),
+]
+SPARK_TYPES = {
+    "TINYINT": ["0", "1", "2", "65", "-128", "127", "NULL"],
+    "BIGINT": ["1", "2", "37", "65", "4611686018427387904", "-9223372036854775808", "NULL"],
+    "DOUBLE": ["1", "37.5", "1e300", "-0.0D", "'NaN'", "'Infinity'", "'-Infinity'", "NULL"],
+    "FLOAT": ["1", "37.5", "'NaN'", "'Infinity'", "NULL"],
+    "DECIMAL(38, 10)": ["1", "0.0000001", "37.5", "-7.25", f"{'9' * 28}.{'9' * 10}BD", "NULL"],
+    "BOOLEAN": ["TRUE", "FALSE", "NULL"],
+    "STRING": SPARK_WORDS,
+    "STRING COLLATE UTF8_LCASE": SPARK_WORDS,
+    "DATE": ["'2020-01-01'", "'0001-01-01'", "'-4712-01-01'", "'+290000-01-01'", "NULL"],
+    "TIMESTAMP": ["'2020-01-01 00:00:00'", "'0001-01-01 00:00:00'", "'2020-01-01 08:30:00'", "'+290000-01-01'", "NULL"],
+    "TIMESTAMP_NTZ": ["'2020-01-01 00:00:00'", "'0001-01-01 00:00:00'", "'+290000-01-01 00:00:00'", "NULL"],
+}
+PAIRS = 20
+
+
+def spark_worlds(generator, types):
+    """Rows of worlds in pairs, as SQL: the second world of a pair is the first with one more person; and their rows."""
+    rows, added = [], []
+
+    def row(world, person):
+        cells = {name: generator.choice(SPARK_TYPES[kind]) for name, kind in types.items()}
+        cells["ID"] = "NULL" if person is None else f"'{world // 2}:{person}'"
+        return cells
+
+    for pair in range(PAIRS):
+        others = [row(2 * pair, generator.choice([place // 2, None])) for place in range(generator.integers(7))]
+        newcomer = generator.choice(["new", None])
+        new = [row(2 * pair, newcomer) for _ in range(generator.integers(1, 3))]
+        rows += [(2 * pair, each) for each in others] + [(2 * pair + 1, each) for each in [*others, *new]]
+        added.append(len(new))
+    lines = [
+        f"({world}, {', '.join(f'CAST({cells[name]} AS {kind})' for name, kind in types.items())})"
+        for world, cells in rows
+    ]
+    return ", ".join(lines), added
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    ("unit", "ansi"),
+    [(None, "true"), (Unit(1, person_id="ID"), "false"), (Unit(2, person_id="ID", per_group=1), "true")],
+    ids=["rows", "one row", "one row in each group"],
+)
+def test_spark(spark, unit, ansi):
+    """Also in the mode in which casts may fail: prade turns it off, but its expressions need not rely on that.
+
+    A pair's persons have the same names in both of its worlds, which are never counted together.
+    """
+    generator = np.random.default_rng([len(str(unit)), len(ansi)])
+    text = generator.choice(["STRING", "STRING COLLATE UTF8_LCASE"])
+    types = {name: generator.choice([k for k in SPARK_TYPES if spark_readable(name, k)]) for name in NAMES}
+    types |= {"PLACE": text, "ID": "STRING", "TEXT": generator.choice([text, "BIGINT", "DATE"]), "BINS": text}
+    values, added = spark_worlds(generator, types)
+    spark.session.sql("DROP TABLE IF EXISTS one_person")
+    columns = ", ".join(["WORLD", *NAMES])
+    spark.session.sql(f"CREATE TABLE one_person USING parquet AS SELECT * FROM VALUES {values} AS t({columns})")
+    found = []
+    for side in range(2):
+        table = pytest.importorskip("ibis").pyspark.connect(spark.session).table("one_person")
+        worlds = {"WORLD": [2 * pair + side for pair in range(PAIRS)]}
+        with (
+            open_source(table.filter(side == table.WORLD % 2)) as source,
+            patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"),
+            patch.dict(WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
+        ):
+            found.append(np.concatenate(count(source, SCHEMA, PARTS, worlds, unit), axis=1))
+    change = found[1] - found[0]
+    assert (change >= 0).all()
+    for moved, new in zip(change, added, strict=True):
+        assert moved.sum() <= len(PARTS) * (new if unit is None else min(new, unit.max_rows))
+        if unit is None:  # without a bound every row counts, once in every part
+            assert moved.sum() == len(PARTS) * new
+    assert change.sum() > 0
+
+
+def spark_readable(name, kind):
+    return readable(name, "TEXT" if kind.startswith("STRING") else kind)

@@ -46,16 +46,17 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
 @csv_options("private", private=True)
+@click.option("--memory-limit", metavar="SIZE", help="Memory for rows of files, such as 1GiB; more go to disk.")
 @spending
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
-def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: bool) -> None:
+def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: Any) -> None:
     """Measure the PRIVATE table once: this spends the budget.
 
     The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger.
     The ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
-    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, or an Ibis address followed by
-    /table.
+    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, spark://host:port/database.table, or
+    an Ibis address followed by /table.
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import measure as run_measure

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
 from prade.data.cells import texts_of
 from prade.data.column import EPOCH, LARGEST_WHOLE, Column
 from prade.data.matching import numerals
+from prade.measuring.dialects import Dialect
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -41,34 +42,34 @@ TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
 DAY = r"^([0-9]{1,4})-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])$"
 
 
-def code_of(column: Column, cell: ir.Value, has_nan: bool = True, position: ir.Value | None = None) -> ir.Value:
+def code_of(column: Column, cell: ir.Value, dialect: Dialect, position: ir.Value | None = None) -> ir.Value:
     """The code of each cell, 0 to size - 1 and never NULL.
 
-    `has_nan` says whether the engine knows NaN. For a column whose list is joined (see `joined_position`), `position`
-    is the cell's position in the list, NULL if it is not listed.
+    For a column whose list is joined (see `joined_position`), `position` is the cell's position in the list, NULL if it
+    is not listed.
     """
     if column.size == 1:  # every cell has the one code, such as "missing" in a column that is always missing
         return _code(0).cast(_integer_type(1))
     if column.kind == "numeric":
-        code = _bin_of(column, cell, has_nan)
+        code = _bin_of(column, cell, dialect)
     elif position is not None:
         code = position.fill_null(_code(column.fallback))
     else:
-        code = position_of(column, cell, column.fallback)
+        code = position_of(column, cell, column.fallback, dialect)
     if column.missing:
-        code = _choose(_empty(cell, has_nan), column.present, code)
+        code = _choose(_empty(cell, dialect.has_nan), column.present, code)
     return code.cast(_integer_type(column.size))
 
 
-def position_of(column: Column, cell: ir.Value, unlisted: int | None) -> ir.Value:
+def position_of(column: Column, cell: ir.Value, unlisted: int | None, dialect: Dialect) -> ir.Value:
     """The position of each cell in the column's list of values; `unlisted` (None: NULL) for cells not in the list."""
-    value, listed = _comparable(column, cell)
-    if value.type().is_string():
+    value, listed = _comparable(column, cell, dialect)
+    if value.type().is_string() or value.type().is_binary():
         return value.cases(*[(text, _code(position)) for text, position in listed], else_=_code(unlisted))
     return _find(value, listed, unlisted)
 
 
-def joined_position(table: ir.Table, column: Column, cells: str, name: str, engine: str) -> ir.Table:
+def joined_position(table: ir.Table, column: Column, cells: str, name: str, dialect: Dialect) -> ir.Table:
     """The table with a new column `name`: each cell's position in the list, NULL if it is not listed, found by a join.
 
     An expression grows with the list and, for text, takes as many comparisons; a join takes one look-up. The list
@@ -78,22 +79,19 @@ def joined_position(table: ir.Table, column: Column, cells: str, name: str, engi
     """
     import ibis
 
-    value, listed = _comparable(column, table[cells])
+    value, listed = _comparable(column, table[cells], dialect)
     kind = value.type()
-    as_bytes = _bytes_in(engine) if kind.is_string() else None
-    if as_bytes is None and not (kind.is_integer() or kind.is_floating()):
-        return table.mutate(**{name: position_of(column, table[cells], None)})
-    entries = ibis.literal([f"{position:010d}{each}" for each, position in listed], "array<string>").unnest()
-    entry = entries.name("entry").as_table()
-    key, match = f"{name}_key", f"{name}_value"
-    each: Any = entry.entry.substr(10)
-    if as_bytes is not None:
-        value, each = as_bytes(value), as_bytes(each)
-    else:
-        each = each.cast("int64" if kind.is_integer() else kind)  # the list may exceed the range of a narrow column
+    text = kind.is_string() or kind.is_binary()
+    key = dialect.joinable(value) if text else value
+    if key is None or not (text or kind.is_integer() or kind.is_floating()):
+        return table.mutate(**{name: position_of(column, table[cells], None, dialect)})
+    texts = [f"{position:010d}{dialect.entry(each)}" for each, position in listed]
+    entry = ibis.literal(texts, "array<string>").unnest().name("entry").as_table()
+    own, match = f"{name}_key", f"{name}_value"
+    each = dialect.joined_entry(entry.entry.substr(10), kind)
     listing = entry.select(**{match: each, name: entry.entry.substr(0, 10).cast("int32")})
-    keyed = table.mutate(**{key: value})
-    return keyed.left_join(listing, keyed[key] == listing[match]).drop(key, match)
+    keyed = table.mutate(**{own: key})
+    return keyed.left_join(listing, keyed[own] == listing[match]).drop(own, match)
 
 
 def only_listed(rows: ir.Table, name: str, keys: Sequence[int], numbers: Sequence[int], by_join: bool) -> ir.Table:
@@ -116,9 +114,9 @@ def only_listed(rows: ir.Table, name: str, keys: Sequence[int], numbers: Sequenc
 # ---------------------------------------------------------------------- lists of values
 
 
-def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
+def _comparable(column: Column, cell: Any, dialect: Dialect) -> tuple[Any, list[tuple[Any, int]]]:
     """The cell as text, number or date, and the listed values that it can equal, at least one, with their positions."""
-    value, listed = _matches(column, cell)
+    value, listed = _matches(column, cell, dialect)
     if not listed and not cell.type().is_null():
         raise DataError(
             f"column {column.name!r}: no cell of the table's type {cell.type()} can equal a listed value (the first is "
@@ -127,7 +125,7 @@ def _comparable(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
     return value, listed
 
 
-def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
+def _matches(column: Column, cell: Any, dialect: Dialect) -> tuple[Any, list[tuple[Any, int]]]:
     """As `_comparable`, but possibly without any value."""
     if column.value_type == "str":
         kind = cell.type()
@@ -137,13 +135,13 @@ def _matches(column: Column, cell: Any) -> tuple[Any, list[tuple[Any, int]]]:
         )
         texts = [(str(value), position) for position, value in enumerate(listed_texts)]
         if kind.is_string():
-            return cell, texts
+            return dialect.comparable(cell, texts)
         if _of_any_length(kind):
             written = cell.cast("string").re_replace(r"(\.[0-9]*[1-9])0+$", r"\1").re_replace(r"\.0+$", "")
             return written, texts
         # "0" and "-0" are the same number: a row that matched both in a join would be counted twice
         return cell, list({value: position for text, position in texts for value in _typed(text, kind)}.items())
-    number = _number(column, cell)
+    number = _number(column, cell, dialect)
     kind = number.type()
     listed: list[tuple[Any, int]] = []
     for position, value in enumerate(column.values):
@@ -183,9 +181,9 @@ def _typed(text: str, kind: Any) -> list[Any]:
 # ---------------------------------------------------------------------- bins
 
 
-def _bin_of(column: Column, cell: ir.Value, has_nan: bool) -> ir.Value:
+def _bin_of(column: Column, cell: ir.Value, dialect: Dialect) -> ir.Value:
     """The bin of each cell: the number of cuts not above it, or the fallback for a cell that is not a number."""
-    number = _number(column, cell)
+    number = _number(column, cell, dialect)
     kind = number.type()
     if kind.is_null():
         return _code(column.fallback)
@@ -194,7 +192,7 @@ def _bin_of(column: Column, cell: ir.Value, has_nan: bool) -> ir.Value:
         for bound, beyond in ((column.min, number.__lt__), (column.max, number.__gt__)):
             if bound is not None:
                 bins = _choose(beyond(_literal(_at(bound, kind), kind)), column.size - 1, bins)
-    return _choose(_empty(number, has_nan), column.fallback, bins)
+    return _choose(_empty(number, dialect.has_nan), column.fallback, bins)
 
 
 def _at(number: float, kind: Any) -> Any:
@@ -204,27 +202,27 @@ def _at(number: float, kind: Any) -> Any:
     return math.ceil(number) if kind.is_integer() else number
 
 
-def _number(column: Column, cell: Any) -> Any:
+def _number(column: Column, cell: Any, dialect: Dialect) -> Any:
     """The cell as the number or date by which it is compared; NULL for text that is neither."""
     kind = cell.type()
     _refuse_unreadable(column, kind)
     if kind.is_null():
         return cell
     if kind.is_string():
-        text = cell.strip()
+        text = dialect.stripped(cell)
         if column.dates:
-            return _days(text)
+            return _days(text, dialect)
         if column.value_type == "bool":
             return text.lower().cases(*[(word, _code(truth)) for word, truth in TRUTH.items()], else_=_code(None))
         if column.value_type == "int" and max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE:
-            return _only(text, WHOLE).cast("decimal(38, 0)")  # doubles cannot distinguish such numbers
-        return _only(text, NUMBER).cast("float64")
+            return _only(text, WHOLE, dialect).cast("decimal(38, 0)")  # doubles cannot distinguish such numbers
+        return _only(text, NUMBER, dialect).cast("float64")
     if kind.is_boolean():  # not every engine can cast it
         return _choose(cell.isnull(), None, _choose(cell, 1, 0))
     # Cuts of a numeric column may exceed every integer type; then its cells are compared as doubles.
     listed = (*column.cuts, *(bound for bound in (column.min, column.max) if bound is not None))
     if _of_any_length(kind):
-        return _only(cell.cast("string"), WRITTEN_OUT).re_extract(WITHIN_DOUBLES, 0).cast("float64")
+        return _only(cell.cast("string"), WRITTEN_OUT, dialect).re_extract(WITHIN_DOUBLES, 0).cast("float64")
     if kind.is_temporal() or (kind.is_integer() and all(abs(each) <= LARGEST_WHOLE for each in listed)):
         return cell
     return cell.cast("float64")
@@ -236,17 +234,17 @@ def _of_any_length(kind: Any) -> bool:
     return any(size is None or not 0 <= size <= LONGEST_DECIMAL for size in sizes)
 
 
-def _only(text: Any, pattern: str) -> Any:
+def _only(text: Any, pattern: str, dialect: Dialect) -> Any:
     """The text where it matches the pattern, NULL elsewhere, so that later casts only see text that they can read."""
     import ibis
 
-    return text.re_search(pattern).ifelse(text, ibis.null(text.type()))
+    return text.re_search(dialect.pattern(pattern)).ifelse(text, ibis.null(text.type()))
 
 
-def _days(text: Any) -> Any:
+def _days(text: Any, dialect: Dialect) -> Any:
     """Text that starts with a date, as days since 1970-01-01, by the Julian day number's formula in whole numbers."""
-    date = _only(text.substr(0, 10), DAY)
-    year, month, day = (date.re_extract(DAY, group).cast("int64") for group in (1, 2, 3))
+    date = _only(text.substr(0, 10), DAY, dialect)
+    year, month, day = (date.re_extract(dialect.pattern(DAY), group).cast("int64") for group in (1, 2, 3))
     early = _choose(month <= 2, 1, 0).cast("int64")
     years, months = year + 4800 - early, month + 12 * early - 3
     julian = day + (153 * months + 2) // 5 + 365 * years + years // 4 - years // 100 + years // 400 - 32045
@@ -281,40 +279,6 @@ def _code(value: Any) -> Any:
     if hasattr(value, "type"):
         return value
     return ibis.null("int32") if value is None else ibis.literal(value, "int32")
-
-
-def _bytes_in(engine: str) -> Callable[[Any], Any] | None:
-    """An engine's function that turns any text into bytes; None for engines where no such function is known."""
-    import ibis
-
-    function: Callable[..., Callable[..., Any]] = ibis.udf.scalar.builtin
-    if engine == "duckdb":
-        return function(lambda text: None, name="encode", signature=(["string"], "binary"))
-    if engine == "postgres":
-        convert = function(lambda text, to: None, name="convert_to", signature=(["string", "string"], "binary"))
-        encoding = function(lambda: None, name="getdatabaseencoding", signature=([], "string"))
-        return lambda text: convert(text, encoding())  # the text's own encoding: no conversion takes place or can fail
-    return None
-
-
-def hash_in(engine: str, supports: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    """An engine's function for the SHA-256 of a text; engines that lack one are refused."""
-    import ibis
-    import ibis.expr.operations as ops
-
-    function: Callable[..., Callable[..., Any]] = ibis.udf.scalar.builtin
-    if engine == "duckdb":
-        return function(lambda text: None, name="sha256", signature=(["string"], "string"))
-    as_bytes = _bytes_in(engine)
-    if as_bytes is not None:
-        digest = function(lambda raw: None, name="sha256", signature=(["binary"], "binary"))
-        return lambda text: digest(as_bytes(text))
-    if supports(ops.HexDigest):
-        return lambda text: text.hexdigest("sha256")
-    raise DataError(
-        f"prade knows no hash function of the engine {engine}, which it needs to choose a person's rows: leave "
-        "person_id out and give max_rows as a statement about the table, or give the rows as a parquet file"
-    )
 
 
 def _literal(value: Any, kind: Any) -> Any:

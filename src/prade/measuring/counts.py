@@ -13,7 +13,8 @@ results are exact counts: they are private until noise is added.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,10 @@ from numpy.typing import NDArray
 from prade.core.errors import DataError, WorkloadError
 from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.groups import Groups, KeyedGroups
-from prade.measuring.codes import code_of, hash_in, joined_position, only_listed, position_of
+from prade.measuring.codes import code_of, joined_position, only_listed, position_of
+from prade.measuring.dialects import SPARK, Dialect
 from prade.measuring.source import Source, guarded
+from prade.measuring.spark import cached, counting_in
 from prade.measuring.streams import Coding, Stream, coded
 from prade.privacy.unit import Unit
 from prade.queries.expression import Condition, Expression
@@ -103,22 +106,23 @@ def coded_rows(
     # Select only what is needed and rename it: a table's names may be anything, even the names used here.
     raw = {name: f"prade_raw_{number}" for number, name in enumerate([*(each.name for each in needed), *people])}
     table = source.table.select(**{own: source.column(name) for name, own in raw.items()})
+    dialect = source.dialect
     joined = dict[Column, str]()
     for column in needed:
-        if len(column.values) > LONG_LIST and _has_arrays(source):
+        if len(column.values) > LONG_LIST and dialect.has_arrays:
             joined[column] = f"prade_position_{len(joined)}"
-            table = joined_position(table, column, raw[column.name], joined[column], source.engine)
+            table = joined_position(table, column, raw[column.name], joined[column], dialect)
     positions = {column: table[name] for column, name in joined.items()}
-    group_key = _group_key(table, listed, raw, positions)
+    group_key = _group_key(table, listed, raw, positions, dialect)
     columns = {GROUP: group_key, FINEST_GROUP: group_key}
     for name, code_name in codes.items():
-        columns[code_name] = code_of(schema[name], table[raw[name]], _has_nan(source), positions.get(schema[name]))
+        columns[code_name] = code_of(schema[name], table[raw[name]], dialect, positions.get(schema[name]))
     if person_id is not None:
         columns[PERSON] = table[raw[person_id]]
     rows = table.select(**columns)
     if listed.trivial:
         return rows.filter(rows[GROUP].notnull())
-    return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), _has_arrays(source))
+    return only_listed(rows, GROUP, listed.joint.tolist(), listed.number.tolist(), dialect.has_arrays)
 
 
 def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
@@ -138,14 +142,20 @@ def _streamed_rows(source: Source, stream: Stream, coding: Coding) -> ir.Table:
 
 
 def _group_key(
-    table: ir.Table, listed: KeyedGroups, raw: Mapping[str, str], positions: Mapping[Column, ir.Value]
+    table: ir.Table,
+    listed: KeyedGroups,
+    raw: Mapping[str, str],
+    positions: Mapping[Column, ir.Value],
+    dialect: Dialect,
 ) -> ir.Value:
     """The row's combination of group values as one number; NULL if one of its values is not listed."""
     import ibis
 
     joint: Any = None
     for column in listed.columns:
-        position: Any = positions[column] if column in positions else position_of(column, table[raw[column.name]], None)
+        position: Any = positions.get(column)
+        if position is None:
+            position = position_of(column, table[raw[column.name]], None, dialect)
         position = position.cast("int64")
         joint = position if joint is None else joint * column.present + position
     return ibis.literal(0, "int64") if joint is None else joint
@@ -167,26 +177,22 @@ def bound_rows(source: Source, rows: ir.Table, unit: Unit) -> ir.Table:
     import ibis
 
     person: Any = rows[PERSON]
-    missing = person.isnull() | person.isnan() if _has_nan(source) and person.type().is_floating() else person.isnull()
+    missing = (
+        person.isnull() | person.isnan() if source.dialect.has_nan and person.type().is_floating() else person.isnull()
+    )
     rows = rows.filter(~missing)
     contents = [rows[name] for name in rows.columns if name != PERSON]
     rows = rows.mutate(prade_rank=ibis.row_number().over(group_by=rows[PERSON], order_by=contents))
     text = (
         ibis.literal(f"{secrets.token_hex(32)} ") + rows.prade_rank.cast("string") + " " + rows[PERSON].cast("string")
     )
-    rows = rows.mutate(**{TICKET: hash_in(source.engine, source.supports)(text)}).drop("prade_rank")
+    rows = rows.mutate(**{TICKET: source.dialect.sha256(text)}).drop("prade_rank")
     bounds = [] if unit.per_group is None else [([PERSON, FINEST_GROUP], unit.per_group)]
     for keys, most in [*bounds, ([PERSON], unit.max_rows)]:
         rank = ibis.row_number().over(group_by=[rows[key] for key in keys], order_by=rows[TICKET])
         rows = rows.mutate(prade_rank=rank)
         rows = rows.filter(rows.prade_rank < most).drop("prade_rank")
     return rows
-
-
-def _has_nan(source: Source) -> bool:
-    import ibis.expr.operations as ops
-
-    return source.supports(ops.IsNan)
 
 
 def _code_names(parts: Sequence[Part]) -> dict[str, str]:
@@ -271,24 +277,29 @@ def _plans(schema: Schema, parts: Sequence[Part], listed: KeyedGroups) -> list[_
 def _answers(source: Source, rows: Any, plans: list[_Plan], listed: KeyedGroups, unit: Unit | None) -> list[Counts]:
     """The counts of all parts, in as few statements as the engine allows."""
     chunks = [plans[start : start + PARTS_PER_STATEMENT] for start in range(0, len(plans), PARTS_PER_STATEMENT)]
-    one_scan = _has_arrays(source)
-    kept = ""
+    one_scan = source.dialect.has_arrays
+    # A stream is read once, and the choice of a person's rows must be the same in every statement.
     once = source.stream is not None or (unit is not None and unit.enforced)
-    if once and (len(chunks) > 1 or not one_scan):
-        # A stream is read once, and the choice of a person's rows must be the same in every statement.
-        kept = f"prade_{secrets.token_hex(8)}"
-        rows = source.connection.create_table(kept, rows.select(GROUP, *plans[0].names.values()), temp=True)
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(counting_in(source.connection))
+        if once and (len(chunks) > 1 or not one_scan):
+            rows = stack.enter_context(_kept(source, rows.select(GROUP, *plans[0].names.values())))
         return [answer for chunk in chunks for answer in _count_keys(rows, chunk, listed, one_scan)]
+
+
+@contextmanager
+def _kept(source: Source, rows: Any) -> Iterator[Any]:
+    """The rows as a table that the engine keeps until this block ends."""
+    if source.engine == SPARK:  # which has no temporary tables
+        with cached(rows) as kept:
+            yield kept
+        return
+    name = f"prade_{secrets.token_hex(8)}"
+    kept = source.connection.create_table(name, rows, temp=True)
+    try:
+        yield kept
     finally:
-        if kept:
-            source.connection.raw_sql(f"DROP TABLE {kept}")
-
-
-def _has_arrays(source: Source) -> bool:
-    import ibis.expr.operations as ops
-
-    return source.supports(ops.Array) and source.supports(ops.Unnest)
+        source.connection.raw_sql(f"DROP TABLE {name}")
 
 
 def _count_keys(rows: Any, plans: list[_Plan], listed: KeyedGroups, one_scan: bool) -> list[Counts]:

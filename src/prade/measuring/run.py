@@ -86,17 +86,18 @@ def measure(
     again: bool = False,
     public: Any = None,
     weak_protection: bool = False,
+    memory_limit: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
-    `private` is anything that `open_source` takes. The ledger must know ``plan.dataset`` with the plan's unit, unless
-    `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set next to
-    the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
-    returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
-    unless `again` allows it to be paid for a second time. `progress(what, done, all)` learns only what follows from the
-    plan; its errors are ignored.
+    `private` is anything that `open_source` takes, and so is its `memory_limit`. The ledger must know ``plan.dataset``
+    with the plan's unit, unless `cap`, the most that may ever be spent on it, registers it with this expense. Other
+    releases of the data set next to the folder must be on the ledger's record. If the folder already holds this plan's
+    release, that release is returned: nothing is spent, and `private` is not read. A plan that was paid for but has no
+    release here is refused, unless `again` allows it to be paid for a second time. `progress(what, done, all)` learns
+    only what follows from the plan; its errors are ignored.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.
@@ -119,7 +120,7 @@ def measure(
             return existing
         told = partial(_tell, progress)
         _check(plan, target, ledger, cap, again, weak_protection)
-        counts, engine = _counted(plan, private, public, told)
+        counts, engine = _counted(plan, private, public, memory_limit, told)
         with staging_folder(target) as staging:
             makers = _prepare(plan, staging, engine, threads)
             with held_back():
@@ -202,9 +203,11 @@ def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: 
 # ---------------------------------------------------------------------- count
 
 
-def _counted(plan: Plan, private: Any, public: Any, told: Progress) -> tuple[list[list[Counts]], str]:
+def _counted(
+    plan: Plan, private: Any, public: Any, memory_limit: str | None, told: Progress
+) -> tuple[list[list[Counts]], str]:
     """The true counts of every question's parts, and the name of the engine that counted."""
-    source = open_source(private)
+    source = open_source(private, memory_limit=memory_limit)
     counts: list[list[Counts]] = []
     try:
         refuse_public(source, plan.public, public)

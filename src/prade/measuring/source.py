@@ -23,8 +23,10 @@ from prade.core.errors import DataError, PradeError
 from prade.core.words import closest
 from prade.data.csv_format import CsvFormat, format_of
 from prade.measuring.connections import connected, no_table, table_in
+from prade.measuring.dialects import Dialect
 from prade.measuring.locked_folders import spill_folder
 from prade.measuring.public_overlap import found_files, paths_of
+from prade.measuring.spark import PORTS, open_spark, spark_table
 from prade.measuring.sqlite_rows import sqlite_expression, sqlite_file, sqlite_tables
 from prade.measuring.streams import Stream, csv_stream, parquet_stream, table_stream
 
@@ -36,7 +38,8 @@ ENDINGS = (".parquet", ".csv", ".csv.gz")
 FILE_ENGINES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 HELP = (
     'give the path of a parquet or CSV file (or a glob), "duckdb://file.db/table", an Ibis address that ends in the '
-    'name of the table ("postgres://user@host/database/table"), a pandas, polars or pyarrow table, or an Ibis table'
+    'name of the table ("postgres://user@host/database/table"), "spark://host:port/database.table", a pandas, polars '
+    "or pyarrow table, or an Ibis table"
 )
 
 
@@ -74,6 +77,11 @@ class Source:
     def engine(self) -> str:
         """The name of the engine that counts, such as "duckdb" or "postgres"."""
         return str(self.connection.name)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the engine writes expressions."""
+        return Dialect(self.engine, self.supports)
 
     def need(self, names: Sequence[str]) -> None:
         """Raise a DataError that suggests similar names, unless the table has all these columns."""
@@ -271,6 +279,10 @@ def _open_address(address: str, settings: dict[str, Any]) -> Source:
         if not stream.columns:
             raise no_table(table, guarded(f"opening {name}", lambda: sqlite_tables(database)), database)
         return _streamed(stream, name, settings)
+    if scheme in PORTS:
+        _refuse_settings(settings, name)
+        connection, release = open_spark(scheme, database, query[1:], name)
+        return _source(lambda: spark_table(connection, table), connection, name, release)
     if scheme == "duckdb":
         connection, release = _embedded(settings, database, read_only=True)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from prade.data.groups import KeyedGroups
 
 ROWS_PER_BATCH = 2**16
+BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
 
 Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
 
@@ -145,22 +147,28 @@ def table_stream(table: pa.Table) -> Stream:
 
 
 def parquet_stream(files: Sequence[str]) -> Stream:
-    """Parquet files, one after the other, each with its own types."""
-    import pyarrow.dataset as ds
+    """Parquet files, one after the other, each with its own types.
 
-    # In nanoseconds, the times of old writers would overflow.
-    options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    tables = [ds.dataset(file, format=ds.ParquetFileFormat(read_options=options)) for file in files]
+    They are read row group by row group, when a batch is asked for: Arrow's scanner would read ahead, up to a GiB, and
+    its iterator over all row groups would keep all that it has read of the file.
+    """
+    import pyarrow.parquet as pq
+
+    headers = [pq.read_schema(file).names for file in files]
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
-        for table in tables:
-            columns = {f"c{number}": ds.field(name) for number, name in enumerate(names)}
-            for batch in table.scanner(
-                columns=columns, batch_size=ROWS_PER_BATCH, batch_readahead=2, fragment_readahead=1
-            ).to_batches():
-                yield dict(zip(names, batch.columns, strict=True))
+        for file in files:
+            # In nanoseconds, the times of old writers would overflow.
+            options = {"coerce_int96_timestamp_unit": "us", "buffer_size": BYTES_READ_AT_ONCE, "pre_buffer": False}
+            with pq.ParquetFile(file, **options) as rows:
+                groups = range(rows.num_row_groups)
+                batches = (
+                    rows.iter_batches(ROWS_PER_BATCH, row_groups=[group], columns=list(names)) for group in groups
+                )
+                for batch in chain.from_iterable(batches):
+                    yield {name: batch.column(batch.schema.get_field_index(name)) for name in names}
 
-    return _of_files(files, [table.schema.names for table in tables], read)
+    return _of_files(files, headers, read)
 
 
 def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:

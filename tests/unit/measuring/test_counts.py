@@ -344,7 +344,7 @@ def test_parts_in_several_statements_give_the_same(way, monkeypatch):
 
 @ways
 def test_an_engine_without_arrays_is_asked_part_by_part(way, monkeypatch):
-    monkeypatch.setattr("prade.measuring.counts._has_arrays", lambda source: False)
+    monkeypatch.setattr("prade.measuring.dialects.Dialect.has_arrays", False)
     schema, table = people()
     parts = all_kinds(schema)
     with way(table) as source:
@@ -623,7 +623,7 @@ def test_levels_by_number_agree_between_join_and_comparison(monkeypatch):
     rows = {"AGE": table["AGE"], "PUMA": puma}
     with open_source(rows) as source:
         joined = count(source, schema, parts, groups, by=["STATE"])[0]
-        monkeypatch.setattr("prade.measuring.counts._has_arrays", lambda source: False)
+        monkeypatch.setattr("prade.measuring.dialects.Dialect.has_arrays", False)
         compared = count(source, schema, parts, groups, by=["STATE"])[0]
     assert np.array_equal(joined, compared)
     assert joined.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]

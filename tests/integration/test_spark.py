@@ -1,0 +1,390 @@
+"""The same counts from Spark, from DuckDB and from numpy; Spark says nothing about rows, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import Column, Schema, Unit
+from prade.core.errors import DataError
+from prade.measuring import counts as counts_module
+from prade.measuring import spark as spark_module
+from prade.measuring.counts import count
+from prade.measuring.source import open_source
+from prade.queries.marginal import Marginal
+from worlds import secret_rows
+from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
+from worlds.observation import differences
+from worlds.plans import ledger_for
+from worlds.private_tables import TABLES
+from worlds.small_plan import EMPTY, LEDGER, PLAN, Runs, succeeded
+from worlds.spark_session import Spark
+
+SECRET = "hush-4711"
+# Spark leaves the sockets of statements that fail to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="module")
+def people(spark: Spark) -> str:
+    """Address of the table `people`."""
+    spark.save("people", table())
+    return spark.address("people")
+
+
+def ibis_table(spark: Spark, name: str) -> Any:
+    import ibis
+
+    return ibis.pyspark.connect(spark.session).table(name)
+
+
+# ---------------------------------------------------------------------- counts
+
+
+def test_the_same_counts_from_three(people: str) -> None:
+    rows, declared = table(), schema()
+    expected = by_numpy(rows, GROUPS)
+    for private in (people, rows):
+        with open_source(private) as source:
+            found = count(source, declared, parts(declared), GROUPS)
+            for part, answer, right in zip(parts(declared), found, expected, strict=True):
+                assert answer.tolist() == right.tolist(), (source.engine, part.name)
+
+
+@pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(4, "ID", per_group=1)])
+def test_a_person_is_bounded_in_the_query(spark: Spark, people: str, unit: Unit) -> None:
+    declared = schema()
+    covering = [part for part in parts(declared) if part.covers][:3]
+    with open_source(ibis_table(spark, "people")) as source:
+        for answer in count(source, declared, covering, {"STATE": [36, 42]}, unit):
+            assert answer.sum() == rows_kept(table(), unit)
+
+
+def test_which_rows_of_a_person_count_is_the_same_in_duckdb(people: str) -> None:
+    """The tickets are hashes of the same texts, whatever engine computes them."""
+    rows, declared = table(), schema()
+    some = [Marginal.of(declared, [name]) for name in ("AGE", "RACE")]
+    with patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"):
+        found = []
+        for private in (people, rows):
+            with open_source(private) as source:
+                found.append([each.tolist() for each in count(source, declared, some, {"STATE": [36]}, Unit(2, "ID"))])
+    assert found[0] == found[1]
+
+
+ODD_TEXTS = ["a\\b", "it's", "x\x0by", "x\x0cy", "xvy", 'q"', "`t`", "\n", "é\u2028", "$z", "%s", "--", "A", "a"]
+
+
+@pytest.mark.parametrize("more", [0, 200], ids=["short list", "long list"])
+def test_every_listed_text_is_matched_by_its_bytes(spark: Spark, more: int) -> None:
+    listed = [*ODD_TEXTS, *(f"w{number}" for number in range(more))]
+    cells = [*listed, "x", "é", "B", None]
+    spark.save("texts", pa.table({"x": cells}))
+    declared = Schema([Column("x", "categorical", values=listed, missing=True)])
+    for name in ("texts", "cased"):
+        if name == "cased":  # where "a" equals "A"
+            spark.session.sql("DROP TABLE IF EXISTS cased")
+            spark.session.sql("CREATE TABLE cased (x STRING COLLATE UTF8_LCASE) USING parquet")
+            spark.session.sql("INSERT INTO cased SELECT x FROM texts")
+        with open_source(spark.address(name)) as source:
+            (found,) = count(source, declared, [Marginal.of(declared, ["x"])])
+            assert found[0].tolist() == [1] * len(listed) + [4], name
+            (found,) = count(source, declared, [Marginal.of(declared, ["x"])], {"x": listed})
+            assert found.sum(axis=1).tolist() == [1] * len(listed), name
+
+
+def test_a_long_list_of_numbers_is_joined(spark: Spark) -> None:
+    listed = [float(number) / 2 for number in range(150)]
+    spark.save("numbers", pa.table({"x": [0.0, -0.0, 0.5, 74.5, 75.0, float("nan"), float("inf"), None]}))
+    declared = Schema([Column("x", "categorical", values=listed, missing=True)])
+    with open_source(spark.address("numbers")) as source:
+        (found,) = count(source, declared, [Marginal.of(declared, ["x"])])
+    assert {place: int(found[0, place]) for place in np.flatnonzero(found[0])} == {0: 2, 1: 1, 149: 1, 150: 4}
+
+
+# ---------------------------------------------------------------------- no cell decides
+
+TEXTS_OF_NUMBERS = [
+    *["1", " 1\t", "1\u2028", "1\u2029", "1\u0085", "1\n\u2028", "1d", "1f", "0x1p3", "NaN", "Infinity", "1e999"],
+    *["9" * 400, "1e", ".", "+", "v1f", "\x0b1", "2020-01-01", "2020-01-1\u2028", "2020-13-01", "9999-99-99", ""],
+    *["\u0663", "\uff11"],  # digits, but of other scripts
+]
+
+
+@pytest.mark.parametrize("ansi", ["false", "true"])
+def test_no_text_fails_a_cast_even_where_casts_may_fail(spark: Spark, ansi: str) -> None:
+    """Neither text that Java's patterns or casts take differently, nor text that is not UTF-8, nor ancient dates."""
+    spark.save("casts", pa.table({"x": TEXTS_OF_NUMBERS, "old": [None, *[-1_000_000] * (len(TEXTS_OF_NUMBERS) - 1)]}))
+    spark.session.sql("DROP TABLE IF EXISTS broken_text")
+    spark.session.sql(
+        "CREATE TABLE broken_text USING parquet AS "
+        "SELECT x, x AS y, date_add(DATE'1970-01-01', INT(old)) AS old FROM casts "
+        "UNION ALL SELECT CAST(x'FF31' AS STRING), CAST(x'31FF' AS STRING), DATE'0001-01-01'"
+    )
+    day = datetime.date(2020, 1, 1)
+    listed = [f"w{number}" for number in range(120)]
+    declared = Schema(
+        [
+            Column("x", "numeric", edges=(1, 2), missing=True),
+            Column("old", "numeric", edges=(day,), missing=True),
+            Column("y", "categorical", values=listed, missing=True),
+        ]
+    )
+    dates = Schema([Column("x", "numeric", edges=(day,), missing=True)])
+    with (
+        patch.dict(spark_module.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
+        open_source(spark.address("broken_text")) as source,
+    ):
+        numbers, old, texts = count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded])
+        (by_day,) = count(source, dates, [Marginal.of(dates, ["x"])])
+    rows = len(TEXTS_OF_NUMBERS) + 1
+    assert numbers.tolist() == [[0, 2, 0, rows - 2]]
+    assert old.tolist() == [[rows - 1, 0, 1]]
+    assert texts[0, -1] == rows
+    assert by_day.tolist() == [[0, 1, rows - 1]]
+
+
+def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> None:
+    """Spark would refuse to read a date before 1582 from a file that does not say which Spark wrote it."""
+    date, moment = datetime.date, datetime.datetime
+    rows = pa.table(
+        {
+            "day": pa.array([date(1, 1, 1), date(2020, 1, 1)]),
+            "moment": pa.array([moment(1, 1, 1), moment(2020, 1, 1)], pa.timestamp("us", "UTC")),
+        }
+    )
+    spark.save("ancient", rows)
+    declared = Schema([Column(name, "numeric", edges=(date(2000, 1, 1),)) for name in ("day", "moment")])
+    with open_source(spark.address("ancient")) as source:
+        for answer in count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded]):
+            assert answer.tolist() == [[1, 1]]
+
+
+# ---------------------------------------------------------------------- silence
+
+
+def broken(spark: Spark) -> None:
+    spark.save("raw", pa.table({"AGE": ["1", SECRET], "ID": [1, 2]}))
+    spark.session.conf.set("spark.sql.ansi.enabled", "true")
+    spark.session.sql("CREATE OR REPLACE VIEW broken AS SELECT CAST(AGE AS INT) AS AGE, ID FROM raw")
+
+
+def test_a_spark_that_fails_on_a_row_does_not_quote_it(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
+    broken(spark)
+    declared = Schema([Column("AGE", "numeric", edges=(2,))])
+    caplog.set_level(logging.DEBUG)
+    with open_source(spark.address("broken")) as source, pytest.raises(DataError, match="its own message") as error:
+        count(source, declared, [Marginal.of(declared, ["AGE"])])
+    assert SECRET not in repr(error.value)
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+    assert SECRET not in caplog.text
+    logging.getLogger("after").warning("heard again")
+    assert "heard again" in caplog.text
+
+
+def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
+    """Its settings and its loggers' levels, after success and after failure."""
+    session = spark.session
+    broken(spark)
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    log4j = session._jvm.org.apache.logging.log4j
+    levels = [str(log4j.LogManager.getRootLogger().getLevel())]
+    declared = Schema([Column("AGE", "numeric", edges=(2,))])
+    seen: list[tuple[str, str]] = []
+    counting = counts_module._count_keys
+
+    def watched(*arguments: Any) -> Any:
+        seen.append((session.conf.get("spark.sql.ansi.enabled"), str(log4j.LogManager.getRootLogger().getLevel())))
+        return counting(*arguments)
+
+    with patch.object(counts_module, "_count_keys", watched):
+        for name in ("people", "broken"):
+            with open_source(ibis_table(spark, name)) as source:
+                session.conf.set("spark.sql.session.timeZone", "America/New_York")
+                try:
+                    count(source, declared, [Marginal.of(declared, ["AGE"])])
+                except DataError:
+                    assert name == "broken"
+                assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
+                assert session.conf.get("spark.sql.ansi.enabled") == "true"
+                levels.append(str(log4j.LogManager.getRootLogger().getLevel()))
+    assert seen == [("false", "OFF")] * 2
+    assert set(levels) == {"ERROR"}
+
+
+def test_any_two_tables(spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `test_noninterference.py`: with the noise held fixed, any two tables of Spark make the same run."""
+
+    def in_spark(rows: pa.Table, folder: Path) -> str:
+        spark.save("observed", rows)
+        return spark.address("observed")
+
+    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.INFO)  # it tells when garbage is collected
+    runs = Runs(tmp_path)
+    nobody = succeeded(runs.measured(in_spark, EMPTY))
+    for name in ("thousands", "wild"):
+        assert differences(runs.measured(in_spark, TABLES[name]), nobody) == [], name
+
+
+SECRETS = """
+import os
+from pyspark.sql import SparkSession
+from prade.measuring.run import measure
+from prade.planning.plan import Level, Plan
+
+logging.getLogger("py4j").setLevel(logging.INFO)  # of what is said before and after rows are counted
+session = SparkSession.builder.master("local[1]").config("spark.sql.ansi.enabled", "true").getOrCreate()
+path = os.path.abspath("rows.parquet")
+session.sql(f"CREATE TABLE people USING parquet OPTIONS (path '{path}')")
+session.sql("CREATE VIEW broken AS SELECT CAST(CODE AS BIGINT) AS AGE, SEX, CODE, PLACE, ID FROM people")
+
+def attempt(name, private, names=("AGE", "SEX", "CODE")):
+    schema = Schema([columns[each] for each in names])
+    levels = [Level((), Workload.all_marginals(schema, 1), total=1), Level("PLACE", Workload.all_marginals(schema, 1))]
+    plan = Plan(name, schema, Budget.pure(1), Unit(1, "ID"), levels, {"PLACE": ["a", "b", "empty"]})
+    ledger = Ledger("ledger")
+    ledger.open_dataset(name, plan.unit, Budget.pure(1))
+    print(name, measure(plan, private, f"release-{name}", ledger), ledger.remaining(name))
+
+def attempts():
+    connection = ibis.pyspark.connect(session)
+    yield "ibis", {"private": connection.read_parquet("rows.parquet")}
+    yield "address", {"private": "spark://local/default.people"}
+    yield "broken", {"private": "spark://local/default.broken"}
+    yield "no column", {"private": "spark://local/default.people", "names": ("AGE", "HEIGHT")}
+    session.stop()
+"""
+
+
+def test_secrets_are_in_nothing_that_is_said_or_written(
+    spark_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in what Spark's own Java machine says, or leaves in its folders, in a session that the caller made."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "with" / "temporary"))
+    code, said, written = secret_rows.run(tmp_path / "with", True, SECRETS)
+    assert code == 0, said
+    assert secret_rows.traces(said, written) == []
+    assert b"ibis Release" in said[0]
+    assert b"address Release" in said[0]
+    assert b"broken DataError counting the spark table 'default.broken' failed in the engine" in said[0]
+    assert b"Spark" in said[1]  # it speaks, but not of rows
+    assert {name.split("/")[0] for name in written} <= {"ledger", "release-ibis", "release-address", "spark-warehouse"}
+
+
+# ---------------------------------------------------------------------- what is left behind
+
+
+def leftovers(spark: Spark) -> tuple[int, list[str]]:
+    views = [row.tableName for row in spark.session.sql("SHOW TABLES").collect() if row.isTemporary]
+    return spark.session.sparkContext._jsc.getPersistentRDDs().size(), views
+
+
+def test_nothing_is_left_behind_in_spark(spark: Spark, people: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the choice of rows must be kept between statements, it is cached, and dropped, also after a failure."""
+    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 2)
+    declared = schema()
+    some = [Marginal.of(declared, [name]) for name in ("AGE", "RACE", "SEX")]
+    cached, counting = [], counts_module._count_keys
+    fails = False
+
+    def watched(*arguments: Any) -> Any:
+        answers = counting(*arguments)
+        cached.append(leftovers(spark)[0])
+        if fails:
+            raise RuntimeError(SECRET)
+        return answers
+
+    monkeypatch.setattr(counts_module, "_count_keys", watched)
+    with open_source(ibis_table(spark, "people")) as source:
+        found = count(source, declared, some, None, Unit(1, "ID"))
+        assert len({int(answer.sum()) for answer in found}) == 1
+        assert cached == [1, 1]
+        assert leftovers(spark) == (0, [])
+        fails = True
+        with pytest.raises(DataError, match="its own message"):
+            count(source, declared, some, None, Unit(1, "ID"))
+    assert leftovers(spark) == (0, [])
+
+
+# ---------------------------------------------------------------------- addresses
+
+
+def test_what_is_not_there_is_said(spark: Spark, people: str) -> None:
+    with pytest.raises(
+        DataError, match=r"no table 'default\.peoples'.*did you mean 'default\.people'.*it has .*people"
+    ):
+        open_source("spark://local/default.peoples")
+    with pytest.raises(DataError, match=r"no database 'defaults' in Spark.*did you mean 'default'"):
+        open_source("spark://local/defaults.people")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(DataError, match=r"master 'local\[2\]' already, and there can be only one"),
+    ):
+        open_source(f"spark://127.0.0.1:{server.getsockname()[1]}/default.people")
+
+
+def test_a_server_that_is_no_spark_is_given_up_soon() -> None:
+    def answer(server: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = server.accept()
+            except OSError:
+                return
+            client.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=[server], daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(DataError, match=r"connecting to the sc table 'default\.people' failed: ") as caught:
+            open_source(f"sc://127.0.0.1:{server.getsockname()[1]}/default.people?token=hush-hush")
+        assert time.monotonic() - began < 60
+        assert "hush" not in str(caught.value)
+        server.close()
+
+
+def test_the_command_line_through_spark_connect(spark: Spark, tmp_path: Path) -> None:
+    """A process of its own, without a Java machine, and the promise on its lips."""
+    spark.save("measured", TABLES["thousands"])
+    PLAN.save(tmp_path / "plan.toml")
+    ledger_for(PLAN, tmp_path / LEDGER)
+    private = f"sc://127.0.0.1:{spark.port}/default.measured"
+    command = [sys.executable, "-m", "prade", "measure", "plan.toml", private, "-o", "release", "--ledger", LEDGER]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": "/nowhere"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "release" / "release.json").is_file()
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LEDGER, "plan.toml", "release"]
+
+
+# ---------------------------------------------------------------------- faults
+
+
+def test_a_java_machine_that_dies_costs_nothing(spark_settings: Path, tmp_path: Path) -> None:
+    """Workers that die again and again, then the driver: what the driver's process finds and says is in the script."""
+    script = Path(__file__).parents[1] / "worlds" / "spark_faults.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert SECRET not in done.stdout + done.stderr

@@ -1,0 +1,139 @@
+"""Java machines that die while `measure` counts in them. A script: tests run it in a process of its own.
+
+Its argument is a folder to work in. It ends with an error where something is not as it should be.
+"""
+
+import os
+import signal
+import stat
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from prade import Budget, Unit
+from prade.core.errors import DataError
+from prade.measuring.counts import count
+from prade.measuring.locked_folders import SPILL
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
+from prade.measuring.spark import open_spark
+from prade.planning.questions import Level
+from prade.queries.marginal import Marginal
+from worlds.people import AGES, EVERYBODY, SCHEMA
+from worlds.plans import ledger_for, plan_of
+
+HERE = Path(sys.argv[1])
+SECRET = "hush-4711"
+PLAN = plan_of(
+    SCHEMA, EVERYBODY, Level("TOWN", AGES), groups={"TOWN": ["a", "b"]}, unit=Unit(1, "ID"), dataset="people"
+)
+ROWS = pa.table({"AGE": list(range(1, 61)), "TOWN": ["a"] * 60, "ID": list(range(60)), "NOTE": [SECRET] * 60})
+DEATH = "java_method('java.lang.System', 'exit', 3)"
+PAUSE = "java_method('java.lang.Thread', 'sleep', 50L)"
+
+
+def tables(session):
+    """People, and views of them: one on which the machine that reads it dies, and one that takes its time."""
+    session.sql(f"CREATE TABLE people USING parquet LOCATION '{HERE / 'people'}'")
+    for name, act in (("dying", DEATH), ("slow", PAUSE)):
+        session.sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM people WHERE {act} = 'null'")
+
+
+def nothing_spent(private, name):
+    """Counting fails with a plain error, and nothing is spent."""
+    home = HERE / name
+    home.mkdir()
+    ledger = ledger_for(PLAN, home / "budget.ledger")
+    failure = None
+    try:
+        measure(PLAN, private, home / "release", ledger)
+    except DataError as error:
+        failure = error
+    assert failure is not None, "it was counted"
+    words = "\n".join([str(failure), *failure.__notes__])
+    assert "its own message is not shown because it may quote private rows" in words, words
+    assert "nothing was spent" in words, words
+    assert SECRET not in words
+    assert failure.__context__ is None
+    assert ledger.remaining("people") == Budget.pure(1)
+    assert [path.name for path in home.iterdir()] == ["budget.ledger"]
+
+
+def spills():
+    return [path for path in Path(tempfile.gettempdir()).iterdir() if path.name.startswith(SPILL)]
+
+
+def children(word):
+    """The ids of this process's descendants whose command has the word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (path / "cmdline").read_bytes()
+            if word in command and f"PRADE_FAULTS={HERE}".encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
+def our_own_driver():
+    """It writes to a locked folder, is silent, dies with a plain error, and leaves nothing."""
+    before = signal.getsignal(signal.SIGINT)
+    connection, release = open_spark("spark", "local", "", "the table")
+    (folder,) = spills()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (folder / "words").stat().st_size > 0
+    tables(connection._session)
+    with open_source(connection.table("people")) as source:
+        (found,) = count(source, SCHEMA, [Marginal.of(SCHEMA, ["AGE"])], None, Unit(1, "ID"))
+    assert found.sum() == 60, found
+    assert any(path.name.startswith("blockmgr") for path in folder.iterdir()), "shuffled rows went elsewhere"
+    nothing_spent(connection.table("dying"), "driver")
+    release()
+    assert spills() == []
+    assert children(b"SparkSubmit") == []
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def workers_of_a_cluster():
+    """One that is killed is replaced, and the counts are right; when all die, again and again, nothing is spent."""
+    import ibis
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local-cluster[1,2,600]").config("spark.task.maxFailures", "2")
+    session = builder.config("spark.executor.memory", "500m").config("spark.ui.enabled", "false").getOrCreate()
+    tables(session)
+    connection = ibis.pyspark.connect(session)
+
+    killed = []
+
+    def kill():
+        time.sleep(0.7)
+        for process in children(b"CoarseGrainedExecutorBackend"):
+            os.kill(process, signal.SIGKILL)
+            killed.append(process)
+
+    with open_source(connection.table("slow")) as source:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        (found,) = count(source, SCHEMA, [Marginal.of(SCHEMA, ["AGE"])], None)
+        killer.join()
+    assert killed
+    assert found.sum() == 60, found
+    nothing_spent(connection.table("dying"), "workers")
+    session.stop()
+
+
+if __name__ == "__main__":
+    os.environ["PRADE_FAULTS"] = str(HERE)
+    tempfile.tempdir = str(HERE)
+    os.chdir(HERE)
+    (HERE / "people").mkdir()
+    for part in range(2):
+        pq.write_table(ROWS.slice(part * 30, 30), HERE / "people" / f"part-{part}.parquet")
+    our_own_driver()
+    workers_of_a_cluster()
