@@ -69,6 +69,9 @@ class Workers:
         return self.executor.submit(_Sent(work, versions()), *arguments)
 
 
+THIS_THREAD = Workers()
+
+
 def _mapped(executor: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
     remaining = iter(items)
     waiting: list[Future[Result]] = [executor.submit(work, each) for each in islice(remaining, ahead)]

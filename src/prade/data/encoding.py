@@ -50,7 +50,7 @@ class Coded(Joint):
                 f"the coded columns have {len(lengths)} different lengths; give at least one column, all of one length"
             )
         rows = lengths.pop()
-        self.weights = _normalised(np.ones(rows) if weights is None else weights, rows, "weights")
+        self.weights = normalised(np.ones(rows) if weights is None else weights, rows, "weights")
 
     def take(self, index: NDArray[Any]) -> Coded:
         """The rows at `index` (row numbers or a mask), with weights scaled to sum to one again."""
@@ -136,7 +136,8 @@ def _weights(column: Any, name: str) -> NDArray[np.float64]:
     return weights
 
 
-def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:
+def normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:
+    """Weights of this many rows, scaled to sum to one; `name` is theirs in errors."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (rows,):
         raise DataError(f"{rows} rows need {rows} weights, got an array of shape {values.shape}")
@@ -149,5 +150,5 @@ def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float
     if total == 0:
         raise DataError(f"{name} are all zero; give at least one row a weight above 0")
     if np.isinf(total):
-        return _normalised(values / values.max(), rows, name)
+        return normalised(values / values.max(), rows, name)
     return np.ascontiguousarray(values / total)

@@ -162,16 +162,12 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: Csv
 
     from prade.data.cell_types import replace_invalid_utf8
 
-    suffix = table_suffix(path)
-    if not path.is_file():
+    suffix = ".parquet" if path.is_dir() else table_suffix(path)
+    if not path.exists():
         raise DataError(f"there is no file {path}; check the path")
     try:
         if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
-            refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
-            return replace_invalid_utf8(pq.read_table(path, columns=chosen))
+            return replace_invalid_utf8(_read_parquet(path, columns))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess, form)
@@ -180,6 +176,18 @@ def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: Csv
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
         # The reader's own message would quote a line of the file.
         raise DataError(f"{path} is not a well-formed {suffix[1:]} file; create it again or convert it") from None
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    """A parquet file, or a folder of such files that have the same columns."""
+    import pyarrow.parquet as pq
+
+    from prade.data.parquet_folders import parts_of, read_parts
+
+    parts = parts_of(path) if path.is_dir() else [path]
+    chosen = _chosen(column_names(pq.read_schema(parts[0]).empty_table()), columns, str(path))
+    refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
+    return read_parts(path, chosen) if path.is_dir() else pq.read_table(path, columns=chosen)
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
@@ -264,20 +272,26 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from prade.data.spreadsheets import quoted
-
     suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     content = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":
             pq.write_table(content, temporary)
             return
-        # The CSV writer does not support dictionary encoding.
-        plain = pa.table([plain_cells(column) for column in content.columns], names=content.column_names)
-        plain = quoted(plain) if spreadsheet_safe else plain
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
-            csv.write_csv(plain, stream)
+            csv.write_csv(csv_cells(content, spreadsheet_safe=spreadsheet_safe), stream)
+
+
+def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
+    """The table as it is written to a CSV file."""
+    import pyarrow as pa
+
+    from prade.data.spreadsheets import quoted
+
+    # The CSV writer does not support dictionary encoding.
+    plain = pa.table([plain_cells(column) for column in table.columns], names=table.column_names)
+    return quoted(plain) if spreadsheet_safe else plain
 
 
 def plain_cells(column: Any) -> Any:

@@ -48,6 +48,23 @@ class Tally(NamedTuple):
 
 
 @compiled
+def running_sum(weights: NDArray[np.float64], order: Codes, edges: NDArray[np.float64]) -> None:
+    """The cumulative sum of the weights along an order."""
+    total = 0.0
+    for j in range(len(order)):
+        total += weights[order[j]]
+        edges[j] = total
+
+
+@compiled
+def numbered(codes: Codes, rows: Ints, start: Ints, numbers: Codes) -> None:
+    """Some rows of a table of codes, with the codes of all columns numbered through."""
+    for j in range(len(rows)):
+        for a in range(codes.shape[1]):
+            numbers[j, a] = codes[rows[j], a] + start[a]
+
+
+@compiled
 def find_cells(row: Codes, lines: Lines, cells: Codes) -> None:
     """The cells that a row is in."""
     k = np.uint64(0)

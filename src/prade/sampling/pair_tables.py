@@ -72,9 +72,21 @@ class PairTables:
         )
         self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
 
-    def coded(self, rows: Ints) -> NDArray[Any]:
+    @property
+    def number_type(self) -> np.dtype[Any]:
+        """The narrowest type for the codes of all columns, numbered through."""
+        return smallest_unsigned(int(self.sizes.sum()))
+
+    def side_by_side(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The codes of some rows as the tables count them, each column's from 0 on: [rows, columns]."""
+        codes = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.max()) - 1))
+        for block, into in zip(in_blocks(rows), in_blocks(codes), strict=True):
+            np.subtract(self.coded(block), self.start, out=into, casting="unsafe")
+        return codes
+
+    def coded(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The codes of some rows as the tables number them: [rows, columns]."""
-        coded = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.sum())))
+        coded = np.empty((len(rows), len(self.names)), self.number_type)
         for block, into in zip(in_blocks(rows), in_blocks(coded), strict=True):
             columns = np.empty((len(self.names), len(block)), coded.dtype)
             for a, name in enumerate(self.names):

@@ -39,7 +39,7 @@ from prade.data.joint import Joint
 from prade.data.schema import Schema
 from prade.data.tables import plain_cells, read_table
 from prade.release.derived_files import KEPT_ROWS
-from prade.release.file_names import SYNTHETIC
+from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:
@@ -234,8 +234,8 @@ def _refuse_swapped(truth: Any, synthetic: Any, schema: Any) -> None:
 
 
 def _is_kept(path: Path) -> bool:
-    """Whether a file has the synthetic rows that a release's folder keeps."""
-    return path.name == SYNTHETIC and (path.parent / KEPT_ROWS.name).exists()
+    """Whether a file or data set has the synthetic rows that a release's folder keeps."""
+    return path.name in (SYNTHETIC, SYNTHETIC_PARTS) and (path.parent / KEPT_ROWS.name).exists()
 
 
 def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:

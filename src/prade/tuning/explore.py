@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,8 @@ from prade.tuning.clock import Clock
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.exploration import Affected, Exploration, Rehearsed
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import FRESH, Tuned, Tuner
+from prade.tuning.search import FRESH
+from prade.tuning.tune import Tuned, Tuner
 
 NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
 WHOLE = 2  # times the seconds of one budget: what several budgets take together
@@ -46,6 +48,7 @@ def explore(
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
     """Rehearse several budgets on public data, to see what each would buy. This spends nothing.
@@ -68,9 +71,9 @@ def explore(
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
-    tuner = Tuner(task, rows, bias=bias, seed=seed, threads=threads)
-    closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
-    found = _all_rehearsed(tuner, closer, wanted, clock)
+    with Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor) as tuner:
+        closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
+        found = _all_rehearsed(tuner, closer, wanted, clock)
     files = table.hashed_files
     rehearsed = tuple(
         replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in found

@@ -22,8 +22,9 @@ from prade.tuning.closer_look import CloserLook
 from prade.tuning.exploration import listed, plan_file
 from prade.tuning.explore import budgets_of, order_of
 from prade.tuning.rehearse import Rehearsal
+from prade.tuning.search import FRESH
 from prade.tuning.stand_ins import TooSmall
-from prade.tuning.tune import ANOTHER_BUDGET, FRESH, Tuner, tune
+from prade.tuning.tune import ANOTHER_BUDGET, Tuner, tune
 from worlds import rehearsals
 
 LEVELS = ["STATE", "PLACE"]

@@ -34,7 +34,8 @@ from prade.tuning.gain import (
     telling_parts,
 )
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, _Search, tune
+from prade.tuning.search import Search
+from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, tune
 from worlds.plans import plan_of
 
 LEVELS = ["STATE", "PLACE"]
@@ -45,7 +46,7 @@ COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 def two_draws():
     """At most two draws of noise: the searches below are for what is chosen, and one test for more draws asks again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.tuning.tune.MOST_DRAWS", 2)
+        patch.setattr("prade.tuning.search.MOST_DRAWS", 2)
         yield
 
 
@@ -110,7 +111,7 @@ class _Rehearsed:
 
 def test_the_expected_error_comes_from_groups_that_chose_nothing_and_its_precision_from_tables():
     plan = SimpleNamespace(groupings=[range(100)])
-    search = _Search(_Rehearsed(), lambda choice: plan, 0, Clock(0.0, 1.0, None), ("start", Choice((("a",),))))
+    search = Search(_Rehearsed(), lambda choice: plan, 0, Clock(0.0, 1.0, None), ("start", Choice((("a",),))))
     expected, worthwhile = search.expected()
     assert worthwhile
     assert 0.35 < expected.error < 0.361  # the mean of 0.3 and 0.4, and noise of up to 0.01
@@ -207,12 +208,12 @@ def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, stand_ins, monkeyp
         played.append(slow)
         return np.linspace(0.1, 0.2, 2) - 0.05 * slow
 
-    for module in ("tune", "clock"):
+    for module in ("search", "trials", "clock"):
         monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(2))] * stand_ins
     rehearsal = SimpleNamespace(scored=2, stand_ins=tables, errors=errors, apart=False)
     start = Choice((("a",),))
-    search = _Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
+    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
     assert len(search.repeats) == 4 / stand_ins
     slow = replace(start, total=Fraction(1, 5))
     candidates = SimpleNamespace(ladders=lambda best: iter([iter([("slow", slow)])]))
@@ -233,12 +234,12 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_there_is_time(seconds, fo
         now += 1
         return 0.5 - gain[choice][min(seed, 1)] + np.linspace(0, 0.001, 16)
 
-    monkeypatch.setattr("prade.tuning.tune.MOST_DRAWS", 8)
-    for module in ("tune", "clock"):
+    monkeypatch.setattr("prade.tuning.search.MOST_DRAWS", 8)
+    for module in ("search", "trials", "clock"):
         monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(16))]
     rehearsal = SimpleNamespace(scored=16, stand_ins=tables, errors=errors, apart=False)
-    search = _Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
+    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
     every = {"start": start, "lucky": lucky, "good": good}
     candidates = SimpleNamespace(ladders=lambda best: iter([iter([each]) for each in every.items()]))
     assert search.climb(candidates)
@@ -282,7 +283,7 @@ def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
     tables = [SimpleNamespace(groups=range(16))]
     rehearsal = SimpleNamespace(scored=16, stand_ins=tables, errors=errors, apart=False)
     start = Choice((("a",),), ((Fraction(0), ()),))
-    search = _Search(rehearsal, lambda choice: choice, 0, Clock(0.0, 1.0, None), ("start", start))
+    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, 1.0, None), ("start", start))
     asked = replace(start, above=((Fraction(1, 10), (("a",),)),))
     assert search._attempt("more above", asked).kept != lucky
     assert search.best == (start if lucky else asked)
@@ -392,7 +393,7 @@ def test_larger_shares_for_larger_tables_pay_and_are_kept(data):
     """AGE has 20 cells, SEX has 2: with equal shares AGE's table gets too little of the budget."""
     candidates = candidates_for(data, 10)
     clock = Clock(0.0, float("inf"), None)
-    search = _Search(candidates.rehearsal, candidates.plan_of, 0, clock, ("start", candidates.simplest()))
+    search = Search(candidates.rehearsal, candidates.plan_of, 0, clock, ("start", candidates.simplest()))
     (change,) = candidates._other_shares(lambda: search.best)
     trial = search._attempt(*change)
     assert trial.kept

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, mass_by_group
 from prade.core.threads import single_threaded_blas
 from prade.data.public import Public
 from prade.estimating.layout import Layout
@@ -55,11 +55,12 @@ class PublicCells:
         """The cells of every public group as shares: [cells, public groups]."""
         parts, public = layout.workload.parts, self.public
         if parts not in self._group_masses:
-            columns = [
-                layout.masses_of(layout.collapsed(np.where(public.group == number, public.prior.weights, 0.0)))
-                for number in range(len(public.groups))
+            prior, groups = public.prior, len(public.groups)
+            tables = [
+                mass_by_group(public.group, groups, part.cells(prior.schema, prior.codes), part.n_cells, prior.weights)
+                for part in parts
             ]
-            self._group_masses[parts] = np.stack(columns, axis=1) / public.group_weights
+            self._group_masses[parts] = np.concatenate(tables, axis=1).T / public.group_weights
         return self._group_masses[parts]
 
     @cached_property
@@ -91,9 +92,10 @@ class PublicCells:
     def variation(self, layout: Layout, block: slice) -> VariationOfCells:
         """How the cells of one block vary together; the latest is kept, because levels often have the same parts."""
         parts = layout.workload.parts
-        if self._latest is None or self._latest[:2] != (parts, block):
-            self._latest = parts, block, self._variation(layout, block)
-        return self._latest[2]
+        latest = self._latest  # of this thread's own: rehearsals on one table may run at the same time
+        if latest is None or latest[:2] != (parts, block):
+            latest = self._latest = parts, block, self._variation(layout, block)
+        return latest[2]
 
     def _variation(self, layout: Layout, block: slice) -> VariationOfCells:
         cells, sizes = [], []

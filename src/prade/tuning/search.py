@@ -1,0 +1,284 @@
+"""A coordinate search for a choice: one thing after another is changed, and the whole run is rehearsed.
+
+A change is kept when the mean error falls by more than its standard error,
+
+    mean(d) < -sd(d) / sqrt(number of groups),      d: difference of a group's error, with and without the change
+
+Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
+What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
+Candidates come from simple to elaborate, so that ties stay simple. Where there is time left, the search goes on from
+the best choice with more draws of noise, which tell smaller differences from luck. What it decides depends on errors
+alone, and on the clock only when the time is up: workers that run ahead (`prade.tuning.trials`) do not change it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.planning.expected import Expected
+from prade.planning.plan import Plan
+from prade.tuning.ahead import Ladders, likely_draws
+from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.clock import Clock
+from prade.tuning.expectation import clearly_gain, expected_in_another
+from prade.tuning.rehearse import Rehearsal, mean_of
+from prade.tuning.trials import Draw, Trials
+
+FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
+MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
+FEWEST_MORE = 5  # trials that more draws must leave time for
+CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
+FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
+APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One rehearsal: what was changed, its error, and that of the best choice so far with the same stand-ins.
+
+    `standard_error` is that of the difference between the two.
+    """
+
+    what: str
+    error: float
+    best: float
+    standard_error: float
+    kept: bool
+    seconds: float
+
+
+class Search:
+    """The best choice so far with its errors, and how it came about.
+
+    Without `trials`, every rehearsal is made here, when it is needed. `candidates` tell workers what they may try while
+    the first choice is rehearsed.
+    """
+
+    def __init__(
+        self,
+        rehearsal: Rehearsal,
+        plan_of: Callable[[Choice], Plan],
+        seed: int,
+        clock: Clock,
+        first: Change,
+        noise: int = 0,
+        trials: Trials | None = None,
+        candidates: Candidates | None = None,
+    ) -> None:
+        self.rehearsal = rehearsal
+        self.plan_of = plan_of
+        self.draws = trials or trials_here(rehearsal, plan_of)
+        self.fresh = 2 * FRESH * seed + FRESH
+        self.seed = 2 * FRESH * seed + noise * APART % FRESH
+        self.clock = clock
+        scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
+        self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
+        self.stand_ins = range(len(rehearsal.stand_ins))
+        words, start = first
+        self.best = self.smoothed = start
+        self.tried = {start}
+        self.slowest = 0.0  # mean seconds of the draws of one choice
+        self.ladders: Ladders | None = None
+        self.trials: list[Trial] = []
+        if candidates is not None:
+            self._look_ahead(candidates, 0)
+        self._begin(words)
+
+    def _begin(self, words: str) -> None:
+        """Rehearse the best choice with all draws of noise: what others are compared with."""
+        began = time.monotonic()
+        self.errors = self._errors([self.best], self.seed)[0]
+        mean = mean_of(self.errors)
+        self.slowest = max(self.slowest, self._pace(self.best))
+        self.trials.append(Trial(words, mean, mean, 0.0, True, time.monotonic() - began))
+
+    def try_also(self, words: str, choice: Choice) -> None:
+        """Try another choice to start from, even if the time is up."""
+        if choice not in self.tried:
+            self._attempt(words, choice, hurried=False)
+
+    def time_for_another(self) -> bool:
+        """Whether there is time for a search of a few trials more."""
+        return self.clock.enough(self.draws.waiting((FEWEST_MORE + 1) * self._in_a_trial(), self.slowest))
+
+    def or_better(self, earlier: Search) -> Search:
+        """This search, or an earlier one if what that found is better with noise that neither has seen."""
+        better = earlier if self._better_again(earlier.best) else self
+        better.trials = [*earlier.trials, *self.trials]
+        return better
+
+    def climb(self, candidates: Candidates) -> bool:
+        """Try every candidate, again as long as something changes; False when the time is up first."""
+        improved = True
+        while improved:
+            improved = False
+            for number, ladder in enumerate(candidates.ladders(lambda: self.best)):
+                for words, choice in ladder:
+                    if choice in self.tried:
+                        continue
+                    if not self.clock.enough(self._one_more(choice)):
+                        return False
+                    self._look_ahead(candidates, number)
+                    trial = self._attempt(words, choice)
+                    if trial is None:
+                        return False
+                    improved |= trial.kept
+                    if trial.error - trial.best > trial.standard_error:
+                        break  # what is worse already does not become better further up
+        return True
+
+    def climb_with_more_draws(self, candidates: Candidates) -> None:
+        """Climb on with twice the draws of noise, and twice as many again, while that changes the choice in time."""
+        changed = True
+        while changed and (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
+            more = 2 * (FEWEST_MORE + 1) * self._in_a_trial()
+            if not self.clock.enough(self.draws.waiting(more, self._pace(self.best))):
+                return
+            before = self.best
+            self.repeats, self.tried = range(draws), {before}
+            self._look_ahead(candidates, 0)
+            self._begin(f"{draws} draws of noise")
+            changed = self.climb(candidates) and self.best != before
+
+    def expected(self) -> tuple[Expected, bool]:
+        """The error of the best choice with fresh noise and groups, beside that of the public baseline.
+
+        And whether it is smaller than that, beyond chance.
+        """
+        fresh = [self._fresh(stand_in) for stand_in in self.stand_ins]
+        self.draws.expect(iter(()), anew=True)
+        self.draws.need(draw for draws in fresh for draw in draws)
+        public = [self.rehearsal.public_errors(stand_in, fresh=True)[None] for stand_in in self.stand_ins]
+        errors = [np.stack([self.draws.errors(draw) for draw in draws]) for draws in fresh]
+        groups = len(self.plan_of(self.best).groupings[-1])
+        error, error_spread = expected_in_another(errors, groups)
+        gains = [before - after for before, after in zip(public, errors, strict=True)]
+        _, spread = expected_in_another(gains, groups)
+        prior = float(np.mean([each.mean() for each in public]))
+        expected = Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        return expected, clearly_gain(gains)
+
+    # ---------------------------------------------------------------- trials
+
+    def _attempt(self, words: str, choice: Choice, *, hurried: bool = True) -> Trial | None:
+        """A trial; if `hurried`, None when it is too slow to finish it and rehearse it once more in time."""
+        began = time.monotonic()
+        self.tried.add(choice)
+        errors: list[Floats] = []
+        done: list[Draw] = []
+        for stand_in in self.stand_ins:
+            drawn: list[Floats] = []
+            for draw in self._draws(choice, stand_in):
+                if hurried and done and not self.clock.enough(self._rest(choice, done)):
+                    return None
+                drawn.append(self.draws.errors(draw))
+                done.append(draw)
+            errors.append(np.concatenate(drawn))
+            known = self.errors[: len(errors)]
+            mean, standard_error = _difference(errors, known)
+            if mean > CLEARLY * standard_error:
+                break
+        self.slowest = max(self.slowest, self.draws.pace(done))
+        kept = len(errors) == len(self.stand_ins) and mean < -standard_error
+        if kept and (choice.above, choice.everybody) != (self.best.above, self.best.everybody):
+            kept = self._better_again(choice)
+        took = time.monotonic() - began
+        self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
+        if kept:
+            self.best, self.errors = choice, errors
+            self.smoothed = choice if choice.settings.smooth else self.smoothed
+        return self.trials[-1]
+
+    def _better_again(self, choice: Choice) -> bool:
+        """Whether it pays with other noise too: groups share a level's noise, and standard errors do not show that."""
+        mean, standard_error = _difference(*self._errors([choice, self.best], self.seed + len(self.repeats)))
+        return mean < -standard_error
+
+    def _errors(self, choices: Sequence[Choice], seed: int) -> list[list[Floats]]:
+        """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
+        draws = [[list(self._draws(each, stand_in, seed)) for stand_in in self.stand_ins] for each in choices]
+        self.draws.need(draw for of_choice in draws for of_stand_in in of_choice for draw in of_stand_in)
+        return [
+            [np.concatenate([self.draws.errors(draw) for draw in of_stand_in]) for of_stand_in in of_choice]
+            for of_choice in draws
+        ]
+
+    def _draws(self, choice: Choice, stand_in: int, seed: int | None = None) -> Iterator[Draw]:
+        first = self.seed if seed is None else seed
+        return (Draw(choice, stand_in, first + repeat) for repeat in self.repeats)
+
+    def _fresh(self, stand_in: int) -> list[Draw]:
+        """Draws of the best choice that the search has not seen."""
+        return [Draw(self.best, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
+
+    def _every(self, choice: Choice) -> Iterator[Draw]:
+        """The draws of a choice with all stand-ins."""
+        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in))
+
+    # ---------------------------------------------------------------- time
+
+    def _one_more(self, choice: Choice) -> float:
+        """Seconds for another trial, and for the last one: the best again, with fresh noise."""
+        unknown = sum(not self.draws.knows(draw) for draw in self._every(choice))
+        trial = self.draws.waiting(unknown, self.slowest) if unknown else 0.0
+        return trial + self.draws.waiting(self._in_a_trial(), self._pace(self.best))
+
+    def _rest(self, choice: Choice, done: Sequence[Draw]) -> float:
+        """Seconds for the rest of a trial, and for the last one, which would then be of the same choice."""
+        unknown = sum(not self.draws.knows(draw) for draw in self._every(choice))
+        return self.draws.waiting(unknown + self._in_a_trial(), self.draws.pace(done))
+
+    def _in_a_trial(self) -> int:
+        return len(self.stand_ins) * len(self.repeats)
+
+    def _pace(self, choice: Choice) -> float:
+        return self.draws.pace(self._every(choice))
+
+    # ---------------------------------------------------------------- what workers do meanwhile
+
+    def _look_ahead(self, candidates: Candidates, ladder: int) -> None:
+        """Say what will probably be needed from this ladder on, if the best choice stays."""
+        changed = self.ladders is None or self.ladders.best != self.best
+        if changed:
+            self.ladders = Ladders(candidates, self.best)
+        assert self.ladders is not None
+        self.draws.expect(self._likely(self.ladders, ladder, set(self.tried)), anew=changed)
+
+    def _likely(self, ladders: Ladders, ladder: int, tried: Iterable[Choice]) -> Iterator[Draw]:
+        """What this climb probably asks for, then the expected error, then a climb with more draws of noise."""
+        best, stand_ins = ladders.best, self.stand_ins
+        yield from likely_draws(ladders, ladder, frozenset(tried), len(stand_ins), self._draws)
+        for stand_in in stand_ins:
+            yield from self._fresh(stand_in)
+        if 2 * len(self.repeats) > MOST_DRAWS:
+            return
+
+        def more(choice: Choice, stand_in: int) -> Iterator[Draw]:
+            return (Draw(choice, stand_in, self.seed + repeat) for repeat in range(2 * len(self.repeats)))
+
+        for stand_in in stand_ins:
+            yield from more(best, stand_in)
+        yield from likely_draws(ladders, 0, {best}, len(stand_ins), more)
+
+
+def trials_here(rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan]) -> Trials:
+    """Rehearsals in this process, in the rehearsal's own threads."""
+
+    def errors(draw: Draw) -> Floats:
+        asked = {"fresh": True} if draw.fresh else {}
+        plan, settings = plan_of(draw.choice), draw.choice.settings
+        return rehearsal.errors(plan, settings, seed=draw.seed, stand_in=draw.stand_in, **asked)
+
+    return Trials(errors)
+
+
+def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:
+    """Mean difference of groups' errors, and its standard error."""
+    away = np.concatenate(errors) - np.concatenate(others)
+    return float(away.mean()), float(away.std(ddof=1) / math.sqrt(len(away)))

@@ -1,0 +1,181 @@
+"""The draws of a search: one choice, rehearsed with one stand-in and one draw of noise. Each is made once.
+
+Here (`Trials`) a draw is made when the search asks for it. On workers (`TrialsAhead`) the search runs as before, one
+candidate after the other, and while it waits, the workers make the draws that it will probably ask for next. A draw is
+the same whoever makes it and whenever, so the search finds the same, and the more workers the sooner. What it never
+asks for was in vain; `made` and `asked` say how much that is.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass
+
+from prade.core.arrays import Floats
+from prade.core.workers import Workers, WorkersError, result_of
+from prade.tuning.candidates import Choice
+
+Found = tuple[Floats, float]  # the errors in the groups of a stand-in, and the seconds that it took
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A choice rehearsed with one stand-in and the noise of one seed; `fresh` is that of `Rehearsal.errors`."""
+
+    choice: Choice
+    stand_in: int
+    seed: int
+    fresh: bool = False
+
+
+class Trials:
+    """Draws that are made here, each when it is asked for; `errors(draw)` has the errors of the groups."""
+
+    def __init__(self, errors: Callable[[Draw], Floats]) -> None:
+        self._errors = errors
+        self._found: dict[Draw, Found] = {}
+        self._asked: set[Draw] = set()
+
+    @property
+    def number(self) -> int:
+        """How many draws are made at once."""
+        return 1
+
+    @property
+    def asked(self) -> int:
+        """How many draws the search has asked for."""
+        return len(self._asked)
+
+    @property
+    def made(self) -> int:
+        """How many draws were made, or are being made."""
+        return len(self._found)
+
+    def errors(self, draw: Draw) -> Floats:
+        """The errors of a draw."""
+        self._asked.add(draw)
+        if draw not in self._found:
+            self._make(draw)
+        return self._found[draw][0]
+
+    def need(self, draws: Iterable[Draw]) -> None:
+        """Say that all of these will be asked for."""
+
+    def expect(self, draws: Iterator[Draw], *, anew: bool = False) -> None:
+        """Say what will probably be asked for next, the likeliest first; `anew` if nothing said before holds."""
+
+    def knows(self, draw: Draw) -> bool:
+        """Whether a draw has been made."""
+        return draw in self._found
+
+    def pace(self, draws: Iterable[Draw]) -> float:
+        """Mean seconds of draws that were made."""
+        seconds = [self._found[draw][1] for draw in draws]
+        return sum(seconds) / len(seconds)
+
+    def waiting(self, draws: int, pace: float) -> float:
+        """Seconds until this many draws are made, each of which takes `pace` seconds."""
+        return math.ceil(draws / self.number) * pace
+
+    def close(self) -> None:
+        """Stop what is not needed any more."""
+
+    def _make(self, draw: Draw) -> None:
+        began = time.monotonic()
+        errors = self._errors(draw)
+        self._found[draw] = errors, time.monotonic() - began
+
+
+class TrialsAhead(Trials):
+    """Draws that workers make, those first that are needed, then those that probably will be.
+
+    `work(draw, number)` is a task; its number tells it from all others. Workers have at most one draw more in hand than
+    there are workers, so that a change of mind costs little.
+    """
+
+    def __init__(self, work: Callable[[Draw, int], Found], workers: Workers) -> None:
+        super().__init__(lambda draw: work(draw, 0)[0])
+        self._work = work
+        self._started = 0
+        self._workers = workers
+        self._running: dict[Draw, Future[Found]] = {}
+        self._failed: dict[Draw, Future[Found]] = {}
+        self._likely: Iterator[Draw] = iter(())
+        self._needed: set[Draw] = set()
+
+    @property
+    def number(self) -> int:
+        """How many workers there are now: they may come and go."""
+        return self._workers.number
+
+    @property
+    def made(self) -> int:
+        return len(self._found) + len(self._running)
+
+    def need(self, draws: Iterable[Draw]) -> None:
+        for draw in draws:
+            self._needed.add(draw)
+            self._start(draw)
+
+    def expect(self, draws: Iterator[Draw], *, anew: bool = False) -> None:
+        if anew:
+            self._cancel(set(self._running) - self._needed)
+        self._likely = draws
+
+    def close(self) -> None:
+        self._cancel(set(self._running))
+        self._likely = iter(())
+
+    def waiting(self, draws: int, pace: float) -> float:
+        """Seconds until this many draws are made, after those that are in hand."""
+        return super().waiting(draws, pace) + pace
+
+    def _make(self, draw: Draw) -> None:
+        """Wait for a draw; meanwhile, keep the workers busy."""
+        self.need([draw])
+        while draw in self._running:
+            self._fill()
+            wait(self._running.values(), return_when=FIRST_COMPLETED)
+            self._collect()
+        if draw in self._failed:
+            if self._failed[draw].cancelled():
+                raise WorkersError("the workers were shut down before the rehearsals were done: run it again")
+            result_of(self._failed[draw])
+
+    def _fill(self) -> None:
+        """Start what is likely while there are workers without work, and one draw more."""
+        free = self.number + 1 - len(self._running)
+        while free > 0 and (draw := next(self._likely, None)) is not None:
+            free -= self._start(draw)
+
+    def _start(self, draw: Draw) -> bool:
+        if draw in self._found or draw in self._running or draw in self._failed:
+            return False
+        try:
+            self._started += (
+                1  # is sent too: Dask takes equal tasks for one, and would cancel a new one with an old one
+            )
+            self._running[draw] = self._workers.submit(self._work, draw, self._started)
+        except BrokenExecutor as error:  # said when a draw is asked for, as if it had failed there
+            self._failed[draw] = Future()
+            self._failed[draw].set_exception(error)
+        return True
+
+    def _collect(self) -> None:
+        """Take what is done. A draw that failed matters only if it is asked for: perhaps nobody ever does."""
+        for draw in [draw for draw, future in self._running.items() if future.done()]:
+            future = self._running.pop(draw)
+            if future.cancelled() or future.exception() is not None:
+                self._failed[draw] = future
+            else:
+                self._found[draw] = future.result()
+
+    def _cancel(self, draws: Iterable[Draw]) -> None:
+        """Let go of draws that no worker has begun."""
+        self._collect()
+        for draw in draws:
+            if draw in self._running and self._running[draw].cancel():
+                del self._running[draw]
