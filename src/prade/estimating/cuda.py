@@ -13,8 +13,9 @@ group whose climb does not end here is left to the processor (None).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -91,14 +92,23 @@ extern "C" __global__ void tilt(
 """.replace("ROWS_OF_BLOCK", f"{ROWS_OF_BLOCK}LL")
 
 
-def available() -> bool:
-    """Whether this process has CuPy and an accelerator that it can use."""
+def why_not() -> str:
+    """Why this process has no accelerator that it can use; empty if it has one."""
     try:
         import cupy
+    except ImportError:
+        return "CuPy is not installed (prade[cuda] has it)"
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except RuntimeError as error:
+        return f"CUDA finds no accelerator ({error})"
+    return ""
 
-        return bool(cupy.cuda.runtime.getDeviceCount())
-    except (ImportError, RuntimeError):
-        return False
+
+def need_accelerator() -> None:
+    """Refuse to go on without an accelerator."""
+    if reason := why_not():
+        raise EstimationError(f"there is no accelerator to estimate on, because {reason}", remedy="no_cuda")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,16 +170,13 @@ class Device:
         self.inverse_chance = cupy.asarray(number / chance[rows])
         self.indicators = cupy.asarray(bundles.cells_of(rows).toarray()[:, self.within], np.float32)
 
-    def log_bases(self, duals: Sequence[Dual]) -> Any:
+    def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
         """The logarithms of the priors of several groups: [groups, rows]."""
         cupy = self.cupy
-        base = cupy.empty((len(duals), self.layout.rows), np.float32)
-        for k, dual in enumerate(duals):
-            if k and dual.layout.base is duals[k - 1].layout.base:
-                base[k] = base[k - 1]
-            else:
-                base[k] = cupy.log(cupy.asarray(dual.layout.base.astype(np.float32)))  # no logit raises that of 0
-        return base
+        found = cupy.empty((groups, self.layout.rows), np.float32)
+        for k, base in enumerate(bases):
+            found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+        return found
 
     def evaluate(self, log_bases: Any, multipliers: Floats) -> list[Tilted]:
         """One pass for several groups; the weights of rows stay on the device."""
@@ -256,20 +263,27 @@ class Device:
 
 
 def climb_together(
-    duals: Sequence[Dual], tolerance: Tolerance, max_steps: int = MOST_STEPS
+    duals: Sequence[Dual], bases: Iterable[Floats], tolerance: Tolerance, max_steps: int = MOST_STEPS
 ) -> Iterator[Reached | None]:
-    """Climb the duals of groups that share a layout; None where the processor must climb."""
-    if int(duals[0].layout.reachable.sum()) > MOST_CELLS_FOR_NEWTON:
+    """Climb the duals of groups that share a layout; None where the processor must climb.
+
+    `bases` are the groups' priors on the layout's collapsed rows, used one after the other: they take the place of the
+    layout's own, and have mass in the same rows.
+    """
+    layout = duals[0].layout
+    if int(layout.reachable.sum()) > MOST_CELLS_FOR_NEWTON:
         yield from (None for _ in duals)
         return
-    device = Device(duals[0].layout)
+    device, remaining = Device(layout), iter(bases)
     together = device.at_once
     for first in range(0, len(duals), together):
-        yield from _climb(device, duals[first : first + together], tolerance, max_steps)
+        some = duals[first : first + together]
+        yield from _climb(device, some, device.log_bases(islice(remaining, len(some)), len(some)), tolerance, max_steps)
 
 
-def _climb(device: Device, duals: Sequence[Dual], tolerance: Tolerance, max_steps: int) -> list[Reached | None]:
-    log_bases = device.log_bases(duals)
+def _climb(
+    device: Device, duals: Sequence[Dual], log_bases: Any, tolerance: Tolerance, max_steps: int
+) -> list[Reached | None]:
     multipliers = np.stack([dual.start() for dual in duals])
     variance = np.stack([dual.variance for dual in duals])
     low, high = (np.stack(bounds) for bounds in zip(*(dual.box for dual in duals), strict=True))
