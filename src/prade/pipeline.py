@@ -22,6 +22,7 @@ from prade.core.progress import Progress
 from prade.core.workers import Workers
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
+from prade.estimating.cuda import need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.public_overlap import refuse_public
@@ -133,6 +134,7 @@ def estimate(
     anew: bool = False,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Estimates:
     """Estimate the distribution of every group of a release. This spends nothing.
@@ -141,13 +143,15 @@ def estimate(
     they start from; without it, the kept estimates are returned, or new ones start from the public files that the plan
     names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates. Groups are
     estimated in threads, or on any `executor`, whose workers must see the release folder; a run that was killed goes on
-    where it was.
+    where it was. With `cuda`, an NVIDIA accelerator estimates all groups of a level together; it needs prade[cuda].
     """
+    if cuda:
+        need_accelerator()
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
     rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
-    workers = Workers.of(threads, executor)
+    workers = Workers.of(threads, executor, accelerator=cuda)
     return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
 
 

@@ -127,13 +127,21 @@ def _looks_empty(release: Release) -> bool:
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
 @worker_options
+@click.option(
+    "--cuda", is_flag=True, help="Estimate all groups of a level together on this machine's NVIDIA accelerator."
+)
 @as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
     "  prade estimate release --cluster tcp://10.0.0.1:8786"
 )
 def estimate(
-    release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, where: Where, as_json: bool
+    release_folder: str,
+    public: tuple[str, ...],
+    estimator: EstimatorName | None,
+    where: Where,
+    cuda: bool,
+    as_json: bool,
 ) -> None:
     """Estimate every group of a RELEASE.
 
@@ -145,7 +153,7 @@ def estimate(
     from prade.release.release import Release
 
     release = Release.load(release_folder)
-    estimates = _estimates(release, public, estimator, where, anew=_damaged(release))
+    estimates = _estimates(release, public, estimator, where, anew=_damaged(release), cuda=cuda)
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -175,6 +183,7 @@ def _estimates(
     where: Where = THREADS,
     *,
     anew: bool = False,
+    cuda: bool = False,
 ) -> Estimates:
     """Estimate every group, starting from these public files or from those that the plan names."""
     from dataclasses import replace
@@ -188,7 +197,8 @@ def _estimates(
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
     with where.arguments() as how, progress_bar() as progress:
-        return make_estimates(release, _files(public), settings=settings, anew=anew, progress=progress, **how)
+        how |= {"cuda": cuda, "progress": progress}
+        return make_estimates(release, _files(public), settings=settings, anew=anew, **how)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:

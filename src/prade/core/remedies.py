@@ -55,6 +55,7 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "check the path, or start a new ledger with Ledger.open_dataset",
         "shell": "check the path, or start a new ledger with `prade ledger open`",
     },
+    "no_cuda": {"python": "leave out cuda=True", "shell": "leave out --cuda"},
     "open_dataset": {
         "python": "record the data set with Ledger.open_dataset",
         "shell": "record the data set with `prade ledger open`",

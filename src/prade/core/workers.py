@@ -46,11 +46,12 @@ class Workers:
 
     threads: int = 1
     executor: Executor | None = None
+    accelerator: bool = False  # whether this machine's accelerator takes what it can
 
     @classmethod
-    def of(cls, threads: int | None = None, executor: Executor | None = None) -> Workers:
+    def of(cls, threads: int | None = None, executor: Executor | None = None, *, accelerator: bool = False) -> Workers:
         """The executor that is given, or else threads: as many as there are cores, if not said otherwise."""
-        return cls(cores() if threads is None else threads, executor)
+        return cls(cores() if threads is None else threads, executor, accelerator)
 
     @property
     def number(self) -> int:

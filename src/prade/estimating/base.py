@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.core.threads import several, single_threaded_blas
+from prade.data.joint import Joint
 from prade.data.prior import Prior
 from prade.estimating.dual import Dual
 from prade.estimating.estimate import Estimate, PartFit, Report, Status, TraceRow
@@ -87,7 +88,7 @@ class Answers:
 
 
 def check(
-    prior: Prior,
+    prior: Joint,
     measurements: Sequence[Measurement],
     total: float,
     layout: Layout | None,

@@ -31,6 +31,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
+from prade.estimating.levels.device_fits import estimated_on_device
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
@@ -89,7 +90,8 @@ class Descent:
 
     `estimator` takes the raw answers; by default it is the one in the settings. `rough` is for rehearsals: few steps of
     `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share. An
-    `executor` makes estimates elsewhere, if `shared` has written what its workers need.
+    `executor` makes estimates elsewhere, if `shared` has written what its workers need. Workers with an
+    accelerator estimate all groups of a level together.
     """
 
     def __init__(
@@ -158,9 +160,11 @@ class Descent:
 
     def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
         """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
-        work = partial(estimated, self.shared, found.method)
         wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
-        return self.workers.map(work, wanted)
+        elsewhere = partial(self.workers.map, partial(estimated, self.shared, found.method))
+        if not self.workers.accelerator:
+            return elsewhere(wanted)
+        return estimated_on_device(self.foundation, found.method, wanted, elsewhere, self.workers.threads)
 
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
         """What the groups of a level hand on to their children."""

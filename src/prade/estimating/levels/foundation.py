@@ -74,6 +74,10 @@ class Foundation:
                 self._layouts[level] = self.support.layout(parts_of(self.plan, level))
             return self._layouts[level]
 
+    def wanted_after(self, level: int) -> int:
+        """The level whose cells its estimates must tell: the next one; after the last, the first, with all parts."""
+        return (level + 1) % len(self.plan.levels)
+
     def layout_of(self, parts: tuple[Part, ...]) -> Layout:
         """The support's rows as any parts see them."""
         with self._lock:

@@ -15,6 +15,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.threads import single_threaded_blas
 from prade.core.workers import Shared
+from prade.data.prior import Prior
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.layout import Layout
@@ -92,13 +93,21 @@ def fitted(
     foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats
 ) -> tuple[Estimate, Floats | None, Layout]:
     """A group's estimate, the weights of the public groups that it resembles, and its layout; `parent` are weights."""
-    shape, alike = foundation.layout(method.level), None
+    shape = foundation.layout(method.level)
+    prior, alike = prior_of(foundation, method, answers, parent)
+    layout = shape.reweighted(prior)
+    measurements = measurements_of(shape, answers, method.law)
+    return method.estimator.fit(prior, measurements, answers.rows, layout=layout), alike, layout
+
+
+def prior_of(
+    foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats
+) -> tuple[Prior, Floats | None]:
+    """A group's prior, and the weights of the public groups that it resembles."""
+    alike = None
     if foundation.settings.mixture:
         alike = resemblance(foundation.group_masses(method.level), answers.share, answers.deviation)
-    prior = foundation.prior(Tilt(method.level, answers.group, np.zeros(0), alike), parent)
-    layout = shape.reweighted(prior)
-    measurements = _measurements(shape, answers, method.law)
-    return method.estimator.fit(prior, measurements, answers.rows, layout=layout), alike, layout
+    return foundation.prior(Tilt(method.level, answers.group, np.zeros(0), alike), parent), alike
 
 
 def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
@@ -108,17 +117,16 @@ def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
 
 def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, parent: Floats) -> Made:
     weights, masses = foundation.worked_out(tilt, parent)
-    last = len(foundation.plan.levels) - 1
-    if tilt.level < last:
+    if tilt.level < len(foundation.plan.levels) - 1:
         foundation.keep(tilt, weights)
-    wanted = foundation.layout(0 if tilt.level == last else tilt.level + 1)
+    wanted = foundation.layout(foundation.wanted_after(tilt.level))
     if wanted.workload.parts != foundation.layout(tilt.level).workload.parts:
         masses = wanted.masses_of(wanted.collapsed(weights))
     report = estimate.report
     return Made(tilt, report.status.value, report.kl, report.gap, masses)
 
 
-def _measurements(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
+def measurements_of(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
     """A group's answers as estimators take them: counts, and the scale of their noise."""
     per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
     return [

@@ -1,0 +1,316 @@
+"""The climb of many duals at once on a CUDA accelerator, through CuPy (`prade[cuda]`); never imported otherwise.
+
+All groups of a level share the rows and cells of one layout and differ in their prior, answers and noise. One launch of
+`tilt` makes the pass for all of them: a block of threads takes some rows of one group, with the logits and the masses
+of all bundle cells in its shared memory. Weights are single precision; a mass is the exact sum of weights rounded to
+2^-31 of the largest one in the block, in whole numbers, so it does not depend on the order of additions, and blocks are
+added up in double precision. A Newton step takes its curvature from one sample of rows, drawn by leverage and weighted
+for each group.
+
+Values, slopes and certificates are those of `prade.estimating.dual`, computed from the masses as on the processor. A
+group whose climb does not end here is left to the processor (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from prade.core.arrays import Floats, systematic
+from prade.core.errors import EstimationError
+from prade.estimating.bundles import NEGLIGIBLE
+from prade.estimating.dual import Certificate, Dual
+from prade.estimating.layout import Layout
+from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
+from prade.estimating.tilted import Tilted
+
+OF_MEMORY = 0.5  # that is free on the device, for the groups that are climbed together
+THREADS = 1024  # of a block
+ROWS_OF_BLOCK = 32_768
+SAMPLE = 16_384  # rows for the curvature, at least
+SAMPLE_PER_CELL = 64
+MOST_STEPS = 20  # those few that need more are climbed on the processor, while these would wait for them
+REACH = 3.0  # how far the first step may move a multiplier
+ROUNDING = 4e-6  # of a dual value: single precision tells no smaller gain
+ROUNDS = 2  # of finding out which bounds hold
+NEAR = 0.01  # of the slope may be left by a Newton step: the curvature is not better known
+LOOK_EVERY = 10  # products: to look is to wait for the device
+MOST_PRODUCTS = 80  # with the curvature, for one Newton step
+TINY = np.float32(1e-30)
+
+SOURCE = r"""
+#define NOTHING __int_as_float(0xff800000)  // minus infinity
+extern "C" __global__ void tilt(
+    const unsigned short* codes, const int* start, const int bundles, const long long rows, const int cells,
+    const float* log_base, const float* logits, unsigned long long* masses, float* tops)
+{
+    extern __shared__ unsigned int shared[];
+    float* logit = (float*)shared;
+    unsigned int* low = shared + cells;      // a mass is low + 2^32 high
+    unsigned int* high = shared + 2 * cells;
+    __shared__ float largest[32];
+    const long long group = blockIdx.y;
+    for (int c = threadIdx.x; c < cells; c += blockDim.x) {
+        logit[c] = logits[group * cells + c];
+        low[c] = 0u;
+        high[c] = 0u;
+    }
+    __syncthreads();
+    const long long first = (long long)blockIdx.x * ROWS_OF_BLOCK;
+    const long long last = min(first + (long long)ROWS_OF_BLOCK, rows);
+    const float* base = log_base + group * rows;
+    float top = NOTHING;
+    for (long long j = first + threadIdx.x; j < last; j += blockDim.x) {
+        float eta = base[j];
+        for (int b = 0; b < bundles; b++) eta += logit[start[b] + codes[b * rows + j]];
+        top = fmaxf(top, eta);
+    }
+    for (int offset = 16; offset; offset >>= 1) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
+    if ((threadIdx.x & 31) == 0) largest[threadIdx.x >> 5] = top;
+    __syncthreads();
+    top = largest[0];
+    for (int warp = 1; warp < blockDim.x >> 5; warp++) top = fmaxf(top, largest[warp]);
+    for (long long j = first + threadIdx.x; j < last && top > NOTHING; j += blockDim.x) {
+        float eta = base[j];
+        for (int b = 0; b < bundles; b++) eta += logit[start[b] + codes[b * rows + j]];
+        const unsigned int weight = __float2uint_rn(expf(eta - top) * 2147483648.0f);
+        if (weight) for (int b = 0; b < bundles; b++) {
+            const int c = start[b] + codes[b * rows + j];
+            if (atomicAdd(&low[c], weight) > 0xffffffffu - weight) atomicAdd(&high[c], 1u);
+        }
+    }
+    __syncthreads();
+    const long long block = group * gridDim.x + blockIdx.x;
+    for (int c = threadIdx.x; c < cells; c += blockDim.x)
+        masses[block * cells + c] = ((unsigned long long)high[c] << 32) + low[c];
+    if (threadIdx.x == 0) tops[block] = top;
+}
+""".replace("ROWS_OF_BLOCK", f"{ROWS_OF_BLOCK}LL")
+
+
+def why_not() -> str:
+    """Why this process has no accelerator that it can use; empty if it has one."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed (prade[cuda] has it)"
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except RuntimeError as error:
+        return f"CUDA finds no accelerator ({error})"
+    return ""
+
+
+def need_accelerator() -> None:
+    """Refuse to go on without an accelerator."""
+    if reason := why_not():
+        raise EstimationError(f"there is no accelerator to estimate on, because {reason}", remedy="no_cuda")
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Where the climb of one group ended."""
+
+    multipliers: Floats
+    masses: Floats
+    certificate: Certificate
+    steps: int
+
+
+class Device:
+    """A layout's rows on the accelerator."""
+
+    def __init__(self, layout: Layout) -> None:
+        import cupy
+
+        self.cupy: Any = cupy
+        self.layout = layout
+        bundles = layout.bundles
+        self.cells = int(bundles.start[-1])
+        needed, device = 12 * self.cells, cupy.cuda.Device()
+        self.room = device.attributes["MaxSharedMemoryPerBlockOptin"] - 1024
+        if needed > self.room:
+            raise EstimationError(
+                f"the bundles have {self.cells:,} cells, and the accelerator has room for {self.room // 12:,}: "
+                "estimate on the processor"
+            )
+        self.codes = cupy.asarray(bundles.codes.astype(np.uint16))
+        self.start = cupy.asarray(bundles.start.astype(np.int32))
+        self.membership = cupy.asarray(bundles.membership.toarray(), np.float64)
+        self.tilt = cupy.RawKernel(SOURCE, "tilt")
+        self.tilt.max_dynamic_shared_size_bytes = needed
+        self.blocks = -(-bundles.rows // ROWS_OF_BLOCK)
+        self._draw()
+
+    @property
+    def at_once(self) -> int:
+        """How many groups there is room for: their priors, masses and drawn rows."""
+        free, _ = self.cupy.cuda.Device().mem_info
+        each = 4 * self.layout.rows + 16 * self.blocks * self.cells + 40 * len(self.drawn)
+        return max(1, int(OF_MEMORY * free) // each)
+
+    def _draw(self) -> None:
+        """The rows of the curvature, by leverage under the layout's own prior (see `Bundles.covariance`)."""
+        cupy, layout, bundles = self.cupy, self.layout, self.layout.bundles
+        self.within = np.flatnonzero(layout.reachable)
+        tilted = layout.evaluate(np.zeros(layout.n_cells))
+        masses = tilted.masses
+        rarity = bundles.logits(np.divide(1.0, masses, out=np.zeros(len(masses)), where=masses > NEGLIGIBLE))
+        score = np.zeros(layout.rows)
+        for b, code in enumerate(bundles.codes):
+            score += rarity[bundles.start[b] : bundles.start[b + 1]][code]
+        chance = tilted.normalised() * score
+        sample = min(layout.rows, max(SAMPLE, SAMPLE_PER_CELL * len(self.within)))
+        rows, number = np.unique(systematic(chance, sample, 0.5), return_counts=True)
+        self.drawn = cupy.asarray(rows)
+        self.inverse_chance = cupy.asarray(number / chance[rows])
+        self.indicators = cupy.asarray(bundles.cells_of(rows).toarray()[:, self.within], np.float32)
+
+    def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
+        """The logarithms of the priors of several groups: [groups, rows]."""
+        cupy = self.cupy
+        found = cupy.empty((groups, self.layout.rows), np.float32)
+        for k, base in enumerate(bases):
+            found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+        return found
+
+    def evaluate(self, log_bases: Any, multipliers: Floats) -> list[Tilted]:
+        """One pass for several groups; the weights of rows stay on the device."""
+        cupy, groups = self.cupy, len(multipliers)
+        logits = (cupy.asarray(multipliers) @ self.membership.T).astype(np.float32)
+        masses = cupy.empty((groups, self.blocks, self.cells), np.uint64)
+        tops = cupy.empty((groups, self.blocks), np.float32)
+        rows = self.layout.rows
+        arguments = (
+            self.codes, self.start, np.int32(len(self.layout.bundles)), np.int64(rows), np.int32(self.cells),
+            log_bases, logits, masses, tops,
+        )  # fmt: skip
+        self.tilt((self.blocks, groups), (THREADS,), arguments, shared_mem=12 * self.cells)
+        top = tops.max(axis=1).astype(np.float64)
+        scale = cupy.exp(tops.astype(np.float64) - top[:, None]) / 2.0**31
+        summed = cupy.einsum("gbc,gb->gc", masses.astype(np.float64), scale)
+        total = summed[:, : int(self.layout.bundles.start[1])].sum(axis=1)
+        cells = cupy.asnumpy(summed @ self.membership / total[:, None])
+        log_z, tops_of = cupy.asnumpy(cupy.log(total) + top), cupy.asnumpy(top)
+        nothing = np.empty(0)
+        return [Tilted(cells[k], float(log_z[k]), float(tops_of[k]), nothing, nothing) for k in range(groups)]
+
+    def directions(
+        self, log_bases: Any, multipliers: Floats, masses: Floats, variance: Floats, slope: Floats, box: Floats
+    ) -> Floats:
+        """The Newton steps of several groups, in the part of the box [2, groups, cells] that they may reach.
+
+        No curvature matrix is made: conjugate gradients need only its products with steps, and these are two products
+        with the 0/1 matrix of the drawn rows, for all groups at once.
+        """
+        cupy, within = self.cupy, self.within
+        share = self._shares(log_bases, multipliers)
+        mean = share @ self.indicators
+        mass = cupy.asarray(masses[:, within], np.float32)
+        unseen = cupy.where(mean > 0, np.float32(0), mass)
+        noise = cupy.asarray(variance[:, within], np.float32) + unseen
+
+        def curved(steps: Any) -> Any:
+            seen = ((steps @ self.indicators.T) * share) @ self.indicators
+            return seen - mean * (mean * steps).sum(axis=1, keepdims=True) + noise * steps
+
+        scale = 1 / (mean * (1 - mean) + noise + TINY)
+        gain, (low, high) = cupy.asarray(slope[:, within], np.float32), cupy.asarray(box[:, :, within], np.float32)
+        steps = cupy.zeros_like(gain)
+        left = gain
+        for _ in range(ROUNDS):
+            free = ~(((steps >= high) & (left > 0)) | ((steps <= low) & (left < 0)))
+            steps = cupy.clip(steps + self._conjugate_gradients(curved, left * free, free, scale), low, high)
+            left = gain - curved(steps)
+        found = np.zeros_like(slope)
+        found[:, within] = cupy.asnumpy(steps)
+        return found
+
+    def _shares(self, log_bases: Any, multipliers: Floats) -> Any:
+        """The weights of the drawn rows in several groups, each divided by its chance to be drawn: [groups, rows]."""
+        cupy, start = self.cupy, self.layout.bundles.start
+        logits = cupy.asarray(multipliers) @ self.membership.T
+        eta = log_bases[:, self.drawn].astype(np.float64)
+        for b, code in enumerate(self.codes[:, self.drawn].astype(np.int64)):
+            eta += logits[:, int(start[b]) + code]
+        share = cupy.exp(eta - eta.max(axis=1, keepdims=True)) * self.inverse_chance
+        return (share / share.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def _conjugate_gradients(self, curved: Callable[[Any], Any], right: Any, free: Any, scale: Any) -> Any:
+        """x with curved(x) = right in the free cells and x = 0 in the others, near enough for a Newton step."""
+        cupy = self.cupy
+        x, left = cupy.zeros_like(right), right
+        towards = scale * left
+        size = (left * towards).sum(axis=1, keepdims=True)
+        goal = NEAR**2 * size
+        for product in range(MOST_PRODUCTS):
+            if product % LOOK_EVERY == 0 and not bool((size > goal).any()):
+                break
+            bent = curved(towards) * free
+            step = size / cupy.maximum((towards * bent).sum(axis=1, keepdims=True), TINY)
+            step = cupy.where(size > goal, step, np.float32(0))  # those that are near enough stay
+            x = x + step * towards
+            left = left - step * bent
+            scaled = scale * left
+            new = (left * scaled).sum(axis=1, keepdims=True)
+            towards = cupy.where(size > goal, scaled + new / cupy.maximum(size, TINY) * towards, towards)
+            size = cupy.where(size > goal, new, size)
+        return x
+
+
+def climb_together(
+    duals: Sequence[Dual], bases: Iterable[Floats], tolerance: Tolerance, max_steps: int = MOST_STEPS
+) -> Iterator[Reached | None]:
+    """Climb the duals of groups that share a layout; None where the processor must climb.
+
+    `bases` are the groups' priors on the layout's collapsed rows, used one after the other: they take the place of the
+    layout's own, and have mass in the same rows.
+    """
+    layout = duals[0].layout
+    if int(layout.reachable.sum()) > MOST_CELLS_FOR_NEWTON:
+        yield from (None for _ in duals)
+        return
+    device, remaining = Device(layout), iter(bases)
+    together = device.at_once
+    for first in range(0, len(duals), together):
+        some = duals[first : first + together]
+        yield from _climb(device, some, device.log_bases(islice(remaining, len(some)), len(some)), tolerance, max_steps)
+
+
+def _climb(
+    device: Device, duals: Sequence[Dual], log_bases: Any, tolerance: Tolerance, max_steps: int
+) -> list[Reached | None]:
+    multipliers = np.stack([dual.start() for dual in duals])
+    variance = np.stack([dual.variance for dual in duals])
+    low, high = (np.stack(bounds) for bounds in zip(*(dual.box for dual in duals), strict=True))
+    tilted = device.evaluate(log_bases, multipliers)
+    certified = [dual.certify(lam, at) for dual, lam, at in zip(duals, multipliers, tilted, strict=True)]
+    reach, steps = np.full(len(duals), REACH), np.zeros(len(duals), np.int64)
+    for _ in range(max_steps):
+        going = [k for k, each in enumerate(certified) if not tolerance.met(each)]
+        if not going:
+            break
+        some = log_bases if len(going) == len(duals) else log_bases[device.cupy.asarray(going)]
+        now = multipliers[going]
+        slope = np.stack([duals[k].slope(multipliers[k], tilted[k]) for k in going])
+        near = np.maximum(low[going] - now, -reach[going, None])
+        far = np.minimum(high[going] - now, reach[going, None])
+        masses = np.stack([tilted[k].masses for k in going])
+        way = device.directions(some, now, masses, variance[going], slope, np.stack([near, far]))
+        trials = np.clip(now + way, low[going], high[going])
+        for at, k, trial, found in zip(range(len(going)), going, trials, device.evaluate(some, trials), strict=True):
+            new, old = duals[k].certify(trial, found), certified[k]
+            rounding = ROUNDING * (1 + abs(old.value))
+            steps[k] += 1
+            if new.value >= old.value + 0.1 * float(slope[at] @ way[at]) - rounding:
+                multipliers[k], tilted[k], certified[k], reach[k] = trial, found, new, 2 * reach[k]
+            else:
+                reach[k] = min(reach[k], float(np.abs(way[at]).max())) / 4
+    return [
+        Reached(multipliers[k], tilted[k].masses, certified[k], int(steps[k])) if tolerance.met(certified[k]) else None
+        for k in range(len(duals))
+    ]
