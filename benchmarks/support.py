@@ -18,6 +18,7 @@ from invented_nation import LEVELS, nation
 from prade import Plan, Schema, Task, Unit
 from prade.data.public import Public, group_columns
 from prade.data.tables import read_table
+from prade.estimating.levels.descent import Descent
 from prade.planning.settings import Settings
 from prade.tuning import stand_ins
 from prade.tuning.rehearse import Rehearsal
@@ -54,12 +55,12 @@ def curve(public: Public, task: Task, rows: list[int], scored: int, pairs: int) 
         began = time.process_time()
         errors = [rehearsal.errors(plan, settings, stand_in=k) for k in sides]
         spent = time.process_time() - began
-        each = np.concatenate(errors)
+        each, sizes = np.concatenate(errors), [_size(rehearsal, plan, settings, k) for k in sides]
         every = each if number == 0 else every
         away = each - every
         found.append(
             {
-                "rows": number or largest,
+                "rows": float(np.mean(sizes)),
                 "error": float(each.mean()),
                 "more": float(away.mean()),
                 "give or take": float(away.std() / np.sqrt(len(away))),
@@ -68,6 +69,13 @@ def curve(public: Public, task: Task, rows: list[int], scored: int, pairs: int) 
         )
         print(found[-1], flush=True)
     return found
+
+
+def _size(rehearsal: Rehearsal, plan: Plan, settings: Settings, stand_in: int) -> int:
+    """The rows that estimates of a stand-in start from: more than the setting says if groups recur."""
+    chosen = rehearsal.stand_ins[stand_in]
+    release = rehearsal.release(plan, stand_in)
+    return len(Descent(release, chosen.public, settings, rough=True, cells=chosen.cells).support)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from prade.estimating.levels import smoothing
 from prade.estimating.levels import variation as module
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part
@@ -357,3 +358,14 @@ def test_the_shared_part_is_found(share):
 def test_one_group_shares_nothing():
     assert shared_part(np.ones((1, 3)), np.ones((1, 3)), np.ones((1, 3)), np.ones(1)) == 0.0
     assert shared_part(np.ones((2, 3)), np.zeros((2, 3)), np.ones((2, 3)), np.ones(2)) == 0.0  # nothing to share
+
+
+@pytest.mark.parametrize("cells", [1, 3, 4, 5, 11])
+def test_the_likelihood_of_a_and_w_is_that_of_the_formula(cells):
+    generator = np.random.default_rng(cells)
+    values, factor = generator.random(cells) * 1e4, generator.uniform(0.5, 2.0, 6)
+    squares = generator.random((6, cells)) * 1e3
+    for scale in (1e-3, 1.0, 1e5):
+        variance = scale * values + factor[:, None]
+        expected = np.sum(np.log(variance) + squares / variance)
+        assert smoothing._surprise(values, factor, squares, scale) == pytest.approx(expected, rel=1e-12)

@@ -10,7 +10,7 @@ from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.levels.public_cells import PublicCells
-from prade.estimating.levels.thinning import recurring_rows, thinned
+from prade.estimating.levels.thinning import own_rows, thinned
 from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
 from worlds.plans import plan_of
@@ -102,27 +102,54 @@ def test_rare_cells_and_small_groups_keep_rows():
     assert len(np.unique(support.public.group)) == len(public.groups)
 
 
-def test_rows_of_recurring_groups_are_all_kept_with_their_weights():
-    table = people(4, places=("p", "v", "w"))
+def recurring(places):
+    """A public table in which state 1, place p is also the plan's."""
+    table = people(4, places=places)
     table["STATE"] = np.where(table["PLACE"] == "p", 1, table["STATE"])
     public = public_of(table)
     plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
-    kept = recurring_rows(public, plan.groupings)
-    assert np.array_equal(kept, table["PLACE"] == "p")
-    support = thinned(public, ONES.parts, 300, kept)
-    assert len(support) == 300 + kept.sum()
-    assert np.all(np.isin(np.flatnonzero(kept), support.rows))
+    return public, table["PLACE"] == "p", own_rows(public, plan.groupings)
+
+
+def test_rows_of_small_recurring_groups_are_all_kept_with_their_weights():
+    public, mine, own = recurring(("p", *map(str, range(45))))
+    assert 50 < mine.sum() < 125
+    assert np.all(own[mine] == mine.sum())
+    assert np.all(np.isinf(own[~mine]))
+    support = thinned(public, ONES.parts, 500, own)
+    assert np.all(np.isin(np.flatnonzero(mine), support.rows))
+    assert 500 < len(support) <= 500 + mine.sum()
     whole = support.spread(support.public.prior.weights)
-    np.testing.assert_allclose(whole[kept], public.prior.weights[kept], rtol=1e-12)
+    np.testing.assert_allclose(whole[mine], public.prior.weights[mine], rtol=1e-12)
+
+
+def test_large_recurring_groups_keep_a_quarter_of_the_number():
+    public, mine, own = recurring(("p", "v", "w"))
+    support = thinned(public, ONES.parts, 400, own)
+    # by chance alone a third of 400 rows
+    assert 0.25 * 400 <= mine[support.rows].sum() < 0.5 * 400
+    public, mine, own = recurring(("p", *"abcdefg"))
+    support = thinned(public, ONES.parts, 400, own)
+    assert mine[support.rows].sum() >= 0.25 * 400 - 1
+
+
+def test_where_all_groups_recur_the_table_is_taken_whole():
+    public = public_of(people(6, places=("p", "q")))
+    plan = plan_of(SCHEMA, Level("PLACE", ONES), groups={"STATE": [1, 2], "PLACE": ["p", "q"]}, budget=2)
+    many = {"PLACE": [f"{k}" for k in range(400)], "STATE": [1] * 400}
+    table = people(7)
+    table["PLACE"] = (np.arange(ROWS) % 400).astype(str)
+    small = plan_of(SCHEMA, Level("PLACE", ONES), groups=many, budget=2)
+    assert thinned(public_of(table), ONES.parts, 1_000, own_rows(public_of(table), small.groupings)).rows is None
+    assert thinned(public, ONES.parts, 1_000, own_rows(public, plan.groupings)).rows is not None
 
 
 def test_a_table_that_is_small_enough_is_taken_whole():
-    for number in (len(PUBLIC), 10 * len(PUBLIC)):
+    for number in (ROWS * 2 // 3 + 1, ROWS, 10 * ROWS):
         support = thinned(PUBLIC, ONES.parts, number)
         assert support.rows is None
         assert support.public is PUBLIC
-    kept = np.ones(len(PUBLIC), np.bool_)
-    assert thinned(PUBLIC, ONES.parts, 10, kept).rows is None
+    assert thinned(PUBLIC, ONES.parts, ROWS * 2 // 3).rows is not None
 
 
 @pytest.mark.parametrize(

@@ -585,13 +585,14 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
     kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear")
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0)
 
 
 def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(small):
     text = small.to_toml()
     assert Plan.from_toml(text).settings.posterior == "laplace"
     assert Plan.from_toml(text.replace('posterior = "laplace"\n', "")).settings.posterior == "linear"
+    assert Plan.from_toml(text.replace("support = 200000\n", "")).settings.support == 0  # all, as before
 
 
 @pytest.mark.parametrize(
@@ -604,6 +605,9 @@ def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(s
         ('posterior = "laplace"', 'posterior = "cubic"', "settings: posterior is 'cubic': give 'laplace' or 'linear'"),
         ("n0 = 3.0", "n0 = -1", "settings: n0 is -1: give a positive"),
         ("smooth = true", "smooth = 1", "settings: smooth is '1'; write true or false"),
+        ("support = 200000", "support = 2e5", "settings: support is '200000.0'; write a whole number"),
+        ("support = 200000", "support = true", "settings: support is 'True'; write a whole number"),
+        ("support = 200000", "support = -1", "settings: support is -1: give a number of public rows"),
         ("spread = 0.01", "", "expected: spread is missing"),
         ("spread = 0.01", "spread = -1", "expected: spread is -1: give a number"),
         ("[expected]", "[[expected]]", "write a \\[expected\\] table"),

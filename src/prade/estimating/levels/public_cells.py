@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of
-from prade.estimating.levels.thinning import Support, recurring_rows, thinned
+from prade.estimating.levels.thinning import WORTHWHILE, Support, own_rows, thinned
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
@@ -43,19 +43,19 @@ class PublicCells:
         self.public = public
         self.seed = seed
         self._whole = Support(public, None, len(public))
-        self._supports: dict[tuple[tuple[Part, ...], int, bytes], Support] = {}
+        self._supports: dict[Hashable, Support] = {}
         self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
         self._latest: tuple[tuple[Part, ...], slice, VariationOfCells] | None = None
 
     def support(self, settings: Settings, parts: tuple[Part, ...], groupings: Sequence[Grouping]) -> Support:
         """The rows that estimates of these parts, in groups of these levels, start from."""
-        if not settings.thins or len(self.public) <= settings.support:
+        if not settings.thins or len(self.public) < WORTHWHILE * settings.support:
             return self._whole
-        kept = recurring_rows(self.public, groupings)
-        key = parts, settings.support, np.packbits(kept).tobytes()
+        key = parts, settings.support, tuple(grouping.values for grouping in groupings)
         if key not in self._supports:
-            self._supports[key] = thinned(self.public, parts, settings.support, kept)
+            own = own_rows(self.public, groupings)
+            self._supports[key] = thinned(self.public, parts, settings.support, own)
         return self._supports[key]
 
     def group_masses(self, layout: Layout) -> Floats:

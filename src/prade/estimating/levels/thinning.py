@@ -1,14 +1,14 @@
 """Thinning: of a large public table, estimates start from some rows that stand for all of them.
 
 What a small group's answers can tell apart needs far fewer rows than a national table has. Row j is drawn with the
-chance n c_j, at most 1, and stands for as many rows as that chance leaves out, with the weight p_j / (n c_j):
+chance h_j, at most 1, and stands for the rows that were not drawn, with the weight p_j / h_j:
 
-    c_j = p_j [ 0.6 + 0.3 sum_k 1 / m_k(j) / cells + 0.1 / P_g(j) / groups ]
+    h_j = n c_j,      c_j = p_j [ 0.6 + 0.3 sum_k 1 / m_k(j) / cells + 0.1 / P_g(j) / groups ]
 
 p_j is the row's share of the public table, m_k(j) that of its cell in part k, P_g(j) that of its public group. The
 first term keeps what is common; the second (leverage, see `prade.estimating.bundles`) keeps some hundred rows of every
-cell, however rare; the third some of every public group. Rows of groups that recur in the plan are all kept, because
-they are their groups' priors.
+cell, however rare; the third some of every public group. A group that recurs in the plan starts mostly from its own
+public rows: of these, n / 4 are kept beyond n if there are so many, and otherwise all.
 
 The draw is systematic along the table, in which the rows of a place mostly stand together. There is nothing random in
 it: the same rows and parts give the same support.
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, Floats, Ints, mass_per_cell, systematic
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell, systematic
 from prade.data.groups import Grouping
 from prade.data.prior import Prior
 from prade.data.public import Public
@@ -35,7 +35,9 @@ from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 BY_LEVERAGE, BY_GROUP = 0.3, 0.1  # shares of the three terms; the rest is by weight
+OWN_ROWS = 0.25  # of n, for each group that recurs
 OFFSET = 0.5  # of the systematic draw
+WORTHWHILE = 1.5  # times the rows of the support: a table with fewer is taken whole, which is hardly slower
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,7 @@ class Support:
     rows: Ints | None = None
     everybody: int = 0  # number of rows of the whole table
     _layouts: dict[tuple[Part, ...], Layout] = field(default_factory=dict)
+    _group_sums: dict[tuple[Part, ...], Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.public)
@@ -72,40 +75,61 @@ class Support:
             self._layouts[parts] = Layout(self.public.prior, Workload(self.public.prior.schema, parts))
         return self._layouts[parts]
 
+    def group_sums(self, parts: tuple[Part, ...]) -> Floats:
+        """The sum of these rows' weights in the cells of every public group: [public groups, cells]; made once."""
+        if parts not in self._group_sums:
+            prior, of_group = self.public.prior, (self.public.group, len(self.public.groups))
+            tables = [
+                mass_by_group(*of_group, part.cells(prior.schema, prior.codes), part.n_cells, prior.weights)
+                for part in parts
+            ]
+            self._group_sums[parts] = np.concatenate(tables, axis=1)
+        return self._group_sums[parts]
 
-def recurring_rows(public: Public, groupings: Sequence[Grouping]) -> Flags:
-    """Which public rows belong to a group that recurs in any of these levels."""
-    found = np.zeros(len(public.groups), np.bool_)
+
+def own_rows(public: Public, groupings: Sequence[Grouping]) -> Floats:
+    """For each public row, how many rows the smallest recurring group has that it belongs to; infinity for none."""
+    found, rows = np.full(len(public.groups), np.inf), np.bincount(public.group, minlength=len(public.groups))
     for grouping in groupings:
         if grouping.by:  # the whole table is not a group
             recurring = RecurringGroups.of(public, grouping)
             for keys, mine in zip(recurring.keys, (~recurring.loose, recurring.loose), strict=True):
-                found |= np.isin(keys, recurring.of_group[mine & recurring.recurs])
+                recurs = np.isin(keys, recurring.of_group[mine & recurring.recurs])
+                of_key = np.bincount(keys[recurs], rows[recurs], minlength=1)
+                found[recurs] = np.minimum(found[recurs], of_key[keys[recurs]])
     return found[public.group]
 
 
-def thinned(public: Public, parts: Sequence[Part], number: int, kept: Flags | None = None) -> Support:
-    """A support of `number` public rows, and of all rows that are to be `kept`; all rows if there are no more.
+def thinned(public: Public, parts: Sequence[Part], number: int, own: Floats | None = None) -> Support:
+    """A support of about `number` public rows, and more of those that are a recurring group's own (see `own_rows`).
+
+    It is the whole table if that has few rows more.
 
     >>> from prade import Schema, Workload
     >>> schema = Schema.from_mbi({"a": 2, "b": 3})
     >>> rows = np.random.default_rng(0).integers(6, size=1000)
     >>> public = Public.of(schema, {"a": rows % 2, "b": rows // 2})
     >>> support = thinned(public, Workload.marginals(schema, ["a", "b"]).parts, 60)
-    >>> len(support), float(np.abs(support.public.prior.project("b") - public.prior.project("b")).max()) < 0.01
+    >>> len(support), float(np.abs(support.public.prior.project("b") - public.prior.project("b")).max()) < 0.1
     (60, True)
     """
-    free = np.arange(len(public)) if kept is None else np.flatnonzero(~kept)
-    if len(free) <= number:
+    if len(public) < WORTHWHILE * number:
         return Support(public, None, len(public))
+    chance = _at_most_one(_chances(public, parts), number)
+    if own is not None:
+        chance = np.maximum(chance, np.minimum(OWN_ROWS * number / own, 1.0))
+    certain = chance >= 1.0
+    drawn = np.where(certain, 0.0, chance)
+    wanted = float(np.cumsum(drawn)[-1])
+    if certain.sum() + wanted > len(public) / WORTHWHILE:
+        return Support(public, None, len(public))
+    # as many as fit at a distance of 1 or more, so that no row is drawn twice
+    some = systematic(drawn, int(wanted + 1e-6), OFFSET) if wanted >= 1 else np.empty(0, np.int64)
+    rows = np.union1d(np.flatnonzero(certain), some)
     weights = public.prior.weights
-    drawn, chance = _drawn(_chances(public, parts)[free], number)
-    mine = free[drawn]
-    rows = mine if kept is None else np.sort(np.concatenate([mine, np.flatnonzero(kept)]))
-    standing_for = weights.copy()
-    standing_for[mine] /= chance
-    # what is kept for certain keeps its weight, so the others must have theirs together
-    standing_for[mine] *= np.cumsum(weights[free])[-1] / np.cumsum(standing_for[mine])[-1]
+    standing_for = weights / np.maximum(chance, 1e-300)
+    # what is certain keeps its weight, so the others must have theirs together
+    standing_for[some] *= np.cumsum(np.where(certain, 0.0, weights))[-1] / np.cumsum(standing_for[some])[-1]
     codes = {name: code[rows] for name, code in public.prior.codes.items()}
     prior = Prior(public.prior.schema, codes, standing_for[rows])
     return Support(Public(prior, public.groups, public.group[rows]), rows, len(public))
@@ -125,19 +149,13 @@ def _chances(public: Public, parts: Sequence[Part]) -> Floats:
     return np.asarray(prior.weights * (by_weight + BY_LEVERAGE / max(cells, 1) * leverage + of_group[public.group]))
 
 
-def _drawn(chance: Floats, number: int) -> tuple[Ints, Floats]:
-    """`number` distinct places, drawn systematically in proportion to their chance, and the chance of each, at most 1.
-
-    A chance that would exceed 1 is 1, and the others share what is left.
-    """
+def _at_most_one(chance: Floats, number: int) -> Floats:
+    """Chances in these proportions that add up to `number`: one that would exceed 1 is 1, the others share the rest."""
     certain = np.zeros(len(chance), np.bool_)
     while True:
         left = number - int(certain.sum())
-        scale = left / np.cumsum(np.where(certain, 0.0, chance))[-1]
-        beyond = ~certain & (chance * scale >= 1.0)
+        scaled = chance * (left / np.cumsum(np.where(certain, 0.0, chance))[-1])
+        beyond = ~certain & (scaled >= 1.0)
         if not beyond.any():
-            break
+            return np.where(certain, 1.0, scaled)
         certain |= beyond
-    drawn = systematic(np.where(certain, 0.0, chance), left, OFFSET)
-    places = np.unique(np.concatenate([np.flatnonzero(certain), drawn]))
-    return places, np.where(certain, 1.0, chance * scale)[places]
