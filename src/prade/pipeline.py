@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.errors import DataError, PradeError
-from prade.core.numbers import exact
+from prade.core.errors import DataError
 from prade.core.progress import Progress
-from prade.core.threads import cores
+from prade.core.workers import Workers
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
@@ -34,22 +33,21 @@ from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
-from prade.release.derived_files import KEPT_ESTIMATES, is_kept, write_rows
-from prade.release.file_names import SYNTHETIC
-from prade.release.release import PLAN, Release
+from prade.release.derived_files import KEPT_ESTIMATES, is_kept
+from prade.release.release import Release
+from prade.release.saved_plans import kept_plan, plan_beside, public_of, saved_plan
 from prade.release.spending import spending_stated
+from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.improve import PASSES
+from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
 from prade.sampling.table import drawn_table
 from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
 PathName = str | PathLike[str]
-NOT_REHEARSED = (
-    "The plan was not rehearsed: nobody asked for it, or there are too few public rows. Its error is unknown."
-)
 
 
 # ---------------------------------------------------------------------- the five stages
@@ -62,6 +60,7 @@ def plan(
     weight: str | None = None,
     tune: bool = True,
     seconds: float = 120,
+    threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -87,7 +86,7 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, seconds=seconds, executor=executor, progress=progress).plan
+            made = tuned(task, rows, seconds=seconds, threads=threads, executor=executor, progress=progress).plan
     return made.with_public(table.hashed_files)
 
 
@@ -114,7 +113,7 @@ def measure(
     `weak_protection` allows a budget that hardly protects.
     """
     with spending_stated():
-        account, cap_budget = Ledger.of(ledger), _cap(cap, plan.budget)
+        account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
         if cap_budget is None and not account.knows(plan.dataset):
             need_on_record(plan, Path(folder).resolve(), account)
             raise not_entered(plan, account)
@@ -131,20 +130,23 @@ def estimate(
     settings: Settings | None = None,
     anew: bool = False,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Estimates:
     """Estimate the distribution of every group of a release. This spends nothing.
 
     The estimates are kept in the release folder, and later calls find them there. `public` is the public table that
     they start from; without it, the kept estimates are returned, or new ones start from the public files that the plan
-    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates.
+    names. `settings` control the estimator; None means the plan's own. `anew` ignores kept estimates. Groups are
+    estimated in threads, or on any `executor`, whose workers must see the release folder; a run that was killed goes on
+    where it was.
     """
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
     rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
-    threads = cores() if threads is None else threads
-    return estimates_of(release, rows, settings, threads=threads, anew=anew, progress=progress)
+    workers = Workers.of(threads, executor)
+    return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
 
 
 def sample(
@@ -158,6 +160,7 @@ def sample(
     like: Like | None = None,
     passes: int = PASSES,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Frame:
     """Draw synthetic rows with the values of public rows. This spends nothing.
@@ -166,17 +169,57 @@ def sample(
     `groups` selects some groups only, as in ``{"STATE": 17, "PUMA": [100, 200]}``. `public` is required if the plan
     does not name its files. The result is the same kind of table as the public one, or the kind that `like` names
     ("pandas", "polars", "pyarrow"). Each of the `passes` brings the two-way tables of the rows closer to
-    the estimated ones.
+    the estimated ones. `executor` draws groups on other workers, with the same result.
     """
     check_like(like or "pyarrow")
+    workers = Workers.of(threads, executor)
+    estimates, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
+    return drawn_table(estimates, table, seed, passes=passes, workers=workers, like=like, progress=progress)
+
+
+def write_sample(
+    estimates: Estimates | Release | PathName,
+    output: str | None = None,
+    public: Any = None,
+    *,
+    seed: int = 0,
+    rows: int | None = None,
+    groups: Mapping[str, Any] | None = None,
+    weight: str | None = None,
+    partitioned: bool = False,
+    spreadsheet_safe: bool = False,
+    passes: int = PASSES,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> RowFiles:
+    """As `sample`, into a file or data set that is written batch by batch: the rows are never held whole.
+
+    `output` is a parquet or CSV file, or a folder for a data set of parquet files: one that ends in a slash, or any
+    with `partitioned`. Without it, the rows go to the release's folder, as a data set if they are more than 5 million.
+    """
+    release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
+    where = Output.of(release, output, partitioned=partitioned, spreadsheet_safe=spreadsheet_safe)
+    workers = Workers.of(threads, executor)
+    found, table = _to_sample(estimates, public, weight, rows, groups, workers, progress)
+    return write_drawn_rows(found, table, seed, where, passes=passes, workers=workers, progress=progress)
+
+
+def _to_sample(
+    estimates: Estimates | Release | PathName,
+    public: Any,
+    weight: str | None,
+    rows: int | None,
+    groups: Mapping[str, Any] | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> tuple[Estimates, PublicTable]:
+    """The estimates to draw from, with the numbers of rows asked for, and the public table that has the values."""
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
     table = public_of(release, public, weight)
     if not isinstance(estimates, Estimates):
-        estimates = estimate(release, table, threads=threads, progress=progress)
-    if rows is not None or groups is not None:
-        estimates = resized(estimates, rows, groups)
-    threads = cores() if threads is None else threads
-    return drawn_table(estimates, table, seed, passes=passes, threads=threads, like=like, progress=progress)
+        estimates = estimate(release, table, threads=workers.threads, executor=workers.executor, progress=progress)
+    return estimates if rows is None and groups is None else resized(estimates, rows, groups), table
 
 
 def report(
@@ -187,16 +230,19 @@ def report(
     geojson: PathName | None = None,
     geojson_key: str | None = None,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write one HTML page about a release that has estimates and synthetic rows, and return its path.
 
     Without `path`, the page is written to the release folder. With `truth`, the true rows, the page also compares the
     release with them; such a page is not private, and is written beside the folder. `geojson` is a file with outlines
-    of the groups for a map, and `geojson_key` names the property that identifies the group.
+    of the groups for a map, and `geojson_key` names the property that identifies the group. `executor` works groups
+    out on other workers, which must see the release folder.
     """
     outlines: dict[str, Any] = {"geojson": geojson, "geojson_key": geojson_key}
-    return write_report(_release(release), path, truth=truth, threads=threads, progress=progress, **outlines)
+    workers = Workers.of(threads, executor)
+    return write_report(_release(release), path, truth=truth, workers=workers, progress=progress, **outlines)
 
 
 # ---------------------------------------------------------------------- several stages in sequence
@@ -213,20 +259,6 @@ class Fitted:
     spent: bool
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The options of a run other than its task and tables: who pays, how the plan is chosen, what is allowed."""
-
-    ledger: Ledger | PathName | None = None
-    cap: Number | Budget | None = None
-    tune: bool = True
-    seconds: float = 120
-    again: bool = False
-    weak_protection: bool = False
-    against_advice: bool = False
-    ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
-
-
 OnStage = Callable[[str, Any], None]
 
 
@@ -234,7 +266,16 @@ def _ignore(stage: str, result: Any) -> None:
     pass
 
 
-def kept_or_new_plan(task: Task, table: PublicTable, folder: PathName, terms: Terms, progress: Progress | None) -> Plan:
+def kept_or_new_plan(
+    task: Task,
+    table: PublicTable,
+    folder: PathName,
+    terms: Terms,
+    *,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
     A tuned plan depends on how much the tuner could try in its time. If a run that continues an interrupted one made
@@ -242,7 +283,8 @@ def kept_or_new_plan(task: Task, table: PublicTable, folder: PathName, terms: Te
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
-    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, progress=progress)
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
+    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, **how)
     made.save(plan_beside(folder))
     return made
 
@@ -255,19 +297,22 @@ def fit(
     terms: Terms | None = None,
     *,
     on_stage: OnStage = _ignore,
+    threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Fitted:
     """Plan, measure and estimate. A second call continues an interrupted one, and the ledger is charged once.
 
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
-    for now) and "estimate".
+    for now) and "estimate". Rehearsals and estimates run on the `executor`, if there is one; private rows never do.
     """
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated() as spending:
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
-        terms = _with_cap(terms, task, folder, account)
-        made = kept_or_new_plan(task, table, folder, terms, progress)
+        terms = with_cap(terms, task, folder, account)
+        made = kept_or_new_plan(task, table, folder, terms, **how)
         on_stage("plan", made)
         if made.expected is not None and made.expected.harmful and not terms.against_advice:
             raise DataError(
@@ -284,10 +329,11 @@ def fit(
             public=table,
             again=terms.again,
             weak_protection=terms.weak_protection,
+            threads=threads,
             progress=progress,
         )
         on_stage("measure", (release, spending.paid))
-        estimates = estimate(release, table, progress=progress)
+        estimates = estimate(release, table, **how)
         on_stage("estimate", estimates)
         return Fitted(made, release, estimates, table, spending.paid)
 
@@ -301,53 +347,23 @@ def synthesize(
     *,
     seed: int = 0,
     on_stage: OnStage = _ignore,
+    threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Run all five stages and return the path of the report.
 
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
-    and after "sample".
+    and after "sample". The `executor` does what is not private, as in `fit`.
     """
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated():
-        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, progress=progress)
-        rows = sample(fitted.estimates, fitted.public, seed=seed, like="pyarrow", progress=progress)
-        keep_rows(rows, fitted.release)
-        on_stage("sample", rows)
-        return report(fitted.release, progress=progress)
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, **how)
+        on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
+        return report(fitted.release, **how)
 
 
-def keep_rows(rows: Any, release: Release) -> Path:
-    """Write synthetic rows and their checksum to the release folder, and return the path of the rows."""
-    path = release.path / SYNTHETIC
-    write_rows(rows, path, release)
-    return path
-
-
-# ---------------------------------------------------------------------- plans, public tables and caps
-
-
-def plan_beside(folder: PathName) -> Path:
-    """Return the path where the plan is kept until the folder exists: FOLDER.plan.toml."""
-    return Path(f"{Path(folder).absolute()}.plan.toml")
-
-
-def saved_plan(folder: PathName) -> Path | None:
-    """Return the path of the plan in or beside a release folder, if there is one."""
-    return next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
-
-
-def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
-    """Load the plan in or beside a release folder, if there is one. It must be for the same task and public files."""
-    if (path := saved_plan(folder)) is None:
-        return None
-    made = Plan.load(path)
-    if (different := made.task.differs_from(task)) is not None:
-        raise DataError(
-            f"{path} was made with another {different}: use the one it was made with, or choose another folder"
-        )
-    if made.public is not None and table.hashed_files is not None:
-        made.public.moved_to(table.hashed_files)  # refuses other files
-    return made.with_public(table.hashed_files)
+# ---------------------------------------------------------------------- refusals
 
 
 def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathName, weak_protection: bool) -> None:
@@ -360,38 +376,5 @@ def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathN
         refuse_public(private, table.source)
 
 
-def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:
-    """Return the public table that the caller gives, or the one in the files that the release's plan names."""
-    files = release.plan.public
-    if public is None:
-        if files is None:
-            raise DataError("the release does not name its public files", remedy="public")
-        return PublicTable(files, weight)
-    table = PublicTable.of(public, weight or (None if files is None else files.weight))
-    if files is not None and table.hashed_files is not None:
-        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
-        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
-    return table
-
-
-def _with_cap(terms: Terms, task: Task, folder: PathName, account: Ledger) -> Terms:
-    """Add a cap to the terms if the ledger does not know the data set: ask a person for it, or refuse."""
-    if terms.cap is not None or account.knows(task.dataset):
-        return terms
-    need_on_record(task, Path(folder).resolve(), account)
-    if terms.ask_cap is None:
-        raise not_entered(task, account)
-    return replace(terms, cap=terms.ask_cap(task, account))
-
-
 def _release(release: Release | PathName) -> Release:
     return release if isinstance(release, Release) else Release.load(release)
-
-
-def _cap(cap: Number | Budget | None, budget: Budget) -> Budget | None:
-    """Convert a cap to the budget's kind; a number is an epsilon or a rho."""
-    if cap is None or isinstance(cap, Budget):
-        return cap
-    if budget.kind == "approx":
-        raise PradeError(f"cap is {cap!r}, but the plan has a delta too: give cap=Budget.approx(epsilon, delta)")
-    return Budget(budget.kind, (exact(cap, "the cap"),))

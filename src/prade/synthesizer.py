@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,15 @@ from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
 from prade.pipeline import (
-    NOT_REHEARSED,
-    Terms,
     estimate,
     fit,
-    keep_rows,
     kept_or_new_plan,
     refuse_early,
     report,
     sample,
-    saved_plan,
+    write_sample,
 )
+from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -41,6 +40,8 @@ from prade.privacy.unit import Unit
 from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release
+from prade.release.saved_plans import saved_plan
+from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
 from prade.scoring.score import Score, score
@@ -83,6 +84,7 @@ class Synthesizer(Parameters):
     * tune: whether to choose the plan by rehearsal on the public table, in about `seconds`.
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
+    * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
     * progress: a function that is called as ``progress(stage, done, total)``.
 
     Some things differ from other tools, because they would break the promise:
@@ -130,6 +132,7 @@ class Synthesizer(Parameters):
         cap: Number | Budget | None = None,
         tune: bool = True,
         seconds: float = 120,
+        executor: Executor | None = None,
         progress: Progress | None = None,
         weak_protection: bool = False,
         against_advice: bool = False,
@@ -148,6 +151,7 @@ class Synthesizer(Parameters):
         self.cap = cap
         self.tune = tune
         self.seconds = seconds
+        self.executor = executor
         self.progress = progress
         self.weak_protection = weak_protection
         self.against_advice = against_advice
@@ -174,8 +178,9 @@ class Synthesizer(Parameters):
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), self.progress)
-        self.plan_, self.advice_, self.public_ = made, _advice(made), table
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
+        self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
@@ -249,8 +254,9 @@ class Synthesizer(Parameters):
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        fitted = fit(task, data, table, self.folder, self._terms(again), progress=self.progress)
-        self.plan_, self.advice_, self.public_ = fitted.plan, _advice(fitted.plan), table
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        fitted = fit(task, data, table, self.folder, self._terms(again), **how)
+        self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
         self.spent_ = fitted.plan.budget if fitted.spent else None
@@ -285,8 +291,8 @@ class Synthesizer(Parameters):
         """
         estimates = self._fitted().estimates_
         seed = secrets.randbits(63) if seed is None else seed
-        table, progress = self._drawn_from(), self.progress
-        return sample(estimates, table, seed=seed, rows=num_rows, groups=groups, like=like, progress=progress)
+        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        return sample(estimates, self._drawn_from(), seed=seed, rows=num_rows, groups=groups, like=like, **how)
 
     def answer(
         self, query: str, by: Names = (), *, of: str | None = None, labels: bool = False, like: Like | None = None
@@ -324,8 +330,8 @@ class Synthesizer(Parameters):
         """
         release = self._fitted().release_
         if not is_kept(release, KEPT_ROWS):
-            keep_rows(self.sample(seed=0, like="pyarrow"), release)
-        return report(release, path, progress=self.progress, **options)
+            write_sample(self.estimates_, None, self._drawn_from(), executor=self.executor, progress=self.progress)
+        return report(release, path, **{"executor": self.executor, "progress": self.progress, **options})
 
     def _fitted(self) -> Synthesizer:
         if not hasattr(self, "release_"):
@@ -387,12 +393,6 @@ class Synthesizer(Parameters):
         )
         if readable:
             loaded.public_ = loaded._table()
-        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, _advice(plan)
+        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, advice_of(plan.expected)
         loaded.estimates_ = estimate(release, loaded.public_ if readable else None)
         return loaded
-
-
-def _advice(plan: Plan) -> str:
-    if plan.expected is None:
-        return NOT_REHEARSED
-    return plan.expected.advice or str(plan.expected)

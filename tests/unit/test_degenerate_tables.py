@@ -15,7 +15,7 @@ from prade.data.invented import census_like
 from prade.data.tables import read_table, write_table
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.pipeline import keep_rows
+from prade.pipeline import write_sample
 from prade.queries.marginal import Marginal
 
 DATA = census_like(persons=600, places_per_state=3, years=(2023, 2024), seed=5)
@@ -29,7 +29,7 @@ def way(tmp_path, schema, public, private, seconds=0.0):
     release = prade.measure(plan, private, tmp_path / "release", tmp_path / "ledger", cap=4, public=public)
     estimates = prade.estimate(release, public)
     rows = prade.sample(estimates, public, seed=1, like="pyarrow")
-    keep_rows(rows, release)
+    write_sample(estimates, None, public, seed=1)
     page = prade.report(release, tmp_path / "report.html")
     return plan, estimates, rows, page, prade.score(private, rows, schema, ["STATE", "PLACE"])
 

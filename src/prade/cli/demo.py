@@ -19,6 +19,7 @@ import click
 
 from prade.cli.console import FILE
 from prade.cli.main import examples, prade
+from prade.cli.worker_options import Where, worker_options
 from prade.release.file_names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
@@ -36,9 +37,10 @@ PAGE = "explore.html"
 )
 @click.option("--persons", default=60_000, show_default=True, help="Number of people in each of the two tables.")
 @click.option("--seconds", default=SECONDS, show_default=True, help="Seconds that the rehearsals may take.")
+@worker_options
 @click.pass_context
 @examples("  prade demo -o demo")
-def demo(context: click.Context, output: str, persons: int, seconds: float) -> None:
+def demo(context: click.Context, output: str, persons: int, seconds: float, where: Where) -> None:
     """Run every stage on invented people.
 
     The demonstration invents a public and a private table, then plans, measures, estimates, samples and reports, and
@@ -84,6 +86,8 @@ def demo(context: click.Context, output: str, persons: int, seconds: float) -> N
     for purpose, command in steps:
         if command[0] == "plan" and os.path.exists(plan):
             continue  # the tuner might choose another plan, which the release would not fit
+        if command[0] in ("plan", "estimate", "sample", "report"):
+            command = [*command, *where.options()]
         click.echo(f"\n{purpose}\n$ {shlex.join(['prade', *command])}")
         if code := prade.main(args=list(command), prog_name="prade", standalone_mode=False):
             context.exit(code)

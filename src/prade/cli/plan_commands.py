@@ -11,6 +11,7 @@ from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
+from prade.cli.worker_options import Where, worker_options
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
@@ -28,6 +29,7 @@ PAGE = "explore.html"
 @click.option("--page", type=FILE, help=f"Page to write about several budgets. [default: {PAGE} beside the plans]")
 @click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
 @force
+@worker_options
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
@@ -37,7 +39,15 @@ PAGE = "explore.html"
     "      --epsilon 0.1,1,10"
 )
 def plan(
-    output: str, page: str | None, no_page: bool, force: bool, tune: bool, seconds: float, as_json: bool, **options: Any
+    output: str,
+    page: str | None,
+    no_page: bool,
+    force: bool,
+    tune: bool,
+    seconds: float,
+    where: Where,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Decide what to measure, from public data only.
 
@@ -46,7 +56,7 @@ def plan(
 
     Several budgets, as in --epsilon 0.1,1,10 or --rho 0.1,1, are all rehearsed: the command prints what each would
     buy, writes one plan for each (plan-0.1.toml beside plan.toml), and a page that shows it. All of them together take
-    twice the --seconds of one.
+    twice the --seconds of one. More workers rehearse more in the same time.
     """
     several = "," in (options["epsilon"] or options["rho"] or "")
     if several and not tune:
@@ -55,15 +65,17 @@ def plan(
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
-        _several(output, None if no_page else named, force, seconds, as_json, options)
+        _several(output, None if no_page else named, force, seconds, where, as_json, options)
     else:
-        _one(output, force, tune, seconds, as_json, options)
+        _one(output, force, tune, seconds, where, as_json, options)
 
 
 # ---------------------------------------------------------------------- one budget
 
 
-def _one(output: str, force: bool, tune: bool, seconds: float, as_json: bool, options: dict[str, Any]) -> None:
+def _one(
+    output: str, force: bool, tune: bool, seconds: float, where: Where, as_json: bool, options: dict[str, Any]
+) -> None:
     from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
     from prade.planning.coverage import (
@@ -76,8 +88,8 @@ def _one(output: str, force: bool, tune: bool, seconds: float, as_json: bool, op
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress)
+    with where.arguments() as how, progress_bar() as progress:
+        made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress, **how)
     made.save(output)
     if tune:
         remark(advice_of(made) if made.expected else TOO_SMALL)
@@ -104,7 +116,7 @@ def _remark_on(task: Task, budgets: list[Budget]) -> None:
 
 
 def _several(
-    output: str, page: str | None, force: bool, seconds: float, as_json: bool, options: dict[str, Any]
+    output: str, page: str | None, force: bool, seconds: float, where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.core.progress import progress_bar
@@ -125,8 +137,8 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with progress_bar() as progress:
-        explored = explore(task, table, budgets, seconds=seconds, progress=progress)
+    with where.arguments() as how, progress_bar() as progress:
+        explored = explore(task, table, budgets, seconds=seconds, progress=progress, **how)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

@@ -332,9 +332,9 @@ def task_of(
 
 def advice_of(plan: Plan) -> str:
     """Say whether to measure, by the rehearsals."""
-    from prade.pipeline import NOT_REHEARSED
+    from prade.planning.expected import advice_of as advice
 
-    return NOT_REHEARSED if plan.expected is None else plan.expected.advice
+    return advice(plan.expected)
 
 
 def facts_of(plan: Plan) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +21,9 @@ from prade.cli.planning_commands import (
     spending,
     task_of,
 )
+from prade.cli.worker_options import THREADS, Where, worker_options
 from prade.core.errors import DataError
-from prade.release.file_names import SYNTHETIC
+from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
     from prade.data.public_files import PublicFiles
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
     from prade.release.release import Release
+    from prade.sampling.row_files import RowFiles
 
 EMPTY = 4  # a total within this many standard deviations of its noise may well be 0
 
@@ -124,20 +125,26 @@ def _looks_empty(release: Release) -> bool:
     type=click.Choice(["map", "two-stage", "ide"]),
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
+@worker_options
 @as_json
-@examples("  prade estimate release")
-def estimate(release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, as_json: bool) -> None:
+@examples(
+    "  prade estimate release\n  prade estimate release --workers 8\n"
+    "  prade estimate release --cluster tcp://10.0.0.1:8786"
+)
+def estimate(
+    release_folder: str, public: tuple[str, ...], estimator: EstimatorName | None, where: Where, as_json: bool
+) -> None:
     """Estimate every group of a RELEASE.
 
-    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. This command
-    spends nothing.
+    The estimates replace any earlier ones in the release folder, and `sample` and `answer` use them. A run that was
+    killed goes on where it was. This command spends nothing.
     """
     from collections import Counter
 
     from prade.release.release import Release
 
     release = Release.load(release_folder)
-    estimates = _estimates(release, public, estimator, anew=_damaged(release))
+    estimates = _estimates(release, public, estimator, where, anew=_damaged(release))
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
@@ -161,7 +168,12 @@ def _damaged(release: Release) -> bool:
 
 
 def _estimates(
-    release: Release, public: tuple[str, ...], estimator: EstimatorName | None = None, *, anew: bool = False
+    release: Release,
+    public: tuple[str, ...],
+    estimator: EstimatorName | None = None,
+    where: Where = THREADS,
+    *,
+    anew: bool = False,
 ) -> Estimates:
     """Estimate every group, starting from these public files or from those that the plan names."""
     from dataclasses import replace
@@ -174,8 +186,8 @@ def _estimates(
     settings = release.plan.settings or Settings()
     if estimator is not None:
         settings = replace(settings, estimator=estimator)
-    with progress_bar() as progress:
-        return make_estimates(release, _files(public), settings=settings, anew=anew, progress=progress)
+    with where.arguments() as how, progress_bar() as progress:
+        return make_estimates(release, _files(public), settings=settings, anew=anew, progress=progress, **how)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
@@ -200,52 +212,60 @@ def _files(public: tuple[str, ...]) -> PublicFiles | None:
     "-o",
     "--output",
     type=FILE,
-    help=f"File to write, .parquet or .csv. [default: RELEASE/{SYNTHETIC}]",
+    help="File to write, .parquet or .csv, or a folder for a data set, with / at its end. "
+    f"[default: RELEASE/{SYNTHETIC}, with more than 5 million rows RELEASE/{SYNTHETIC_PARTS}/]",
+)
+@click.option(
+    "--partitioned",
+    is_flag=True,
+    help="Write a data set: a folder of parquet files, in a folder for each group of the first level.",
 )
 @click.option(
     "--spreadsheet-safe",
     is_flag=True,
     help="In a CSV file, put ' before text that a spreadsheet would read as a formula: text that begins with = + - @.",
 )
+@worker_options
 @as_json
-@examples("  prade sample release --seed 1 -o synthetic.csv")
+@examples("  prade sample release --seed 1 -o synthetic.csv\n  prade sample release --partitioned")
 def sample(
     release_folder: str,
     public: tuple[str, ...],
     seed: int,
     output: str | None,
+    partitioned: bool,
     spreadsheet_safe: bool,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Draw synthetic rows from a RELEASE.
 
     Every group gets its estimated number of rows. Each row has values of public rows, and the command says how many
-    have all values of one public row. This command spends nothing.
+    have all values of one public row. A run that was killed goes on where it was. This command spends nothing.
     """
     from prade.core.progress import progress_bar
-    from prade.data.tables import require_csv, table_suffix
-    from prade.pipeline import sample as draw_rows
-    from prade.release.derived_files import write_rows
+    from prade.pipeline import write_sample
     from prade.release.release import Release
+    from prade.sampling.row_files import Output
 
     release = Release.load(release_folder)
-    path = output or str(Path(release_folder) / SYNTHETIC)
-    need_file(path)
+    form: dict[str, Any] = {"partitioned": partitioned, "spreadsheet_safe": spreadsheet_safe}
+    target = Output.of(release, output, **form)
+    need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
-    require_csv(path) if spreadsheet_safe else table_suffix(Path(path))  # fail before the work
-    with progress_bar() as progress:
-        table = draw_rows(release, _files(public), seed=seed, like="pyarrow", progress=progress)
-    write_rows(table, path, release, spreadsheet_safe=spreadsheet_safe)
-    result(*_sampled(table, path), as_json)
+    with where.arguments() as how, progress_bar() as progress:
+        written = write_sample(release, output, _files(public), seed=seed, progress=progress, **form, **how)
+    result(*_sampled(written), as_json)
 
 
-def _sampled(table: Any, path: str) -> tuple[dict[str, Any], str]:
+def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
     """Describe synthetic rows, as JSON and in words."""
-    from prade.data.copies import copied_share, copies_in_words
+    from prade.data.copied_share import copies_in_words
 
-    copied = copied_share(table.schema)
-    facts = {"file": path, "rows": table.num_rows, "columns": table.column_names, "copied": copied}
-    return facts, f"{path}: {table.num_rows:,} rows, {table.num_columns} columns\n{copies_in_words(copied)}"
+    path = f"{written.path}/" if written.path.is_dir() else str(written.path)
+    facts = {"file": path, "rows": written.rows, "columns": written.columns, "copied": written.copied}
+    words = f"{path}: {written.rows:,} rows, {len(written.columns)} columns\n{copies_in_words(written.copied)}"
+    return facts, words
 
 
 def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estimates:
@@ -270,6 +290,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @spending
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
+@worker_options
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
@@ -285,6 +306,7 @@ def synthesize(
     against_advice: bool,
     tune: bool,
     seconds: float,
+    where: Where,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -297,7 +319,7 @@ def synthesize(
 
     with spending_stated():
         terms = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
-        _synthesize(private, output, ledger_file, seed, as_json, options, tune=tune, seconds=seconds, **terms)
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, seconds=seconds, **terms)
 
 
 def _synthesize(
@@ -305,6 +327,7 @@ def _synthesize(
     output: str,
     ledger_file: str | None,
     seed: int,
+    where: Where,
     as_json: bool,
     options: dict[str, Any],
     *,
@@ -313,9 +336,9 @@ def _synthesize(
 ) -> None:
     """Run all five stages, and show what each has made."""
     from prade.core.progress import progress_bar
-    from prade.pipeline import Terms
     from prade.pipeline import synthesize as run_all
     from prade.privacy.ledger import Ledger
+    from prade.release.terms import Terms
 
     need_folder(output)
     show = remark if as_json else click.echo  # with --json, standard output has one value only
@@ -339,11 +362,12 @@ def _synthesize(
             facts.update(release_facts)
             show(words)
         elif stage == "sample":
-            facts["synthetic"], words = _sampled(outcome, str(Path(output) / SYNTHETIC))
+            facts["synthetic"], words = _sampled(outcome)
             show(words)
 
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with progress_bar() as progress:
-        page = str(run_all(task, private, table, output, wanted, seed=seed, on_stage=show_stage, progress=progress))
+    with where.arguments() as how, progress_bar() as progress:
+        told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
+        page = str(run_all(task, private, table, output, wanted, seed=seed, **told, **how))
     result({**facts, "report": page}, page, as_json)

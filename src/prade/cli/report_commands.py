@@ -12,6 +12,7 @@ from prade.cli.csv_options import csv_options
 from prade.cli.evaluation_words import evaluation_in_words, whys
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import as_json, columns_of, public_files, weight
+from prade.cli.worker_options import Where, worker_options
 
 
 @prade.command()
@@ -131,6 +132,7 @@ def score(
     help="File to write. [default: RELEASE/report.html; with --truth, RELEASE-not-private.html]",
 )
 @csv_options("truth")
+@worker_options
 @as_json
 @examples(
     "  prade report release --geojson places.geojson -o report.html\n  prade report release --json -o report.json"
@@ -141,6 +143,7 @@ def report(
     geojson: str | None,
     geojson_key: str | None,
     output: str | None,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Explain a RELEASE on one HTML page.
@@ -152,13 +155,15 @@ def report(
     """
     from prade.core.errors import Remark
     from prade.core.progress import progress_bar
+    from prade.core.workers import Workers
     from prade.reporting.report import json_of, report_data, write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
+    with where.arguments() as how, progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
         asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key, "progress": progress}
+        asked["workers"] = Workers.of(**how)
         if as_json and output is None:
             said = json_of(report_data(release_folder, **asked)).rstrip()
         else:

@@ -67,22 +67,26 @@ def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
     >>> systematic(np.array([0.5, 0.0, 0.25, 0.25]), 4, 0.5)
     array([0, 0, 2, 3])
     """
-    edges = np.cumsum(weights)
+    return marked(np.cumsum(weights), n, offset)
+
+
+def marked(edges: NDArray[np.float64], n: int, offset: float) -> Ints:
+    """As `systematic`, from the cumulative sum of the weights."""
     marks = (np.arange(n) + offset) * (edges[-1] / max(n, 1))
     # rounding may carry the last mark to the end, where it would pick an index without weight
     return np.asarray(np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right"))
 
 
-def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, generator: np.random.Generator) -> Ints:
+def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -> Ints:
     """One index from each run first : stop, drawn in proportion to the weights whose cumulative sum is given.
 
-    An empty run gives its own start.
+    `chance` has a random number from 0 to 1 for each run. An empty run gives its own start.
 
-    >>> drawn_in_runs(np.array([1.0, 1.0, 3.0]), np.array([0, 2, 3]), np.array([2, 3, 3]), np.random.default_rng(0))
+    >>> drawn_in_runs(np.array([1.0, 1.0, 3.0]), np.array([0, 2, 3]), np.array([2, 3, 3]), np.array([0.3, 0.6, 0.9]))
     array([0, 2, 3])
     """
     below = np.concatenate([[0.0], cumulative])
-    target = below[first] + generator.random(len(first)) * (below[stop] - below[first])
+    target = below[first] + chance * (below[stop] - below[first])
     found = np.searchsorted(cumulative, target, side="right")
     return np.asarray(np.clip(found, first, np.maximum(first, stop - 1)))  # rounding may leave the run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,3 +45,32 @@ def sha256_of(file: BufferedIOBase) -> str:
     'ab864bbd'
     """
     return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def replace_folder(path: str | PathLike[str]) -> Iterator[Path]:
+    """As `replace_file` for a folder, which is written next to `path` and takes its place when the block ends.
+
+    A folder at `path` is replaced. What an earlier run left unfinished is removed first, so one run at a time may write
+    to a path.
+    """
+    final = Path(path)
+    if not final.parent.is_dir():
+        raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
+    unfinished, replaced = (final.parent / f".{final.name}.{word}" for word in ("unfinished", "replaced"))
+    if replaced.exists() and not final.exists():  # a power cut between the two renames
+        os.replace(replaced, final)
+    for left in (unfinished, replaced):
+        shutil.rmtree(left, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        yield unfinished
+        for written in (each for each in unfinished.rglob("*") if each.is_file()):
+            with open(written, "rb+") as file:
+                os.fsync(file.fileno())
+        if final.exists():
+            os.replace(final, replaced)
+        os.replace(unfinished, final)
+    finally:
+        for left in (unfinished, replaced):
+            shutil.rmtree(left, ignore_errors=True)

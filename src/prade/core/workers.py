@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from itertools import islice
 from threading import Lock
@@ -67,6 +67,9 @@ class Workers:
         """Start one task on the executor."""
         assert self.executor is not None
         return self.executor.submit(_Sent(work, versions()), *arguments)
+
+
+THIS_THREAD = Workers()
 
 
 def _mapped(executor: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
@@ -125,6 +128,14 @@ class _Sent:
 
     work: Callable[..., Any]
     versions: tuple[str, ...]
+
+    @property
+    def __name__(self) -> str:
+        """What a cluster shows: the function, without its arguments."""
+        function = self.work
+        while isinstance(function, partial):
+            function = function.func
+        return getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *arguments: Any) -> Any:
         if self.versions != versions():

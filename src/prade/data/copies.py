@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, distinct_rows, smallest_unsigned
+from prade.core.arrays import Flags, Floats, Ints, smallest_unsigned
 from prade.data.cells import one_piece
 from prade.data.matching import code_cells, numbers_of
+from prade.data.row_index import RowIndex
 from prade.data.tables import plain_cells
 
 if TYPE_CHECKING:
@@ -20,69 +19,67 @@ if TYPE_CHECKING:
 
     from prade.data.menus import Menu
 
-SHARE = b"prade:copied"
 MISSING, OUTSIDE = 0, 1  # no value, or one that is not in the menu; other values are numbered from 2 on
 
 
-def with_copied_share(table: pa.Table, copied: Flags) -> pa.Table:
-    """The table with the share of its rows that are copies, which stays with it in parquet files."""
-    share = float(copied.mean()) if len(copied) else 0.0
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), SHARE: str(share).encode()})
-
-
-def copied_share(schema: pa.Schema) -> float | None:
-    """The share of copies that a table's schema states; None if it states none."""
-    with suppress(ValueError):
-        stated = (schema.metadata or {}).get(SHARE)
-        share = None if stated is None else float(stated)
-        return share if share is None or 0 <= share <= 1 else None
-    return None
-
-
-def copies_in_words(share: float | None) -> str:
-    """How many of the synthetic rows are copies, in one sentence; the share is rounded down, so 100 % means all.
-
-    >>> copies_in_words(0.99999)
-    '99.9 % of the rows have, in every column but those of groups and person ids, the values of one public row.'
-    """
-    if share is None:
-        return "How many of the rows have exactly the values of one public row was not recorded."
-    percent = f"{math.floor(1000 * share) / 10:g} %"
-    return (
-        f"{percent} of the rows have, in every column but those of groups and person ids, the values of one public row."
-    )
-
-
-def copied_rows(menus: Sequence[Menu], table: pa.Table) -> Flags:
-    """Whether each row of a table has, in all columns of these menus, the values of one public row.
+class Copies:
+    """Finds the rows of tables that have, in all columns of these menus, the values of one public row.
 
     Values are compared as they are written: of two wages in one bin only the same wage is equal.
     """
-    both = [np.concatenate(_numbered(menu, table[menu.column.name])) for menu in menus]
-    public = len(menus[0].codes)
-    number = distinct_rows(both)[1]
-    is_public = np.zeros(len(number), np.bool_)
-    is_public[number[:public]] = True
-    return np.asarray(is_public[number[public:]])
+
+    def __init__(self, menus: Sequence[Menu]) -> None:
+        self._menus = menus
+        self._rows = len(menus[0].codes)
+
+    def flags(self, table: pa.Table, drawn: Ints | None = None) -> Flags:
+        """Whether each row is a copy. `drawn` are public rows that they may be copies of, which are looked at first."""
+        mine = [_numbered_cells(menu, table[menu.column.name]) for menu in self._menus]
+        copied = np.zeros(table.num_rows, np.bool_)
+        if drawn is not None and self._rows:
+            known = (drawn >= 0) & (drawn < self._rows)
+            rows = np.where(known, drawn, 0)
+            copied = known
+            for menu, numbers in zip(self._menus, mine, strict=True):
+                copied &= _numbered_rows(menu, rows) == numbers
+        others = np.flatnonzero(~copied)
+        if len(others):
+            first, stop = self._index.runs([numbers[others] for numbers in mine])
+            copied[others] = first < stop
+        return copied
+
+    @cached_property
+    def _index(self) -> RowIndex:
+        """The public rows by all their values: for rows that are not copies of the rows they were drawn from."""
+        numbers = [_numbered_rows(menu, slice(None)) for menu in self._menus]
+        narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
+        return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
 
 
-def _numbered(menu: Menu, cells: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A number for the value of each public row, and of each cell; equal values have equal numbers."""
+def _numbered_rows(menu: Menu, rows: Any) -> Ints:
+    """A number for the value of each of some public rows."""
+    place = menu.of_row[rows].astype(np.int64)
+    if menu.column.kind == "numeric":
+        place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
+    # A value outside the domain has a code too, but it is not the value that is written for the code.
+    return np.where(menu.codes[rows] >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
+
+
+def _numbered_cells(menu: Menu, cells: Any) -> Ints:
+    """A number for the value of each cell, that of the public rows with an equal value; -1 for one that none has."""
     column, cells = menu.column, one_piece(plain_cells(cells))
-    place = menu.of_row.astype(np.int64)
     codes, fits = code_cells(column, cells)
-    if column.kind == "numeric":  # the menu may have a number twice, as the texts "1" and "1.0"
-        known, rank = np.unique(numbers_of(column, menu.values), return_inverse=True)
-        place = np.where(place < 0, place, np.append(rank, -1)[place])
+    if column.kind == "numeric":
+        known = _ranks(menu)[0]
         numbers = numbers_of(column, cells)
         index = np.minimum(np.searchsorted(known, numbers), max(len(known) - 1, 0))
         fits &= np.append(known, np.nan)[index] == numbers
     else:
         index = codes
-    # A value outside the domain has a code too, but it is not the value that is written for the code.
-    public = np.where(menu.codes >= column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
-    mine = np.where(codes >= column.present, MISSING, np.where(fits, index + 2, OUTSIDE))
-    beyond = int(max(public.max(initial=0), mine.max(initial=0))) + 1
-    mine[mine == OUTSIDE] = beyond  # equal to no public value
-    kind = smallest_unsigned(beyond)
-    return public.astype(kind), mine.astype(kind)
+    return np.where(codes >= column.present, MISSING, np.where(fits, index + 2, -1))
+
+
+def _ranks(menu: Menu) -> tuple[Floats, Ints]:
+    """The numbers of a menu in rising order, and the rank of each value: it may have one twice, as "1" and "1.0"."""
+    known, rank = np.unique(numbers_of(menu.column, menu.values), return_inverse=True)
+    return known, rank

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from prade.core.documents import json_value
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError
 from prade.data.cells import one_piece
+from prade.data.columns import PANDAS, Columns, pandas_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Like = Literal["pyarrow", "pandas", "polars"]
 Frame: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
-PANDAS = b"pandas"
 
 
 def check_like(like: str) -> None:
@@ -47,19 +46,20 @@ class DeclaredTypes:
     of_frame: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, public: Any, table: pa.Table) -> DeclaredTypes:
+    def of(cls, public: Any, table: pa.Table | Columns) -> DeclaredTypes:
         """The types of a public table as it was given, and as the Arrow table that it was read as."""
         import pyarrow as pa
 
         schema = _schema_of_frame(public) or table.schema
         fields = {each.name: each for each in schema if each.name in table.column_names}
-        coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
-        dictionaries = {name: one_piece(table[name]).dictionary for name in coded}
+        coded = [name for name in table.column_names if pa.types.is_dictionary(table.schema.field(name).type)]
+        found = {name: one_piece(table[name]) for name in coded}  # plain, where texts had to be replaced
+        dictionaries = {name: cells.dictionary for name, cells in found.items() if pa.types.is_dictionary(cells.type)}
         if hasattr(public, "dtypes") and hasattr(public, "columns"):  # pandas, polars
             frame = {name: public[name].dtype for name in table.column_names}
         else:
             frame = _pandas_types(schema)
-        return cls(fields, _pandas_notes(schema), dictionaries, frame)
+        return cls(fields, pandas_notes(schema), dictionaries, frame)
 
     def of_table(self, table: pa.Table) -> pa.Table:
         """The same rows with these types and notes, in each column whose values allow that."""
@@ -106,7 +106,7 @@ def common_schema(schemas: Sequence[pa.Schema], joined: pa.Schema) -> pa.Schema:
         first, *others = (schema.field(each.name) for schema in schemas)
         same = all(other.equals(first, check_metadata=True) for other in others) and first.type == each.type
         fields.append(each.with_metadata(first.metadata if same else None))
-    notes = [_pandas_notes(schema) for schema in schemas]
+    notes = [pandas_notes(schema) for schema in schemas]
     about = [{each["field_name"]: each for each in note.get("columns", [])} for note in notes]
     columns = [_common_note([of.get(each.name) for of in about], each.type) for each in joined]
     pandas = {**notes[0], "index_columns": [], "columns": [note for note in columns if note is not None]}
@@ -137,18 +137,9 @@ def _schema_of_frame(public: Any) -> pa.Schema | None:
     return None
 
 
-def _pandas_notes(schema: pa.Schema) -> dict[str, Any]:
-    """The notes for pandas in a schema's metadata; empty if there are none, or if they are malformed."""
-    with suppress(PradeError, KeyError, TypeError):
-        notes = json_value((schema.metadata or {})[PANDAS])
-        if all(isinstance(each["field_name"], str | None) for each in notes["columns"]):
-            return dict(notes)
-    return {}
-
-
 def _pandas_types(schema: pa.Schema) -> dict[str, Any]:
     """The types as which pandas reads the columns that the notes describe; categories are in the rows themselves."""
-    described = {each["field_name"] for each in _pandas_notes(schema).get("columns", [])}
+    described = {each["field_name"] for each in pandas_notes(schema).get("columns", [])}
     if not described:
         return {}
     import pandas as pd

@@ -9,15 +9,18 @@ numbers are drawn uniformly from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
+from prade.core.chances import Chances
 from prade.core.errors import DataError
 from prade.data.cells import one_piece
 from prade.data.column import Column
-from prade.data.copies import copied_rows
+from prade.data.columns import Columns
+from prade.data.copies import Copies
 from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
 from prade.data.donors import Donors
 from prade.data.matching import numbers_of
@@ -57,14 +60,13 @@ class Decoder:
 
         `weight` names a column of row weights: donors are drawn in proportion to them, and never from rows of weight 0.
         """
-        table = read_table(public)
+        table = public if isinstance(public, Columns) else read_table(public)
         weights = np.ones(table.num_rows)
         if weight is not None:
             cells = one_piece(plain_cells(read_table(table, [weight])[weight]))
             weights = _checked_weights(numbers_of(Column(weight, "numeric", edges=(0,)), cells), weight)
         without_values = {name for name in schema.groups if not schema[name].values}
-        for name in schema.coded:
-            table = table if name in table.column_names else read_table(table, [name])  # an error names the column
+        read_table(table, [name for name in schema.coded if name not in table.column_names])  # an error names it
         names = [name for name in table.column_names if name in schema and name not in without_values]
         menus = [menu_of_public(schema[name], table[name], weights) for name in names]
         codes = {menu.column.name: menu.codes for menu in menus}
@@ -77,12 +79,11 @@ class Decoder:
         columns = [column for column in schema.columns if column.kind != "group" or column.values]
         return cls(schema, [menu_of_schema(column) for column in columns], DeclaredTypes())
 
-    def decode(
-        self, coded: Joint, *, seed: int | np.random.Generator, like: Like = "pyarrow", drawn: Ints | None = None
-    ) -> Frame:
+    def decode(self, coded: Joint, *, seed: int | Chances, like: Like = "pyarrow", drawn: Ints | None = None) -> Frame:
         """The rows of `coded` as a table; the same seed gives the same table.
 
-        `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known.
+        `drawn` are the numbers of the public rows (of those with weight) that the rows were drawn from, if known. With
+        `Chances` for a seed, a row's cells do not depend on the rows that are decoded with it.
         """
         import pyarrow as pa
 
@@ -93,10 +94,10 @@ class Decoder:
                     f"column {name!r} was not in the public table that the decoder was made from; leave it out, or "
                     "make the decoder from a table that has it"
                 )
-        rng = np.random.default_rng(seed)
+        chances = seed if isinstance(seed, Chances) else Chances.of_groups(seed, [0], [len(coded)])
         names = [name for name in self._menus if name in coded.codes]
-        donors = {} if self._donors is None else self._donors.find(coded.codes, rng, drawn)
-        cells = [self._menus[name].draw(coded.codes[name], rng, donors.get(name)) for name in names]
+        donors = {} if self._donors is None else self._donors.find(coded.codes, chances, drawn)
+        cells = [self._menus[name].draw(coded.codes[name], chances, donors.get(name)) for name in names]
         return self.types.framed(self.types.of_table(pa.table(cells, names=names)), like)
 
     def listed(self, name: str) -> pa.Array:
@@ -105,9 +106,16 @@ class Decoder:
 
         return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
-    def copied(self, table: pa.Table) -> Flags:
-        """Whether each row of a table has, in every coded column, the values of one and the same public row."""
-        return copied_rows([self._menus[name] for name in self.schema.coded], table)
+    def copied(self, table: pa.Table, drawn: Ints | None = None) -> Flags:
+        """Whether each row of a table has, in every coded column, the values of one and the same public row.
+
+        `drawn` are the public rows that the rows were drawn from, if known: most are copies of those.
+        """
+        return self._copies.flags(table, drawn)
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies([self._menus[name] for name in self.schema.coded])
 
 
 def _checked_weights(weights: Floats, name: str) -> Floats:

@@ -12,16 +12,19 @@ public row has its bins together. A column that is left over takes a value of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs
+from prade.core.arrays import Flags, Floats, Ints, drawn_in_runs
+from prade.core.chances import Chances
 from prade.data.joint import Codes
+from prade.data.row_index import RowIndex
 from prade.data.schema import Schema
 
 NONE = -1  # in place of a row number: no public row
+MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +34,20 @@ class Donors:
     schema: Schema
     codes: Codes
     weights: Floats
+    _indexes: dict[tuple[str, ...], RowIndex] = field(default_factory=dict)
 
-    def find(self, wanted: Codes, generator: np.random.Generator, drawn: Ints | None = None) -> dict[str, Ints]:
+    def find(self, wanted: Codes, chances: Chances, drawn: Ints | None = None) -> dict[str, Ints]:
         """The donor of each row for each numeric column of `wanted`: the number of a public row, or -1 for none.
 
         `drawn` are public rows that the rows were drawn from: each is the donor if it has the row's codes. Otherwise
-        the donor is drawn by weight from the public rows that have them.
+        the donor is drawn by weight from the public rows that have them, with the row's own random numbers.
         """
         rows = len(next(iter(wanted.values())))
         donor = np.full(rows, NONE) if drawn is None else np.where(self._agree(wanted, drawn), drawn, NONE)
         without = np.flatnonzero(donor == NONE)
-        donor[without] = self._pick(list(wanted), wanted, without, generator)
+        donor[without] = self._pick(list(wanted), wanted, without, chances)
         found = {name: donor.copy() for name in wanted if self.schema[name].kind == "numeric"}
-        self._find_in_line(found, wanted, without[donor[without] == NONE], generator)
+        self._find_in_line(found, wanted, without[donor[without] == NONE], chances)
         return found
 
     def _agree(self, wanted: Codes, drawn: Ints) -> Flags:
@@ -54,20 +58,26 @@ class Donors:
             known &= self.codes[name][rows] == code
         return known
 
-    def _pick(self, columns: Sequence[str], wanted: Codes, rows: Ints, generator: np.random.Generator) -> Ints:
+    def _pick(self, columns: Sequence[str], wanted: Codes, rows: Ints, chances: Chances) -> Ints:
         """For each of some rows, a public row with the same codes in these columns, drawn by weight; -1 for none."""
         if not len(rows):
             return rows
-        public = len(self.weights)
-        both = [np.concatenate([self.codes[name], wanted[name][rows]]) for name in columns]
-        number = distinct_rows(both)[1]
-        order = np.argsort(number[:public], kind="stable")
-        runs = np.searchsorted(number[order], np.arange(len(rows) + public + 1))  # where each distinct row's run starts
-        first, stop = runs[number[public:]], runs[number[public:] + 1]
-        index = drawn_in_runs(np.cumsum(self.weights[order]), first, stop, generator)
-        return np.where(first < stop, order[np.minimum(index, public - 1)], NONE)
+        index = self._index(tuple(columns))
+        first, stop = index.runs([wanted[name][rows] for name in columns])
+        chance = chances.uniform("\n".join(["donor", *columns]), rows)
+        place = drawn_in_runs(np.cumsum(self.weights[index.order]), first, stop, chance)
+        return np.where(first < stop, index.order[np.minimum(place, len(self.weights) - 1)].astype(np.int64), NONE)
 
-    def _find_in_line(self, found: dict[str, Ints], wanted: Codes, rows: Ints, generator: np.random.Generator) -> None:
+    def _index(self, columns: tuple[str, ...]) -> RowIndex:
+        """The public rows by their codes in some columns; the last few are kept for the next batch of rows."""
+        if columns not in self._indexes:
+            while len(self._indexes) >= MOST_INDEXES:
+                del self._indexes[next(iter(self._indexes))]
+            sizes = [self.schema.size(name) for name in columns]
+            self._indexes[columns] = RowIndex([self.codes[name] for name in columns], sizes)
+        return self._indexes[columns]
+
+    def _find_in_line(self, found: dict[str, Ints], wanted: Codes, rows: Ints, chances: Chances) -> None:
         """Fill in the donors of rows whose codes no public row has, from the start of the line to its end."""
         sets = [tuple(name for name in together if name in wanted) for together in self.schema.linked]
         linked = {name for together in sets for name in together}
@@ -78,7 +88,7 @@ class Donors:
         for start in range(len(line)):
             waiting = np.flatnonzero(reached == start)
             for end in _ends(start, bounds):
-                picked = self._pick(line[start:end], wanted, rows[waiting], generator)
+                picked = self._pick(line[start:end], wanted, rows[waiting], chances)
                 has = picked != NONE
                 for name in line[start:end]:
                     if name in found:

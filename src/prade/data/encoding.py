@@ -23,6 +23,7 @@ from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
 from prade.data.column import Column
+from prade.data.columns import Columns
 from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
@@ -50,7 +51,7 @@ class Coded(Joint):
                 f"the coded columns have {len(lengths)} different lengths; give at least one column, all of one length"
             )
         rows = lengths.pop()
-        self.weights = _normalised(np.ones(rows) if weights is None else weights, rows, "weights")
+        self.weights = normalised(np.ones(rows) if weights is None else weights, rows, "weights")
 
     def take(self, index: NDArray[Any]) -> Coded:
         """The rows at `index` (row numbers or a mask), with weights scaled to sum to one again."""
@@ -78,7 +79,9 @@ def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, 
     """
     names = list(schema.coded if columns is None else schema.select(columns).names)
     sizes = {name: schema.size(name) for name in names}  # a group column without values is refused here
-    cells = read_table(table, names, guess=False)
+    cells = table if isinstance(table, Columns) else read_table(table, names, guess=False)
+    if isinstance(cells, Columns):
+        read_table(cells, [name for name in names if name not in cells.column_names])  # an error names the column
     codes = {
         name: code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(size)) for name, size in sizes.items()
     }
@@ -95,7 +98,7 @@ def outside(schema: Schema, table: Any) -> dict[str, dict[Any, int]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    public = read_table(table, guess=False)
+    public = table if isinstance(table, Columns) else read_table(table, guess=False)
     report: dict[str, dict[Any, int]] = {}
     for column in schema.columns:
         if column.name not in public.column_names or (column.kind == "group" and not column.values):
@@ -136,7 +139,8 @@ def _weights(column: Any, name: str) -> NDArray[np.float64]:
     return weights
 
 
-def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:
+def normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float64]:
+    """Weights of this many rows, scaled to sum to one; `name` is theirs in errors."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (rows,):
         raise DataError(f"{rows} rows need {rows} weights, got an array of shape {values.shape}")
@@ -149,5 +153,5 @@ def _normalised(weights: NDArray[Any], rows: int, name: str) -> NDArray[np.float
     if total == 0:
         raise DataError(f"{name} are all zero; give at least one row a weight above 0")
     if np.isinf(total):
-        return _normalised(values / values.max(), rows, name)
+        return normalised(values / values.max(), rows, name)
     return np.ascontiguousarray(values / total)

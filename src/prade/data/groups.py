@@ -17,6 +17,8 @@ from prade.data.column import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.data.columns import Columns
+
 MOST_COMBINATIONS = 2**62
 
 
@@ -184,7 +186,7 @@ class KeyedGroups:
         whole = math.prod(column.present for column in self.columns)
         return len(self.joint) == whole and np.array_equal(self.number, self.joint)
 
-    def numbers(self, table: pa.Table) -> NDArray[np.int64]:
+    def numbers(self, table: pa.Table | Columns) -> NDArray[np.int64]:
         """The group of each row of a table that has the key columns; -1 for a row in no group."""
         return self.joint_codes({column.name: table[column.name] for column in self.columns}, table.num_rows)[1]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, drawn_in_runs, smallest_unsigned
+from prade.core.chances import Chances
 from prade.data.cells import is_text, one_piece
 from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.donors import NONE
@@ -18,7 +19,7 @@ from prade.data.tables import plain_cells
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,9 @@ class Menu:
     starts: Ints
     cumulative: Floats
     codes: NDArray[Any]
-    of_row: NDArray[np.int32]
+    of_row: NDArray[Any]  # signed integers, as narrow as possible: there is one for each public row
 
-    def draw(self, codes: NDArray[Any], rng: np.random.Generator, donor: Ints | None = None) -> Any:
+    def draw(self, codes: NDArray[Any], chances: Chances, donor: Ints | None = None) -> Any:
         """One value for each code: that of the row's donor, or where it has none, one drawn from those of the code."""
         import pyarrow as pa
 
@@ -47,27 +48,46 @@ class Menu:
         codes[missing] = 0
         values, index = self.values, self.starts[codes]
         if self.column.kind == "numeric":
-            index = np.full(len(codes), NONE) if donor is None else np.where(donor == NONE, NONE, self.of_row[donor])
+            index = np.full(len(codes), NONE)
+            if donor is not None and len(self.of_row):
+                index = np.where(donor == NONE, NONE, self.of_row[donor].astype(np.int64))
             alone = np.flatnonzero((index == NONE) & ~missing)
             first, stop = self.starts[codes[alone]], self.starts[codes[alone] + 1]
-            index[alone] = drawn_in_runs(self.cumulative, first, stop, rng)
-            if len(unseen := alone[first == stop]):
-                values, index[unseen] = self._uniform(codes[unseen], rng)
+            chance = chances.uniform(f"value\n{self.column.name}", alone)
+            index[alone] = drawn_in_runs(self.cumulative, first, stop, chance)
+            if (first == stop).any():
+                unseen = alone[first == stop]
+                values, index[unseen] = self._uniform(codes[unseen], chance[first == stop])
         return values.take(pa.array(index, mask=missing))
 
-    def _uniform(self, codes: Ints, rng: np.random.Generator) -> tuple[Any, Ints]:
+    def _uniform(self, codes: Ints, chance: Floats) -> tuple[Any, Ints]:
         """The values with a uniformly drawn number appended for each of these codes, and the indices of those."""
         import pyarrow as pa
 
-        numbers = _uniform_numbers(self.column, codes, rng)
-        drawn = typed_numbers(self.column, numbers, self.values.type)
-        public = self.values
-        if drawn is None or not np.array_equal(code_cells(self.column, drawn)[0], codes):
+        numbers, kind, public = _uniform_numbers(self.column, codes, chance), self.values.type, self.values
+        if not self._holds(np.unique(codes), kind):
             # The public type cannot hold a number of this bin (e.g. 300 in 8 bits): use the natural type.
             kind = natural_type(self.column)
-            drawn = typed_numbers(self.column, numbers, kind)
             public = typed_numbers(self.column, numbers_of(self.column, public), kind)
+        drawn = typed_numbers(self.column, numbers, kind)
+        off = np.flatnonzero(code_cells(self.column, drawn)[0] != codes)
+        if len(off):  # rounded to the type, a number is in the next bin
+            numbers[off] = self._held(codes[off]).mean(axis=0)
+            drawn = typed_numbers(self.column, numbers, kind)
         return pa.concat_arrays([public, drawn]), len(public) + np.arange(len(codes))
+
+    def _holds(self, codes: Ints, kind: pa.DataType) -> bool:
+        """Whether a type has numbers of these bins, and of whole numbers all: it depends on no number that is drawn."""
+        for numbers in self._held(codes):
+            typed = typed_numbers(self.column, numbers, kind)
+            if typed is None or not np.array_equal(code_cells(self.column, typed)[0], codes):
+                return False
+        return True
+
+    def _held(self, codes: Ints) -> Floats:
+        """What a type must hold to be used for these bins: the first and last whole number, or else the middle."""
+        bounds = np.array([_closed_bounds(self.column, code) for code in codes.tolist()]).T
+        return bounds if self.column.integer else bounds.mean(axis=0, keepdims=True)
 
 
 # ---------------------------------------------------------------------- menus
@@ -115,11 +135,16 @@ def menu_of_public(column: Column, cells: Any, weights: Floats) -> Menu:
     codes_of_rows = codes.astype(smallest_unsigned(column.size))[rows]
     if column.kind == "numeric":
         starts = np.searchsorted(codes[order], np.arange(column.present + 1))
-        place = np.full(len(codes), NONE, np.int32)
+        place = np.full(len(codes), NONE, _signed(len(order)))
         place[order] = np.arange(len(order))
         return Menu(column, menu, starts, np.cumsum(counts[order]), codes_of_rows, place[rows])
-    of_row = np.where(usable, codes, NONE).astype(np.int32)[rows]
+    of_row = np.where(usable, codes, NONE).astype(_signed(column.size))[rows]
     return replace(_listed_menu(column, menu, codes[order]), codes=codes_of_rows, of_row=of_row)
+
+
+def _signed(size: int) -> np.dtype[Any]:
+    """The smallest integer type that can hold -1 and every number below `size`."""
+    return np.min_scalar_type(-max(size, 1))
 
 
 def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
@@ -143,15 +168,12 @@ def _listed_menu(column: Column, values: Any, codes: Ints) -> Menu:
 # ---------------------------------------------------------------------- numbers
 
 
-def _uniform_numbers(column: Column, codes: Ints, rng: np.random.Generator) -> Floats:
+def _uniform_numbers(column: Column, codes: Ints, chance: Floats) -> Floats:
     """A uniform number from the bin of each code; an open-ended bin is taken to be as wide as its neighbour."""
-    low, high = np.array([_closed_bounds(column, code) for code in range(column.present)]).T
+    low, high = np.array([_closed_bounds(column, code) for code in range(column.present)]).T[:, codes]
     if column.integer:
-        whole = rng.integers(low[codes].astype(np.int64), high[codes].astype(np.int64), endpoint=True)
-        return np.asarray(whole, dtype=np.float64)
-    share = rng.random(len(codes))
-    drawn = low[codes] * (1.0 - share) + high[codes] * share
-    return np.asarray(np.clip(drawn, low[codes], high[codes]), dtype=np.float64)
+        return np.asarray(np.minimum(low + np.floor(chance * (high - low + 1.0)), high))
+    return np.asarray(np.clip(low * (1.0 - chance) + high * chance, low, high))
 
 
 def _closed_bounds(column: Column, code: int) -> tuple[float, float]:

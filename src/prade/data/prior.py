@@ -6,6 +6,7 @@ The probabilities come from public data alone; an estimate changes them as littl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError
 from prade.core.words import names_of
-from prade.data.encoding import Coded, encode
+from prade.data.encoding import Coded, encode, normalised
 from prade.data.joint import Codes, Joint
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ class Prior(Coded):
     def __repr__(self) -> str:
         kind = "full domain" if self.complete else "support"
         return f"Prior({len(self)} rows of the {kind}, {len(self.codes)} columns)"
+
+    def with_weights(self, weights: NDArray[np.float64]) -> Prior:
+        """The same rows with other weights, which are scaled to sum to one; the codes are not checked again."""
+        other = copy(self)
+        other.weights = normalised(weights, len(self), "weights")
+        return other
 
     @classmethod
     def from_joint(cls, *joints: Joint, mixing: Sequence[float] | None = None) -> Prior:

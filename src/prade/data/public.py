@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -36,7 +36,10 @@ from prade.data.parquet_with_header import (
 )
 from prade.data.prior import Prior
 from prade.data.schema import Schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.tables import plain_cells, read_table, table_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 2  # format 1 had no numbers of numeric columns
 GROUP_FIELD = "prade:group"
@@ -77,27 +80,30 @@ class Public:
         """
         import pyarrow as pa
 
-        rows = read_table(table, guess=False)
+        rows = table_columns(table)
+        present = [name for name in by if name in rows.column_names]
         for index, name in enumerate(rows.column_names):
-            if name in (*by, weight) and pa.types.is_union(rows[name].type):  # Python objects, each with its own type
+            if isinstance(rows, pa.Table) and name in (*by, weight) and pa.types.is_union(rows[name].type):
+                # Python objects, each with its own type
                 rows = rows.set_column(index, name, read_table(table, [name])[name])
         coded = encode(schema, rows, weight=weight)
+        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
+        numbers = {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric}
+        keys = pa.table({name: rows[name] for name in present})
         if weight is not None:
             with_weight = np.flatnonzero(coded.weights)
-            coded, rows = coded.take(with_weight), rows.take(with_weight)
+            coded, keys = coded.take(with_weight), keys.take(with_weight)
+            numbers = {name: each[with_weight] for name, each in numbers.items()}
         prior = Prior(schema, coded.codes, coded.weights)
-        numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
-        numbers = {name: binned_numbers(schema[name], rows[name], prior.codes[name]) for name in numeric}
-        present = [name for name in by if name in rows.column_names]
         if not present:
             return cls(prior, Groups.of().level(()), np.zeros(len(prior), np.int64), numbers)
         for name in present:
-            require_plain_type(name, rows[name].type)
-        plain = pa.table({name: plain_cells(rows[name]) for name in present})
+            require_plain_type(name, keys[name].type)
+        plain = pa.table({name: plain_cells(keys[name]) for name in present})
         listed = plain.group_by(present).aggregate([]).drop_null()
         groups = Groups.of(listed.sort_by([(name, "ascending") for name in present]))
         level = groups.level(present)
-        number = groups.keyed(present, level.number).numbers(rows)
+        number = groups.keyed(present, level.number).numbers(keys)
         if (number < 0).any():
             raise DataError(
                 f"{int((number < 0).sum()):,} public rows have no value in {', '.join(present)}; remove these rows"
@@ -114,6 +120,16 @@ class Public:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the coded rows, their weights and groups to a parquet file: all that estimates need."""
+        table, header = self.as_table()
+        write_with_header(table, header, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Public:
+        """Read a file that `save` wrote; the groups' values come back as text."""
+        return cls.from_table(read_table(path), path)
+
+    def as_table(self) -> tuple[pa.Table, dict[str, Any]]:
+        """The columns and the header of the file that `save` writes."""
         import pyarrow as pa
 
         columns = {**self.prior.codes, WEIGHT_FIELD: self.prior.weights, GROUP_FIELD: self.group}
@@ -125,12 +141,11 @@ class Public:
             )
         values = [[str(value) for value in row] for row in self.groups.values]
         header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
-        write_with_header(pa.table(columns), header, path)
+        return pa.table(columns), header
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Public:
-        """Read a file that `save` wrote; the groups' values come back as text."""
-        table = read_table(path)
+    def from_table(cls, table: pa.Table, path: str | PathLike[str]) -> Public:
+        """The public rows in a table with its header, as `as_table` made them; `path` is named in errors."""
         with damage_reported(path, "saved public rows", AGAIN):
             header = read_header(table, _Header, path, FORMAT)
             schema = Schema.from_toml(header.schema)
@@ -153,7 +168,8 @@ class Public:
                 if not np.array_equal(np.isnan(each), prior.codes[name] >= schema[name].present):
                     raise Malformed(f"the numbers of {name} are not those of its bins")
             values = tuple(tuple(row) for row in header.groups)
-            return cls(prior, Grouping(header.by, values, np.arange(len(values))), group.astype(np.int64), numbers)
+            numbered = group.astype(np.int64, copy=False)
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers)
 
     def take(self, rows: NDArray[Any]) -> Public:
         """Some of the rows; the groups keep their numbers."""

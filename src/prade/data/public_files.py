@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.duplicate_files import content_hash, refuse_duplicates
 from prade.core.errors import DataError
+from prade.data.columns import Columns
 from prade.data.csv_format import DEFAULT_FORMAT, CsvFormat, format_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LARGE_CSV = 2**25  # bytes; a larger file is read column by column
 
 
 @dataclass(frozen=True)
@@ -87,23 +90,51 @@ class PublicFiles:
         refuse_duplicates(self.files)  # to give rows more weight, use a column of weights
         return self.csv.file(self.files[0]) if len(self.files) == 1 else _concatenated(self.files, self.csv)
 
+    def columns(self) -> pa.Table | Columns:
+        """The table of all files without guessed types; of parquet and large CSV files, one column at a time."""
+        from prade.data.csv_columns import csv_columns
+        from prade.data.tables import read_table, table_columns, table_suffix
 
-def _concatenated(files: tuple[str, ...], form: CsvFormat) -> pa.Table:
+        self._existing()
+        refuse_duplicates(self.files)
+        if all(table_suffix(Path(file)) == ".parquet" for file in self.files):
+            if len(self.files) == 1:
+                return table_columns(self.files[0])
+            return Columns(_common_names(self.files), lambda name: _concatenated(self.files, self.csv, [name]))
+        if len(self.files) == 1 and Path(self.files[0]).stat().st_size > LARGE_CSV:
+            return csv_columns(Path(self.files[0]), self.csv)
+        return read_table(self.source(), guess=False)
+
+
+def _common_names(files: tuple[str, ...]) -> list[str]:
+    """The names of the columns of parquet files, which must all have the same."""
+    from prade.data.tables import column_names, parquet_schema
+
+    names = [column_names(parquet_schema(Path(file)).empty_table()) for file in files]
+    _need_same_columns(files, names)
+    return names[0]
+
+
+def _need_same_columns(files: tuple[str, ...], names: Sequence[Sequence[str]]) -> None:
+    for file, mine in zip(files, names, strict=True):
+        if set(mine) != set(names[0]):
+            lacking, having = (file, files[0]) if set(names[0]) - set(mine) else (files[0], file)
+            columns = sorted(set(names[0]) - set(mine) or set(mine) - set(names[0]))
+            raise DataError(
+                f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
+                "same columns"
+            )
+
+
+def _concatenated(files: tuple[str, ...], form: CsvFormat, names: Sequence[str] | None = None) -> pa.Table:
     import pyarrow as pa
 
     from prade.data.declared_types import common_schema
     from prade.data.tables import read_table
 
-    tables = [read_table(form.file(file)) for file in files]
+    tables = [read_table(form.file(file), names) for file in files]
+    _need_same_columns(files, [table.column_names for table in tables])
     names = tables[0].column_names
-    for file, table in zip(files, tables, strict=True):
-        if set(table.column_names) != set(names):
-            lacking, having = (file, files[0]) if set(names) - set(table.column_names) else (files[0], file)
-            columns = sorted(set(names) - set(table.column_names) or set(table.column_names) - set(names))
-            raise DataError(
-                f"{lacking} lacks the column {', '.join(columns[:5])}, which {having} has; give public files with the "
-                "same columns"
-            )
     alike = {name: len({table.schema.field(name).type for table in tables}) == 1 for name in names}
     plain = [
         pa.table({name: table[name] if alike[name] else _without_type(table[name]) for name in names})

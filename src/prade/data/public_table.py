@@ -13,6 +13,7 @@ import numpy as np
 
 from prade.core.errors import DataError, PradeError
 from prade.data.cells import is_text, one_piece
+from prade.data.columns import Columns
 from prade.data.declared_types import Like
 from prade.data.decoding import Decoder
 from prade.data.groups import Groups
@@ -20,7 +21,7 @@ from prade.data.matching import numbers_of
 from prade.data.public import Public, group_columns
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
-from prade.data.tables import read_table, table_suffix, with_types
+from prade.data.tables import guess_type, read_table, table_suffix, with_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,38 +66,38 @@ class PublicTable:
         return self.files and self.files.hashed()
 
     @cached_property
-    def cells(self) -> pa.Table:
-        """The table without guessed types, so that no cell influences how another is read."""
-        source = self.source if self.files is None else self.files.source()
-        table = read_table(source, guess=False)
+    def cells(self) -> pa.Table | Columns:
+        """The table without guessed types, so that no cell influences how another is read.
+
+        The columns of parquet files and of large CSV files are read one at a time, when they are needed.
+        """
+        if self.files is None:
+            return read_table(self.source, guess=False)
+        table = self.files.columns()
         if self._is_text and _has_replacements(table):
-            read_table(source)  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
+            read_table(self.files.source())  # refuses a file that is not UTF-8; one that has U+FFFD itself is read
         return table
 
     @cached_property
-    def typed(self) -> pa.Table:
+    def typed(self) -> pa.Table | Columns:
         """The table with types guessed from its cells."""
         if self.files is None:
             return read_table(self.source)
-        return with_types(self.cells) if self._is_text else self.cells  # several files get common types when read
+        if not self._is_text:
+            return self.cells  # several files get common types when read
+        if isinstance(self.cells, Columns):
+            return self.cells.changed(lambda name, cells: guess_type(one_piece(cells)))
+        return with_types(self.cells)
 
-    def _typed_for(self, schema: Schema) -> pa.Table:
+    def _typed_for(self, schema: Schema) -> pa.Table | Columns:
         """The table with the types of its own values: in a column of numbers, a text such as "N" stands for missing."""
-        import pyarrow as pa
-
         table = self.typed
+        if not self._is_text:
+            return table
+        if isinstance(table, Columns):
+            return table.changed(lambda name, cells: _numbers_typed(schema, name, cells))
         for index, name in enumerate(table.column_names):
-            column = schema[name] if name in schema.names else None
-            numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
-            if column is None or not self._is_text or not numeric or not is_text(table[name].type):
-                continue
-            number = pa.array(~np.isnan(numbers_of(column, one_piece(table[name]))))
-            coded = (
-                one_piece(table[name].filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
-            )
-            read = with_types(pa.table({name: coded}))[name]
-            cells = one_piece(read).take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
-            table = table.set_column(index, name, cells)
+            table = table.set_column(index, name, _numbers_typed(schema, name, table[name]))
         return table
 
     @property
@@ -124,7 +125,7 @@ class PublicTable:
 
     def draft(self, groups: Sequence[str] = (), skip: Sequence[str] = ()) -> Schema:
         """A schema proposed from the table."""
-        return Schema.infer(self.typed, groups=groups, weight=self.weight, skip=skip)
+        return Schema.infer(read_table(self.typed), groups=groups, weight=self.weight, skip=skip)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -141,9 +142,23 @@ class PublicTable:
         return "pandas" if home == "pandas" else "polars" if home == "polars" else "pyarrow"
 
 
-def _has_replacements(table: pa.Table) -> bool:
+def _numbers_typed(schema: Schema, name: str, cells: Any) -> Any:
+    """The cells with the type of its numbers, if the column is one of numbers and has texts that stand for missing."""
+    import pyarrow as pa
+
+    column = schema[name] if name in schema.names else None
+    numeric = column is not None and (column.value_type in ("int", "float") or column.kind == "numeric")
+    if column is None or not numeric or not is_text(cells.type):
+        return cells
+    number = pa.array(~np.isnan(numbers_of(column, one_piece(cells))))
+    numbers = one_piece(cells.filter(number)).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string()))
+    read = guess_type(numbers)
+    return read.take(pa.array(np.cumsum(number) - 1, mask=~np.asarray(number)))
+
+
+def _has_replacements(table: pa.Table | Columns) -> bool:
     """Whether any text has U+FFFD, which stands for bytes that are not UTF-8."""
     import pyarrow.compute as pc
 
-    texts = (one_piece(column).dictionary for column in table.columns)
+    texts = (one_piece(table[name]).dictionary for name in table.column_names)
     return any(pc.any(pc.match_substring(each, "\ufffd")).as_py() for each in texts)

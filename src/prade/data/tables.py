@@ -7,8 +7,8 @@ from its cells (CSV, Python objects), it is not guessed for private rows: one mo
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -20,6 +20,7 @@ from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.words import closest, names_of
 from prade.data.cells import clean_text, is_missing, object_cells, one_piece, text_of_characters, texts_of
+from prade.data.columns import Columns
 from prade.data.csv_format import CsvFormat, first_line_outside, format_of, header_of
 from prade.data.decompression_limits import refuse_gzip_bomb, refuse_parquet_bomb
 
@@ -50,6 +51,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
         return _read_file(Path(source), columns, guess, format_of(source))
     names = column_names(source)
     chosen = _chosen(names, columns, "the table")
+    if isinstance(source, Columns):
+        return source.table(chosen)
     import pyarrow as pa
 
     from prade.data.cell_types import replace_invalid_utf8
@@ -65,6 +68,28 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
             f"the columns differ in length ({', '.join(map(str, sorted(lengths)))}); give columns of equal length"
         )
     return pa.table(arrays, names=chosen)
+
+
+def table_columns(source: Any) -> pa.Table | Columns:
+    """As `read_table` without guessed types; of parquet files and data sets, one column at a time."""
+    from prade.data.parquet_folders import parts_of, read_parts
+
+    path = Path(source) if isinstance(source, (str, PathLike)) else None
+    if isinstance(source, Columns):
+        return source
+    if path is None or not path.exists() or not (path.is_dir() or table_suffix(path) == ".parquet"):
+        return read_table(source, guess=False)
+    parts = parts_of(path) if path.is_dir() else [path]
+    schema = parquet_schema(parts[0])
+    names = column_names(schema.empty_table())
+    if not path.is_dir():
+        return Columns(names, lambda name: read_table(path, [name], guess=False), schema)
+
+    def read(name: str) -> pa.Table:
+        with file_damage_reported(path):
+            return read_parts(path, parts, [name])
+
+    return Columns(names, read, schema)
 
 
 def column_names(source: Any) -> list[str]:
@@ -158,28 +183,53 @@ def require_csv(path: str | PathLike[str]) -> str:
 
 
 def _read_file(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
-    import pyarrow as pa
-
     from prade.data.cell_types import replace_invalid_utf8
 
-    suffix = table_suffix(path)
-    if not path.is_file():
+    suffix = ".parquet" if path.is_dir() else table_suffix(path)
+    if not path.exists():
         raise DataError(f"there is no file {path}; check the path")
-    try:
+    with file_damage_reported(path):
         if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            chosen = _chosen(column_names(pq.read_schema(path).empty_table()), columns, str(path))
-            refuse_parquet_bomb(path, pq.read_metadata(path).num_rows, len(chosen))
-            return replace_invalid_utf8(pq.read_table(path, columns=chosen))
+            return replace_invalid_utf8(_read_parquet(path, columns))
         if suffix == ".csv.gz":
             refuse_gzip_bomb(path)
         return _read_csv(path, columns, guess, form)
+
+
+@contextmanager
+def file_damage_reported(path: Path) -> Iterator[None]:
+    """Raise what readers say about a file as a DataError: their own messages would quote a line of the file."""
+    import pyarrow as pa
+
+    try:
+        yield
     except PermissionError:
         raise DataError(f"You don't have permission to read {path}; ask for access, or use another file") from None
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeError):
-        # The reader's own message would quote a line of the file.
-        raise DataError(f"{path} is not a well-formed {suffix[1:]} file; create it again or convert it") from None
+        kind = "parquet" if path.is_dir() else table_suffix(path)[1:]
+        raise DataError(f"{path} is not a well-formed {kind} file; create it again or convert it") from None
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """The schema of a parquet file."""
+    import pyarrow.parquet as pq
+
+    with file_damage_reported(path):
+        return pq.read_schema(path)
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    """A parquet file, or a folder of such files that have the same columns."""
+    import pyarrow.parquet as pq
+
+    from prade.data.parquet_folders import parts_of, read_parts, schema_of
+
+    parts = parts_of(path) if path.is_dir() else [path]
+    chosen = _chosen(column_names(parquet_schema(parts[0]).empty_table()), columns, str(path))
+    refuse_parquet_bomb(path, sum(pq.read_metadata(part).num_rows for part in parts), len(chosen))
+    if not path.is_dir():
+        return pq.read_table(path, columns=chosen)
+    return read_parts(path, parts, chosen).replace_schema_metadata(schema_of(path).metadata)
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvFormat) -> pa.Table:
@@ -189,7 +239,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvF
     header_of(path, replace(form, line_breaks=True))  # an error says what is wrong with the format
     parse = csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
     read = csv.ReadOptions(encoding=form.encoding)
-    try:
+    with csv_damage_reported(path, form):
         with csv.open_csv(path, read, parse) as reader:
             names = column_names(reader.schema.empty_table())
         chosen = _chosen(names, columns, str(path))
@@ -199,6 +249,17 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvF
             include_columns=chosen, column_types=kinds, null_values=[""], strings_can_be_null=True
         )
         table = csv.read_csv(path, read, parse, convert)
+    typed = guess_type if guess else text_of_coded_bytes
+    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
+
+
+@contextmanager
+def csv_damage_reported(path: Path, form: CsvFormat) -> Iterator[None]:
+    """Say which line is not text in the declared encoding, if that is what is wrong with a file."""
+    import pyarrow as pa
+
+    try:
+        yield
     except (pa.ArrowException, UnicodeError):
         if (line := first_line_outside(path, form.encoding)) is None:
             raise
@@ -206,8 +267,6 @@ def _read_csv(path: Path, columns: Sequence[str] | None, guess: bool, form: CsvF
             f"{path} is not text in the encoding {form.encoding}: line {line:,} is the first that is not",
             remedy="encoding",
         ) from None
-    typed = _guess_type if guess else _text_of_bytes
-    return pa.table([typed(one_piece(table[name])) for name in chosen], names=chosen)
 
 
 def with_types(table: pa.Table) -> pa.Table:
@@ -215,19 +274,20 @@ def with_types(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     def typed(cells: pa.ChunkedArray) -> Any:
-        return _guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
+        return guess_type(one_piece(cells)) if cells.type == pa.dictionary(pa.int32(), pa.string()) else cells
 
     return pa.table([typed(cells) for cells in table.columns], names=table.column_names)
 
 
-def _text_of_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+def text_of_coded_bytes(coded: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A column of bytes as text; cells that are not text are unlike any text (`clean_text`)."""
     import pyarrow as pa
 
     texts = clean_text(coded.dictionary.view(pa.string()))
     return pa.DictionaryArray.from_arrays(coded.indices, texts.cast(pa.string()))
 
 
-def _guess_type(coded: pa.DictionaryArray) -> pa.Array:
+def guess_type(coded: pa.DictionaryArray) -> pa.Array:
     """A column of text, converted to the narrowest type that fits all of its cells."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -264,20 +324,26 @@ def write_table(table: Any, path: str | PathLike[str], *, spreadsheet_safe: bool
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
-    from prade.data.spreadsheets import quoted
-
     suffix = require_csv(path) if spreadsheet_safe else table_suffix(Path(path))
     content = read_table(table)
     with replace_file(path) as temporary:
         if suffix == ".parquet":
             pq.write_table(content, temporary)
             return
-        # The CSV writer does not support dictionary encoding.
-        plain = pa.table([plain_cells(column) for column in content.columns], names=content.column_names)
-        plain = quoted(plain) if spreadsheet_safe else plain
         compression = "gzip" if suffix == ".csv.gz" else None
         with pa.output_stream(str(temporary), compression=compression) as stream:
-            csv.write_csv(plain, stream)
+            csv.write_csv(csv_cells(content, spreadsheet_safe=spreadsheet_safe), stream)
+
+
+def csv_cells(table: pa.Table, *, spreadsheet_safe: bool = False) -> pa.Table:
+    """The table as it is written to a CSV file."""
+    import pyarrow as pa
+
+    from prade.data.spreadsheets import quoted
+
+    # The CSV writer does not support dictionary encoding.
+    plain = pa.table([plain_cells(column) for column in table.columns], names=table.column_names)
+    return quoted(plain) if spreadsheet_safe else plain
 
 
 def plain_cells(column: Any) -> Any:

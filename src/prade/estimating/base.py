@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from prade.release.measurement import Measurement
 
 PATIENCE = 25  # steps; if answers that must hold exactly still do not, a linear programme decides whether they can
 
+SIZE_OF_GAUSSIAN = math.sqrt(2.0 / math.pi)  # the mean of |x| for a standard normal x
 STIFF = 1e3  # bounds on multipliers above this: the dual is nearly piecewise linear, and a climb may get stuck
 
 _REASON = {
@@ -65,19 +67,23 @@ class Answers:
     def unreachable(self) -> list[float]:
         """Per part, the share of the total that its answer puts in cells without a row."""
         lost = np.where(self.reachable, 0.0, np.maximum(self.y, 0.0))
-        return [float(min(lost[self.layout.part(k)].sum(), 1.0)) for k in range(len(self.measurements))]
+        return [float(min(each, 1.0)) for each in self._by_part(lost)]
 
     def fits(self, masses: Floats) -> tuple[PartFit, ...]:
         """Residuals of each part at these cell masses."""
         result = []
-        for k, (m, lost) in enumerate(zip(self.measurements, self.unreachable(), strict=True)):
-            residual = np.abs(masses[self.layout.part(k)] - self.y[self.layout.part(k)]) * self.total
+        residuals = self._by_part(np.abs(masses - self.y) * self.total).tolist()
+        scales = self._by_part(np.concatenate([m.scale for m in self.measurements])).tolist()
+        for m, far, scale, lost in zip(self.measurements, residuals, scales, self.unreachable(), strict=True):
             # expected size of the noise: b for Laplace, sigma sqrt(2 / pi) for Gaussian
-            size = float(m.scale.sum()) * (1.0 if m.law == "laplace" else np.sqrt(2.0 / np.pi))
-            far = float(residual.sum())
-            units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else np.inf)
-            result.append(PartFit(m.part.name, far, float(units), lost))
+            size = scale if m.law == "laplace" else scale * SIZE_OF_GAUSSIAN
+            units = far / size if size > 0 else (0.0 if far <= 1e-6 * self.total else math.inf)
+            result.append(PartFit(m.part.name, far, units, lost))
         return tuple(result)
+
+    def _by_part(self, values: Floats) -> Floats:
+        """Sums of the values of each part's cells."""
+        return np.asarray(np.add.reduceat(values, self.layout.part_start[:-1]))
 
 
 def check(

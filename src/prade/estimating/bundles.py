@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_per_cell, smallest_unsigned, systematic
+from prade.core.arrays import Floats, Ints, smallest_unsigned, systematic
 from prade.estimating import kernels
 from prade.estimating.tilted import Tilted
 
@@ -79,6 +79,12 @@ class Bundles:
         return int(self.sizes.max())
 
     @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which bundle cells have rows."""
+        counts = [np.bincount(code, minlength=n) for code, n in zip(self.codes, self.sizes, strict=True)]
+        return np.concatenate(counts) > 0
+
+    @cached_property
     def membership(self) -> csr_array:
         """0/1 matrix, bundle cells x part cells."""
         from scipy.sparse import csr_array
@@ -108,8 +114,10 @@ class Bundles:
 
     def masses_of(self, weights: Floats) -> Floats:
         """Mass of every part cell for any weights of the rows."""
-        counts = [mass_per_cell(code, weights, n) for code, n in zip(self.codes, self.sizes, strict=True)]
-        return self.cell_masses(np.concatenate(counts))
+        counts = np.zeros(int(self.start[-1]))
+        for b, code in enumerate(self.codes):
+            kernels.count(code, weights, 0, self.rows, counts[self.start[b] : self.start[b + 1]])
+        return self.cell_masses(counts)
 
     def logits(self, multipliers: Floats) -> Floats:
         """The sum of the multipliers of each bundle cell."""
@@ -136,20 +144,21 @@ class Bundles:
             rows = np.arange(self.rows)
             share = tilted.normalised()
         else:
-            rarity = self.logits(np.divide(1.0, masses, out=np.zeros(self.n_cells), where=masses > NEGLIGIBLE))
-            rows, share = self._systematic(tilted, rarity, sample, offset)
+            rows, share = self.sampled(tilted, sample, offset)
         moments = np.zeros((self.n_cells, self.n_cells))
         kernels.second_moments(self.codes, self.start, self.indptr, self.cells, rows, share, moments)
         mean = np.diag(moments).copy()
         covariance = moments + moments.T
-        covariance[np.diag_indices(self.n_cells)] = mean
-        covariance -= np.outer(mean, mean)
+        covariance.flat[:: self.n_cells + 1] = mean
+        covariance -= mean[:, None] * mean
         unseen = np.flatnonzero((mean == 0) & (masses > 0))
         covariance[unseen, unseen] = masses[unseen]
         return covariance
 
-    def _systematic(self, tilted: Tilted, scores: Floats, sample: int, offset: float) -> tuple[Ints, Floats]:
-        """A systematic sample in proportion to q_j score_j: distinct rows, and their weights, number / score."""
+    def sampled(self, tilted: Tilted, sample: int, offset: float) -> tuple[Ints, Floats]:
+        """A systematic sample of about `sample` rows, as `covariance` takes it: distinct rows and their weights."""
+        masses = tilted.masses
+        scores = self.logits(np.divide(1.0, masses, out=np.zeros(self.n_cells), where=masses > NEGLIGIBLE))
         chance, scale = np.empty(self.rows), np.empty(len(tilted.shifts))
         kernels.chances(self.codes, self.start, scores, tilted.weights, tilted.shifts, tilted.top, scale, chance)
         taken = systematic(chance, sample, offset) if chance.any() else np.empty(0, np.int64)

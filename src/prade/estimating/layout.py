@@ -23,6 +23,7 @@ from prade.data.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
 from prade.estimating.bundles import NEGLIGIBLE, Bundles
+from prade.estimating.starts import Starts
 from prade.estimating.tilted import Tilted
 
 if TYPE_CHECKING:
@@ -61,10 +62,17 @@ class Layout:
                 cells, kind = [c[first] for c in cells], kind_of_row
                 base = mass_per_cell(kind, prior.weights, len(first))
         bundles = Bundles.of(cells, [part.n_cells for part in workload])
-        self._set(prior, base, workload, kind, bundles, Chunks(bundles.rows, threads))
+        self._set(prior, base, workload, kind, bundles, Chunks(bundles.rows, threads), Starts())
 
     def _set(
-        self, prior: Joint, base: Floats, workload: Workload, kind: Ints | None, bundles: Bundles, chunks: Chunks
+        self,
+        prior: Joint,
+        base: Floats,
+        workload: Workload,
+        kind: Ints | None,
+        bundles: Bundles,
+        chunks: Chunks,
+        starts: Starts,
     ) -> None:
         self.prior = prior
         self.base = base  # the prior's mass in each collapsed row
@@ -72,12 +80,13 @@ class Layout:
         self.kind = kind  # which collapsed row each row of the prior went into; None where none was merged
         self.bundles = bundles
         self.chunks = chunks
+        self.starts = starts
         self.part_start = np.concatenate([[0], np.cumsum([part.n_cells for part in workload])]).astype(np.int64)
 
     def _with_base(self, prior: Joint, base: Floats) -> Layout:
         """The same rows and cells with other masses."""
         other = Layout.__new__(Layout)
-        other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks)
+        other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks, self.starts)
         return other
 
     @property
@@ -97,11 +106,18 @@ class Layout:
     @cached_property
     def prior_masses(self) -> Floats:
         """The prior's mass in every cell."""
-        return self.evaluate(np.zeros(self.n_cells)).masses
+        return self.start.masses
+
+    @cached_property
+    def start(self) -> Tilted:
+        """The prior as solvers see it, which groups that have the same one share."""
+        return self.starts.of(self.base, lambda: self.evaluate(np.zeros(self.n_cells)))
 
     @cached_property
     def occupied(self) -> NDArray[np.bool_]:
         """Which bundle cells have prior mass."""
+        if (self.base > 0).all():
+            return self.bundles.present
         occupied = np.zeros(int(self.bundles.start[-1]), np.bool_)
         for start, code in zip(self.bundles.start, self.bundles.codes, strict=False):
             occupied[start + code[self.base > 0].astype(np.int64)] = True

@@ -93,15 +93,13 @@ class MAP:
 
     def problem(self, answers: Answers, n0: float) -> Dual:
         """The objective over n0: bounds total / (b n0) on Laplace multipliers, variances n0 sigma^2 / total^2."""
-        total = answers.total
-        variance, bound = [], []
-        for m in answers.measurements:
-            squared = m.law == "gaussian" or self.loss == "squared"
-            exact = m.scale == 0
-            variance.append(np.where(exact | (not squared), 0.0, n0 * m.variance / total**2))
-            with np.errstate(divide="ignore"):
-                bound.append(np.where(exact | squared, np.inf, total / (m.scale * n0)))
-        noisy = np.concatenate([m.scale > 0 for m in answers.measurements])
+        total, laws = answers.total, np.array([m.law == "gaussian" for m in answers.measurements])
+        gaussian = np.repeat(laws, [len(m.counts) for m in answers.measurements])
+        scale = np.concatenate([m.scale for m in answers.measurements])
+        squared, noisy = gaussian | (self.loss == "squared"), scale > 0
+        variance = np.where(noisy & squared, n0 * (np.where(gaussian, 1.0, 2.0) * scale**2) / total**2, 0.0)
+        with np.errstate(divide="ignore"):
+            bound = np.where(squared, np.inf, total / (scale * n0))
         limit = np.inf if self.limit is None else self.limit
-        high = np.where(noisy, np.minimum(np.concatenate(bound), limit), np.inf)
-        return Dual(answers.layout, answers.y, np.concatenate(variance), -high, high)
+        high = np.where(noisy, np.minimum(bound, limit), np.inf)
+        return Dual(answers.layout, answers.y, variance, -high, high)

@@ -15,10 +15,10 @@ from typing import Protocol
 
 import numpy as np
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, Ints
 from prade.estimating.block_step import ascend_bundle
 from prade.estimating.dual import Certificate, Dual
-from prade.estimating.quadratic import maximise_in_box
+from prade.estimating.quadratic import Quadratic
 from prade.estimating.tilted import Tilted
 
 MOST_CELLS_FOR_NEWTON = 2000  # the dense curvature then takes 32 MB, its factorisation some hundred milliseconds
@@ -34,6 +34,7 @@ class State:
     passes: float  # passes over all rows so far, one pass touching every bundle once
     sample: int = 0  # rows for the next curvature estimate (Newton)
     reach: float = 0.0  # how far the next step may move a multiplier (Newton)
+    model: Quadratic | None = None  # of an earlier step, if it will do for the next (Newton)
     stuck: bool = False
 
 
@@ -61,7 +62,9 @@ class Solver(Protocol):
 
 def state_at(dual: Dual, multipliers: Floats, passes: float) -> State:
     """Evaluate multipliers."""
-    tilted = dual.layout.evaluate(multipliers)
+    # without any multiplier in reach, it is the prior, which other groups may share
+    still = not multipliers[dual.layout.reachable].any()
+    tilted = dual.layout.start if still else dual.layout.evaluate(multipliers)
     return State(multipliers, tilted, dual.certify(multipliers, tilted), passes)
 
 
@@ -107,6 +110,19 @@ class BlockAscent:
     sweeps: int = 4
 
     def step(self, dual: Dual, state: State) -> State:
+        """Some sweeps, and on in their direction."""
+        low, high = dual.box
+        new = self.swept(dual, state)
+        way, stretch = new.multipliers - state.multipliers, 2.0
+        while True:
+            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
+            shorter, further = new.certificate, longer.certificate
+            if not (further.value > shorter.value and further.gap < shorter.gap):
+                break
+            new, stretch = longer, 2.0 * stretch
+        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
+
+    def swept(self, dual: Dual, state: State) -> State:
         """Some sweeps, then a fresh evaluation from the multipliers, so that rounding does not pile up."""
         layout = dual.layout
         low, high = dual.box
@@ -126,15 +142,7 @@ class BlockAscent:
                 layout.occupied, dual.y, dual.variance, low, high, lam, ratio,
             )  # fmt: skip
             layout.scale_and_count(now, ratio, then, weights, hist)
-        new = state_at(dual, lam, state.passes + self.sweeps + 1.0)
-        way, stretch = lam - state.multipliers, 2.0
-        while True:
-            longer = state_at(dual, np.clip(state.multipliers + stretch * way, low, high), new.passes + 1.0)
-            shorter, further = new.certificate, longer.certificate
-            if not (further.value > shorter.value and further.gap < shorter.gap):
-                break
-            new, stretch = longer, 2.0 * stretch
-        return replace(new, passes=longer.passes, stuck=np.array_equal(new.multipliers, state.multipliers))
+        return state_at(dual, lam, state.passes + self.sweeps + 1.0)
 
 
 @dataclass(frozen=True)
@@ -144,29 +152,35 @@ class Newton:
     The curvature of log Z is the covariance of the cell indicators under q. It is estimated on a sample of rows (see
     `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
-    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good.
+    dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
+    is some sweeps, too. A curvature that served well serves again: a pass over the rows takes less time than a new
+    matrix and its factorisation.
     """
 
-    sample: int = 4096
+    sample: int = 8192
     reach: float = 3.0  # how far the first step may move a multiplier: the model is one of exponentials
     shrink: float = 0.5  # a step that leaves more than this share of the gap asks for a better curvature
+    first: int = 3  # sweeps of block ascent before the first step
+    serves: float = 0.3  # a step that leaves at most this share of it is followed by one with the same curvature
 
     def step(self, dual: Dual, state: State) -> State:
-        """One Newton step, or two sweeps."""
+        """One Newton step, or some sweeps."""
+        if not state.sample:  # the first step: the optimum is farther away than any parabola sees
+            first = BlockAscent(sweeps=self.first).swept(dual, state)
+            if first.certificate.value > state.certificate.value:
+                return replace(first, sample=max(self.sample, 8 * int(dual.layout.reachable.sum())))
         within = np.flatnonzero(dual.layout.reachable)  # a matrix should not have room for cells that no row is in
-        bundles = dual.layout.bundles.only(within)
         lam = state.multipliers
         # eight rows per cell give a fair curvature, two hundred a very good one
-        largest = min(bundles.rows, max(16 * self.sample, 200 * bundles.n_cells))
-        sample = min(state.sample or max(self.sample, 8 * bundles.n_cells), largest)
+        largest = min(dual.layout.rows, max(8 * self.sample, 200 * len(within)))
+        sample = min(state.sample or max(self.sample, 8 * len(within)), largest)
         low, high = dual.box
         slope = dual.slope(lam, state.tilted)
-        curvature = bundles.covariance(replace(state.tilted, masses=state.tilted.masses[within]), sample, offset=0.5)
-        curvature[np.diag_indices(bundles.n_cells)] += dual.variance[within]
+        model = state.model or Quadratic(self._curvature(dual, state, sample, within))
         reach = state.reach or self.reach
         near, far = np.maximum(low - lam, -reach), np.minimum(high - lam, reach)
         direction = dual.start() - lam  # right for cells out of reach, which their answers alone decide
-        direction[within] = maximise_in_box(curvature, slope[within], near[within], far[within])
+        direction[within] = model.maximise(slope[within], near[within], far[within])
         # a long step disappoints because an exponential is not a parabola; a short one because of the sample
         finer = 2 * sample if float(np.abs(direction).max()) <= 1.0 else sample
         before = state.certificate
@@ -175,15 +189,26 @@ class Newton:
         trial = state_at(dual, np.clip(lam + direction, low, high), state.passes + 1.0)
         if trial.certificate.value >= before.value + 0.1 * float(slope @ direction) - noise:
             after = trial.certificate
-            good = after.gap + after.misfit <= self.shrink * (before.gap + before.misfit)
-            settled = np.array_equal(trial.multipliers, lam) and sample == largest
-            return replace(trial, sample=sample if good else finer, reach=2.0 * reach, stuck=settled)
+            left = (after.gap + after.misfit) / max(before.gap + before.misfit, 1e-300)
+            settled = np.array_equal(trial.multipliers, lam) and sample == largest and state.model is None
+            good = left <= self.shrink or state.model is not None
+            again = model if left <= self.serves else None
+            return replace(trial, sample=sample if good else finer, reach=2.0 * reach, model=again, stuck=settled)
+        if state.model is not None:  # it no longer serves
+            return self.step(dual, replace(state, model=None, passes=trial.passes))
         swept = BlockAscent(sweeps=2).step(dual, replace(state, passes=trial.passes))
         if swept.certificate.value < before.value - noise:
             swept = replace(state, passes=swept.passes)
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
+
+    def _curvature(self, dual: Dual, state: State, sample: int, within: Ints) -> Floats:
+        """The curvature in some cells, from about `sample` rows."""
+        tilted = replace(state.tilted, masses=state.tilted.masses[within])
+        curvature = dual.layout.bundles.only(within).covariance(tilted, sample, offset=0.5)
+        curvature.flat[:: len(within) + 1] += dual.variance[within]
+        return curvature
 
 
 @dataclass(frozen=True)

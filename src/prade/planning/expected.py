@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from prade.core.errors import PradeError
 
+NOT_REHEARSED = (
+    "The plan was not rehearsed: nobody asked for it, or there are too few public rows. Its error is unknown."
+)
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -45,3 +49,10 @@ class Expected:
             f"expected error {self.error:.3f}{precision} (public table alone: {self.prior:.3f}; "
             f"improvement {improvement:.3f} ± {self.spread:.3f})"
         )
+
+
+def advice_of(expected: Expected | None) -> str:
+    """Whether to measure, by the rehearsals of a plan; None if there were none."""
+    if expected is None:
+        return NOT_REHEARSED
+    return expected.advice or str(expected)

@@ -149,6 +149,7 @@ def content_of_toml(text: str) -> Content:
 _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words
     "bool": ((bool,), "true or false"),
     "float": ((int, float), "a number"),
+    "int": ((int,), "a whole number"),
     "str": ((str,), "a text"),
     "EstimatorName": ((str,), "a name"),
     "PosteriorName": ((str,), "a name"),
@@ -170,7 +171,7 @@ def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Reco
         for field in known:
             value = table.get(field.name, field.default)
             types, words = _VALUES[field.type]
-            if not isinstance(value, types) or (field.type == "float" and isinstance(value, bool)):
+            if not isinstance(value, types) or (field.type in ("float", "int") and isinstance(value, bool)):
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {words}")
         return record(**table)
 

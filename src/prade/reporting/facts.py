@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.workers import THIS_THREAD, Workers
 from prade.data.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
+from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
 from prade.estimating.levels.totals import estimated_totals_variance
@@ -107,15 +109,19 @@ def facts_of(
     group: Ints,
     *,
     truth: tuple[Coded, Ints] | None = None,
-    threads: int = 1,
+    workers: Workers = THIS_THREAD,
     progress: Progress | None = None,
 ) -> Facts:
-    """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs."""
+    """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs.
+
+    `workers` on other processes open the estimates in the release's folder.
+    """
     parts, priors, size = shown_parts(estimates), PublicPriors(estimates), len(estimates.totals)
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
     factors = rows @ priors.factors[-1] / rows.sum()
-    finest, together = estimates.tables(parts, rows, threads=threads, progress=progress)
+    shared = None if workers.executor is None else shared_estimates(estimates)
+    finest, together = estimates.tables(parts, rows, workers=workers, shared=shared, progress=progress)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
     counts = {
         name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.errors import DataError
 from prade.core.files import replace_file
-from prade.core.threads import cores
-from prade.data.copies import copied_share
+from prade.core.workers import Workers
+from prade.data.copied_share import copied_share
+from prade.data.parquet_folders import schema_of
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_ROWS, check_kept, kept_rows
 from prade.release.release import MANIFEST, Release
 from prade.reporting.facts import facts_of
 from prade.reporting.outlines import IncompleteMap, outlines
@@ -44,7 +44,7 @@ def write_report(
     geojson: str | PathLike[str] | None = None,
     geojson_key: str | None = None,
     as_json: bool = False,
-    threads: int | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write the page and return its path, which is `report_path` unless another is given.
@@ -65,7 +65,7 @@ def write_report(
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"you don't have permission to write to {target.parent}; choose another folder")
     data = report_data(
-        release, truth=truth, geojson=geojson, geojson_key=geojson_key, threads=threads, progress=progress
+        release, truth=truth, geojson=geojson, geojson_key=geojson_key, workers=workers, progress=progress
     )
     text = json_of(data) if as_json else report_page(data)
     with replace_file(target) as temporary:
@@ -79,35 +79,34 @@ def report_data(
     truth: Any = None,
     geojson: str | PathLike[str] | None = None,
     geojson_key: str | None = None,
-    threads: int | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """What the page shows (`prade.reporting.page_data`); the arguments are those of `write_report`."""
-    import pyarrow.parquet as pq
-
     release = release if isinstance(release, Release) else Release.load(release)
     for record in (KEPT_ESTIMATES, KEPT_ROWS):
         check_kept(release, record)
-    threads = cores() if threads is None else threads
+    workers = workers or Workers.of()
     estimates = kept_estimates(release)
     # Errors in the arguments should show before the long computation.
     shapes = None if geojson is None else outlines(geojson, release.plan.groupings, geojson_key)
     if shapes is not None and shapes.lack:
         warnings.warn(shapes.lack, IncompleteMap, stacklevel=3)
-    synthetic, group = coded_rows(release.plan, release.path / SYNTHETIC)
+    drawn = kept_rows(release)
+    synthetic, group = coded_rows(release.plan, drawn)
     if (group < 0).any():
         raise DataError(
-            f"{release.path / SYNTHETIC} has rows in no group of the release: draw them again with `prade sample "
-            f"{release.path}`"
+            f"{drawn} has rows in no group of the release: draw them again with `prade sample {release.path}`"
         )
     against = None
     if truth is not None:
-        against = truth_of(estimates, truth, synthetic, group, threads=threads, progress=progress)
+        against = truth_of(estimates, truth, synthetic, group, threads=workers.threads, progress=progress)
     rows = None if against is None else against.rows
-    facts = facts_of(estimates, synthetic, group, truth=rows, threads=threads, progress=progress)
-    noted = pq.read_schema(release.path / SYNTHETIC)
+    facts = facts_of(estimates, synthetic, group, truth=rows, workers=workers, progress=progress)
+    noted = schema_of(drawn)
     copied, seed = copied_share(noted), seed_of(noted)
-    return data_of(estimates, facts, against, shapes, copied=copied, seed=seed, threads=threads, progress=progress)
+    how: dict[str, Any] = {"copied": copied, "seed": seed, "threads": workers.threads, "progress": progress}
+    return data_of(estimates, facts, against, shapes, **how)
 
 
 def json_of(data: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
-from prade.data.tables import read_table
+from prade.data.tables import read_table, table_columns
 from prade.scoring.public_baseline import public_pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
@@ -62,7 +62,7 @@ class Truth:
 
 def coded_rows(plan: Plan, table: Any) -> tuple[Coded, Ints]:
     """The rows of a table or file in the plan's codes, and each row's group at the last level, -1 for none."""
-    rows = read_table(table, guess=False)
+    rows = table_columns(table)
     number = plan.groups.keyed(rows.column_names, plan.groupings[-1].number).numbers(rows)
     return encode(plan.schema, rows), number
 

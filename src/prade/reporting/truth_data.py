@@ -60,10 +60,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.copies import copies_in_words
+from prade.data.copied_share import copies_in_words
 from prade.data.display import group_texts
 from prade.estimating.levels.asked_rows import need_numbers
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import kept_rows
 from prade.reporting.packing import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
 from prade.scoring.evaluation import WORST, ratio_in_words, worst_places
@@ -92,7 +92,7 @@ def truth_data(
     if progress is not None:
         progress("metrics", 1, 2)
     numbers = {name: need_numbers(estimates, name) for name in truth.true.numbers}
-    synthetic = Side.of(schema, estimates.release.path / SYNTHETIC)
+    synthetic = Side.of(schema, kept_rows(estimates.release))
     metrics = all_metrics(truth.true, synthetic, Side(estimates.public.prior, numbers))
     if progress is not None:
         progress("metrics", 2, 2)

@@ -35,7 +35,11 @@ def draw(weights: NDArray[Any], n: int, seed: int, *, order: Ints | None = None)
     q = checked_weights(weights)
     check_whole(n=n, seed=seed)
     generator = np.random.default_rng(seed)
-    rows = along_order(q, n, generator, None if order is None else checked_order(order, len(q)))
+    if order is None:
+        rows = systematic(q, n, generator.random())
+    else:
+        along = checked_order(order, len(q))
+        rows = np.asarray(along[systematic(q[along], n, generator.random())])
     generator.shuffle(rows)
     return rows
 
@@ -67,13 +71,6 @@ def ordering(codes: Codes, schema: Schema, *, pairs: Pairs = "all") -> Ints:
             keys[-1] = keys[-1] * np.uint64(size) + code
         room //= size
     return np.lexsort(keys[::-1])
-
-
-def along_order(q: Floats, n: int, generator: np.random.Generator, order: Ints | None) -> Ints:
-    """A systematic sample of n rows with weights q, along `order` (by default their own order)."""
-    if order is None:
-        return systematic(q, n, generator.random())
-    return np.asarray(order[systematic(q[order], n, generator.random())])
 
 
 def check_whole(**settings: int) -> None:

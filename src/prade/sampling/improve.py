@@ -15,6 +15,7 @@ pool, are few. The objective never rises. Only rows with weight are ever taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,19 @@ from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes, Joint
 from prade.sampling import kernels
-from prade.sampling.draw import along_order, check_whole, checked_order, checked_weights, draw, ordering
+from prade.sampling.draw import check_whole, checked_weights, draw, ordering
 from prade.sampling.kernels import Tally
 from prade.sampling.pair_tables import Pairs, PairTables, in_blocks
+from prade.sampling.sorted_rows import SortedRows, drawn_ranks
 
 if TYPE_CHECKING:
     from prade.data.encoding import Coded
     from prade.data.schema import Schema
 
-PASSES = 4  # each visits every row of the sample once
+PASSES = 5  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 14  # rows that a visit to a slot looks at
+VISITED = 0.3  # of the slots: those that a pass after the first visits
+FEWEST_VISITS = 32
 DETAIL = 32  # rows in the pool for each row of the sample
 NEARBY = 64  # how many distinct rows away in the pool a candidate is at most, except one from anywhere
 LARGEST_POOL = 2**22  # rows drawn for the pool, whatever the size of the sample
@@ -93,46 +97,71 @@ def improve(
     [0, 1, 2, 3]
     """
     q = checked_weights(weights)
-    check_whole(seed=seed, passes=passes, candidates=candidates, detail=detail)
-    if detail == 0:
-        raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
-    tables = PairTables(schema, codes, pairs)
-    if tables.rows != len(q):
-        raise EstimationError(f"there are {len(q)} weights for {tables.rows} coded rows: give one weight per row")
+    rows_in_order = SortedRows(codes, schema, pairs=pairs, order=order)
+    if len(rows_in_order) != len(q):
+        raise EstimationError(
+            f"there are {len(q)} weights for {len(rows_in_order)} coded rows: give one weight per row"
+        )
+    settings = Search(passes, candidates, detail)
     given = _checked_rows(rows, q)
+    check_whole(seed=seed)
     generator = np.random.default_rng([seed, 1])  # not the stream of `draw`, which may have the same seed
-    if len(given) == 0 or passes == 0 or candidates == 0:
-        return generator.permutation(given)
-    along = ordering(codes, schema, pairs=pairs) if order is None else checked_order(order, len(q))
-    pool = _Pool.of(q, given, along, min(detail * len(given), LARGEST_POOL), generator)
-    coded = tables.coded(pool.rows)
-    tally = _tally(tables, coded, pool, _wanted(tables, coded, pool, q, detail))
-    for _ in range(passes):
-        for visits in in_blocks(generator.permutation(len(given))):
-            offsets = pool.offsets(len(visits), candidates, generator)
-            kernels.search(coded, pool.number, pool.slots, visits, offsets, tables.lines, tally)
-    return generator.permutation(pool.rows[pool.number[pool.slots]])
+    if len(given) == 0:
+        return given
+    edges = rows_in_order.edges(q)
+    better = improved_ranks(rows_in_order, q, edges, rows_in_order.ranks_of(given), generator, settings)
+    return generator.permutation(rows_in_order.order[better].astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long to search, and among how many rows: see `improve`."""
+
+    passes: int = PASSES
+    candidates: int = CANDIDATES
+    detail: int = DETAIL
+
+    def __post_init__(self) -> None:
+        check_whole(passes=self.passes, candidates=self.candidates, detail=self.detail)
+        if self.detail == 0:
+            raise EstimationError("detail is 0: the pool needs at least one row for each of the sample, 32 is usual")
+
+
+def improved_ranks(
+    rows: SortedRows, q: Floats, edges: Floats, given: Ints, generator: np.random.Generator, settings: Search
+) -> Ints:
+    """As `improve`, for ranks; `edges` are the cumulative weights along the order."""
+    if settings.passes == 0 or settings.candidates == 0 or len(given) == 0:
+        return given
+    size = min(settings.detail * len(given), LARGEST_POOL)
+    pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
+    coded = rows.coded(pool.ranks)
+    tally = _tally(rows.tables, coded, pool, _wanted(rows.tables, coded, pool, q, settings.detail))
+    hurdle, lines = rows.tables.hurdle(), rows.tables.lines
+    for number in range(settings.passes):
+        chosen = _dearest(coded, pool, rows.tables, tally) if number else np.arange(len(given))
+        for visits in in_blocks(generator.permutation(chosen)):
+            offsets = pool.offsets(len(visits), settings.candidates, generator)
+            kernels.search(coded, pool.number, pool.slots, visits, offsets, lines, tally, hurdle)
+    return pool.ranks[pool.number[pool.slots]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
     """Rows drawn from the distribution and the rows of the sample, sorted so that neighbours are alike.
 
-    `rows` are the distinct rows, `drawn` how often each was drawn; `number` are the pool's rows as indices into `rows`,
-    `slots` are where the rows of the sample are in it.
+    `ranks` are the distinct rows, `drawn` how often each was drawn; `number` are the pool's rows as indices into
+    `ranks`, `slots` are where the rows of the sample are in it.
     """
 
-    rows: Ints
+    ranks: Ints
     drawn: NDArray[np.int32]
     number: NDArray[np.int32]
     slots: Ints
 
     @classmethod
-    def of(cls, q: Floats, given: Ints, order: Ints, size: int, generator: np.random.Generator) -> _Pool:
-        """Draw `size` rows with weights q, and join them with the given ones."""
-        rank = np.empty(len(q), np.int64)
-        rank[order] = np.arange(len(q))
-        drawn, mine = rank[along_order(q, size, generator, order)], np.sort(rank[given])
+    def of(cls, drawn: Ints, mine: Ints) -> _Pool:
+        """Join drawn ranks with those of the sample; both are in rising order."""
         slots = np.searchsorted(drawn, mine) + np.arange(len(mine))
         from_given = np.zeros(len(drawn) + len(mine), np.bool_)
         from_given[slots] = True
@@ -140,13 +169,12 @@ class _Pool:
         ranks[from_given], ranks[~from_given] = mine, drawn
         new = np.concatenate([[True], ranks[1:] != ranks[:-1]])
         number = np.cumsum(new, dtype=np.int32) - np.int32(1)
-        rows = order[ranks[new]]
-        times = np.bincount(number[~from_given], minlength=len(rows)).astype(np.int32)
-        return cls(rows, times, number, slots)
+        times = np.bincount(number[~from_given], minlength=int(number[-1]) + 1).astype(np.int32)
+        return cls(ranks[new], times, number, slots)
 
     def offsets(self, visits: int, candidates: int, generator: np.random.Generator) -> Ints:
         """How far away in the pool the candidates of each visit are: [visits, candidates]."""
-        copies = len(self.number) / len(self.rows)
+        copies = len(self.number) / len(self.ranks)
         shape = visits, candidates
         distances = (copies * NEARBY ** generator.random(shape)).astype(np.int64)
         offsets = np.where(generator.random(shape) < 0.5, -distances, distances)
@@ -154,21 +182,29 @@ class _Pool:
         return offsets
 
 
+def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally) -> Ints:
+    """The slots whose rows cost most: hardly any other changes after the first pass."""
+    gain = np.empty(len(pool.slots), np.int64)
+    kernels.prices(coded, pool.number, pool.slots, tables.lines, tally, gain)
+    return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(VISITED * len(gain)))]
+
+
 def _wanted(tables: PairTables, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
     """The counts that the sample is to meet: exact ones where that is little work, or else the pool's."""
     n = len(pool.slots)
-    positive = np.flatnonzero(q)
-    if len(positive) <= detail * n or pool.drawn.sum() < detail * n:
+    if np.count_nonzero(q) <= detail * n or pool.drawn.sum() < detail * n:
+        positive = np.flatnonzero(q)
         return tables.masses(positive, n * q[positive] / q.sum()).astype(np.float32)
     return (tables.counts(coded, pool.drawn) / detail).astype(np.float32)
 
 
 def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, wanted: NDArray[np.float32]) -> Tally:
     """What the search keeps up to date: the sample's counts, and what one more row in each cell would cost."""
-    times = np.bincount(pool.number[pool.slots], minlength=len(pool.rows)).astype(np.int32)
+    times = np.bincount(pool.number[pool.slots], minlength=len(pool.ranks)).astype(np.int32)
     filled = np.flatnonzero(times)
     steepness = 1 / np.maximum(np.float32(0.5), np.sqrt(np.float32(np.pi / 2) * wanted))
-    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), np.empty(tables.cells, np.int16))
+    slopes, gains = np.empty((2, tables.cells), np.int16)
+    tally = Tally(wanted, steepness, tables.counts(coded[filled], times[filled]), slopes, gains)
     kernels.all_slopes(tally)
     return tally
 

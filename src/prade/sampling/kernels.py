@@ -39,12 +39,45 @@ class Lines(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """For every cell: the wanted count, one over the width of its H, the count, and the cost of one more row."""
+    """For every cell: the wanted count, one over the width of its H, the count, and the cost of rows.
+
+    `slopes` are what one more row costs, `gains` what is gained by one row less.
+    """
 
     wanted: NDArray[np.float32]
     steepness: NDArray[np.float32]
     counts: NDArray[np.int32]
     slopes: NDArray[np.int16]
+    gains: NDArray[np.int16]
+
+
+class Hurdle(NamedTuple):
+    """What a candidate must pass before all its cells are looked at.
+
+    Its cells in the lines of the first `columns`, `cells` in number, may cost at most `height` more than those of the
+    cheapest row so far.
+    """
+
+    columns: int
+    cells: int
+    height: int
+
+
+@compiled
+def running_sum(weights: NDArray[np.float64], order: Codes, edges: NDArray[np.float64]) -> None:
+    """The cumulative sum of the weights along an order."""
+    total = 0.0
+    for j in range(len(order)):
+        total += weights[order[j]]
+        edges[j] = total
+
+
+@compiled
+def numbered(codes: Codes, rows: Ints, start: Ints, numbers: Codes) -> None:
+    """Some rows of a table of codes, with the codes of all columns numbered through."""
+    for j in range(len(rows)):
+        for a in range(codes.shape[1]):
+            numbers[j, a] = codes[rows[j], a] + start[a]
 
 
 @compiled
@@ -85,16 +118,17 @@ def slope(count: int, wanted: Any, steepness: Any) -> Any:
 
 @compiled
 def all_slopes(tally: Tally) -> None:
-    """The slope of every cell."""
+    """The slope and the gain of every cell."""
     for c in range(len(tally.counts)):
         tally.slopes[c] = slope(tally.counts[c], tally.wanted[c], tally.steepness[c])
+        tally.gains[c] = slope(tally.counts[c] - 1, tally.wanted[c], tally.steepness[c])
 
 
 @compiled
-def price(row: Codes, lines: Lines, slopes: NDArray[np.int16]) -> int:
-    """What adding this row costs: the sum of the slopes of its cells."""
+def price(row: Codes, lines: Lines, slopes: NDArray[np.int16], low: int, high: int) -> int:
+    """What adding this row costs in the lines of the columns low to high: the sum of the slopes of its cells."""
     total = 0
-    for a in range(np.uint64(len(row))):
+    for a in range(np.uint64(low), np.uint64(high)):
         line = lines.origin[a] + row[a] * lines.length[a]
         total += slopes[line]
         for r in range(lines.first[a], lines.first[a + np.uint64(1)]):
@@ -105,42 +139,65 @@ def price(row: Codes, lines: Lines, slopes: NDArray[np.int16]) -> int:
 
 
 @compiled
+def prices(rows: Codes, pool: NDArray[np.int32], slots: Ints, lines: Lines, tally: Tally, found: Ints) -> None:
+    """What is gained if each slot is emptied: most where its row is in cells with too many rows."""
+    for k in range(len(slots)):
+        found[k] = price(rows[pool[slots[k]]], lines, tally.gains, 0, rows.shape[1])
+
+
+@compiled
 def search(
-    rows: Codes, pool: NDArray[np.int32], slots: Ints, visits: Ints, offsets: Ints, lines: Lines, tally: Tally
+    rows: Codes,
+    pool: NDArray[np.int32],
+    slots: Ints,
+    visits: Ints,
+    offsets: Ints,
+    lines: Lines,
+    tally: Tally,
+    hurdle: Hurdle,
 ) -> int:
     """Visit slots in turn: empty one, fill it with the cheapest of its old row and rows near that one.
 
     `pool` are indices into `rows`, `slots` indices into the pool; visit v looks at slot visits[v] and at what is
-    offsets[v] away from it in the pool. The objective never rises. Returns how many slots changed.
+    offsets[v] away from it in the pool. A candidate that is too dear in its first cells is not looked at further. The
+    objective never rises. Returns how many slots changed.
     """
-    wanted, steepness, counts, slopes = tally
-    cells = np.empty(rows.shape[1] + (lines.high - lines.low).sum(), np.uint32)
+    wanted, steepness, counts, slopes, gains = tally
+    columns = rows.shape[1]
+    cells = np.empty(columns + (lines.high - lines.low).sum(), np.uint32)
     kept = np.empty(len(cells), np.int16)
     changed = 0
     for v in range(len(visits)):
         old = slots[visits[v]]
         find_cells(rows[pool[old]], lines, cells)
-        best, lowest = old, 0
+        best, lowest, lowest_start = old, 0, 0
         for k in range(len(cells)):
             c = cells[k]
             kept[k] = slopes[c]
-            slopes[c] = slope(counts[c] - 1, wanted[c], steepness[c])
-            lowest += slopes[c]
+            slopes[c] = gains[c]
+            lowest += gains[c]
+            if k < hurdle.cells:
+                lowest_start += gains[c]
         for k in range(offsets.shape[1]):
             candidate = (old + offsets[v, k]) % len(pool)
             if pool[candidate] != pool[old]:
-                cost = price(rows[pool[candidate]], lines, slopes)
-                if cost < lowest:
-                    best, lowest = candidate, cost
+                row = rows[pool[candidate]]
+                start = price(row, lines, slopes, 0, hurdle.columns)
+                if start < lowest_start + hurdle.height:
+                    cost = start + price(row, lines, slopes, hurdle.columns, columns)
+                    if cost < lowest:
+                        best, lowest, lowest_start = candidate, cost, start
         if best == old:  # the usual case: nothing has changed
             for k in range(len(cells)):
                 slopes[cells[k]] = kept[k]
             continue
         for c in cells:
             counts[c] -= 1
+            gains[c] = slope(counts[c] - 1, wanted[c], steepness[c])
         find_cells(rows[pool[best]], lines, cells)
         for c in cells:
             counts[c] += 1
+            gains[c] = slopes[c]
             slopes[c] = slope(counts[c], wanted[c], steepness[c])
         slots[visits[v]] = best
         changed += 1

@@ -13,7 +13,7 @@ from prade.core.arrays import Floats, Ints, smallest_unsigned
 from prade.core.errors import EstimationError
 from prade.data.joint import Codes
 from prade.sampling import kernels
-from prade.sampling.kernels import Lines
+from prade.sampling.kernels import ONE, Hurdle, Lines
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 
 LARGEST_TABLES = 2**23  # cells of all tables together: 14 bytes each, 26 while they are filled
+HURDLE, HEIGHT = 1 / 3, 0.4  # share of a row's cells, and slopes per root of the number of cells that are left
 BLOCK = 2**14  # rows or visits that are prepared together
 
 
@@ -72,9 +73,28 @@ class PairTables:
         )
         self.lines = Lines(*(each.astype(np.int64).view(np.uint64) for each in described))
 
-    def coded(self, rows: Ints) -> NDArray[Any]:
+    def hurdle(self) -> Hurdle:
+        """The first lines with a third of a row's cells; what is left after them seldom makes up for more."""
+        of_column = 1 + np.bincount([a for a, _ in self.links], minlength=len(self.names))
+        columns = int(np.searchsorted(np.cumsum(of_column), HURDLE * of_column.sum())) + 1
+        left = int(of_column[columns:].sum())
+        return Hurdle(columns, int(of_column[:columns].sum()), int(HEIGHT * np.sqrt(left) * ONE))
+
+    @property
+    def number_type(self) -> np.dtype[Any]:
+        """The narrowest type for the codes of all columns, numbered through."""
+        return smallest_unsigned(int(self.sizes.sum()))
+
+    def side_by_side(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The codes of some rows as the tables count them, each column's from 0 on: [rows, columns]."""
+        codes = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.max()) - 1))
+        for block, into in zip(in_blocks(rows), in_blocks(codes), strict=True):
+            np.subtract(self.coded(block), self.start, out=into, casting="unsafe")
+        return codes
+
+    def coded(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The codes of some rows as the tables number them: [rows, columns]."""
-        coded = np.empty((len(rows), len(self.names)), smallest_unsigned(int(self.sizes.sum())))
+        coded = np.empty((len(rows), len(self.names)), self.number_type)
         for block, into in zip(in_blocks(rows), in_blocks(coded), strict=True):
             columns = np.empty((len(self.names), len(block)), coded.dtype)
             for a, name in enumerate(self.names):

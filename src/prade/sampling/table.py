@@ -1,9 +1,9 @@
 """From estimates to a table: draw every group's rows, and give each the values of the public row it was drawn from.
 
 Everything here is post-processing: no private row, no budget. For the same release, public table, settings and seed
-the table is the same (with the same versions of libraries: to the last cell), whatever the number of threads and
-however often it was interrupted: estimates are kept in the release's folder once they have been made, and each
-group's rows have a seed of their own.
+the table is the same (with the same versions of libraries: to the last cell), whatever the number of workers, the size
+of batches and however often it was interrupted: estimates are kept in the release's folder once they have been made,
+and each group's rows have a seed of their own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints
-from prade.core.errors import DataError, EstimationError
+from prade.core.arrays import Ints
+from prade.core.chances import Chances
+from prade.core.errors import DataError
 from prade.core.progress import Progress
+from prade.core.workers import Workers
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.copies import with_copied_share
+from prade.data.copied_share import noted_share
 from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
@@ -27,15 +29,13 @@ from prade.data.public_table import PublicTable
 from prade.data.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates
-from prade.sampling.draw import draw, ordering
-from prade.sampling.improve import PASSES, improve
+from prade.sampling.draw import check_whole
+from prade.sampling.group_draws import Batch, drawn_batches, numbers_of_rows
+from prade.sampling.improve import PASSES, Search
 from prade.sampling.seed_note import with_seed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-MOST_ROWS = 2**31  # more than memory holds; with a tiny budget, noise can make estimated numbers this large
 
 
 def drawn_table(
@@ -44,7 +44,7 @@ def drawn_table(
     seed: int,
     *,
     passes: int = PASSES,
-    threads: int = 1,
+    workers: Workers | None = None,
     like: Like | None = None,
     progress: Progress | None = None,
 ) -> Frame:
@@ -54,76 +54,104 @@ def drawn_table(
     and two-way tables closer to those of the estimates (see `prade.sampling.improve.improve`). `like` is "pyarrow",
     "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
     """
-    drawn, group = _drawn_rows(estimates, seed, passes=passes, threads=threads, progress=progress)
-    decoder = public.decoder(estimates.plan.schema)
-    values = decoder.decode(_coded(estimates, drawn), seed=seed, drawn=drawn)
-    table = decoder.types.of_table(with_groups(estimates, values, group, public.typed))
-    noted = with_seed(with_copied_share(table, decoder.copied(table)), seed)
-    return decoder.types.framed(noted, like or public.like)
+    import pyarrow as pa
+
+    made = TableOfRows(estimates, public, seed)
+    batches = drawn_batches(
+        estimates, seed, search=Search(passes), workers=workers or Workers(), keep=True, progress=progress
+    )
+    tables, copied = zip(*(made.table(batch) for batch in batches), strict=True)
+    table = pa.concat_tables(tables)
+    if len(tables) > 1:
+        table = table.unify_dictionaries()
+    noted = table.replace_schema_metadata(noted_share(made.schema, sum(copied), table.num_rows).metadata)
+    return made.decoder.types.framed(noted, like or public.like)
 
 
 def sample_groups(
-    estimates: Estimates, seed: int, *, passes: int = PASSES, threads: int = 1, progress: Progress | None = None
+    estimates: Estimates,
+    seed: int,
+    *,
+    passes: int = PASSES,
+    threads: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
-    drawn, group = _drawn_rows(estimates, seed, passes=passes, threads=threads, progress=progress)
-    return _coded(estimates, drawn), group
+    search, workers = Search(passes), Workers(threads)
+    batches = list(drawn_batches(estimates, seed, search=search, workers=workers, progress=progress))
+    coded = _coded(estimates, np.concatenate([batch.rows for batch in batches]))
+    return coded, np.concatenate([batch.group for batch in batches])
 
 
-def _coded(estimates: Estimates, rows: Ints) -> Coded:
+def _coded(estimates: Estimates, rows: NDArray[Any]) -> Coded:
     """The codes of some public rows."""
     return Coded(estimates.plan.schema, {name: code[rows] for name, code in estimates.public.prior.codes.items()})
 
 
-def _drawn_rows(
-    estimates: Estimates, seed: int, *, passes: int, threads: int, progress: Progress | None
-) -> tuple[Ints, Ints]:
-    """Public rows drawn for all groups of the last level, in random order within a group, and the group of each."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise EstimationError(f"seed is {seed!r}: give a whole number, 0 or more")
-    codes, schema = estimates.public.prior.codes, estimates.plan.schema
-    order = ordering(codes, schema) if passes else None
-    totals = np.round(estimates.totals).astype(np.int64)
-    if (number := estimates.totals.sum()) > MOST_ROWS:
-        raise EstimationError(
-            f"the estimates have {number:,.0f} rows in all, and at most {MOST_ROWS:,} can be drawn", remedy="rows"
-        )
+class TableOfRows:
+    """Turns batches of drawn rows into tables of one schema, whatever a batch has in it.
 
-    def task(group: int, weights: Floats) -> Any:
-        own = int(np.random.SeedSequence([seed, group]).generate_state(1)[0])
-        rows = draw(weights, int(totals[group]), own, order=order)
-        if passes:
-            rows = improve(codes, schema, weights, rows, order=order, seed=own, passes=passes)
-        return np.random.default_rng(own).permutation(rows)
+    A row's cells and its person id do not depend on the batch that it is in.
+    """
 
-    drawn = []
-    for rows in estimates.map(task, threads):
-        drawn.append(rows)
-        if progress is not None:
-            progress("sampling", len(drawn), len(totals))
-    return np.concatenate(drawn), np.repeat(np.arange(len(totals)), totals)
+    def __init__(self, estimates: Estimates, public: PublicTable, seed: int) -> None:
+        check_whole(seed=seed)
+        self.estimates = estimates
+        self.seed = seed
+        self.decoder = public.decoder(estimates.plan.schema)
+        self._groups = group_cells(estimates, public)
+        totals = numbers_of_rows(estimates)
+        self._before = np.cumsum(totals) - totals
+        self.schema = self._schema()
+
+    def table(self, batch: Batch) -> tuple[pa.Table, int]:
+        """The rows of a batch with values of public rows, and how many are copies of one public row."""
+        drawn = batch.rows.astype(np.int64)
+        table = self._table(batch.groups, batch.sizes, drawn).cast(self.schema)
+        return table, int(self.decoder.copied(table, drawn).sum())
+
+    def _table(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
+        import pyarrow as pa
+
+        chances = Chances.of_groups(self.seed, groups.tolist(), sizes.tolist())
+        values: Any = self.decoder.decode(_coded(self.estimates, drawn), seed=chances, drawn=drawn)
+        group = np.repeat(groups, sizes)
+        columns: dict[str, Any] = {}
+        if (person := self.estimates.plan.unit.person_id) is not None:
+            within = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            columns[person] = self._before[group] + within + 1  # an arbitrary person id
+        columns |= {name: cells.take(pa.array(group)) for name, cells in self._groups.items()}
+        columns |= {name: values[name] for name in values.column_names}
+        return self.decoder.types.of_table(pa.table(columns))
+
+    def _schema(self) -> pa.Schema:
+        """The schema of all batches: that of public rows that have, together, every code of every column."""
+        rows = set[int]()
+        for name, codes in self.estimates.public.prior.codes.items():
+            last = np.full(self.estimates.plan.schema.size(name), -1)
+            last[codes] = np.arange(len(codes))
+            rows.update(last[last >= 0].tolist())
+        every = np.array(sorted(rows), np.int64)
+        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every)
+        return with_seed(made, self.seed).schema
 
 
-def with_groups(estimates: Estimates, values: pa.Table, group: Any, public: pa.Table) -> pa.Table:
-    """The rows with their groups' columns before them; with an arbitrary person id if the plan has that column.
+def group_cells(estimates: Estimates, public: PublicTable) -> dict[str, pa.Array]:
+    """The cells of the groups' columns, one for each group of the last level.
 
-    Group columns are written as the public table writes them, where its type holds the listed values.
+    They are written as the public table writes them, where its type holds the listed values.
     """
     import pyarrow as pa
 
     plan = estimates.plan
-    columns: dict[str, Any] = {}
-    if plan.unit.person_id is not None:
-        columns[plan.unit.person_id] = np.arange(1, len(group) + 1)
     first = np.unique(plan.groupings[-1].number, return_index=True)[1]
+    found = {}
     for k, column in enumerate(plan.groups.columns):
         if follows(plan, column.name):
-            known = column.name in public.column_names
-            listed = typed_as_public(column, public[column.name]) if known else pa.array(column.values)
-            columns[column.name] = listed.take(pa.array(plan.groups.codes[first, k][group]))
-    for name in values.column_names:
-        columns[name] = values[name]
-    return pa.table(columns)
+            known = column.name in public.typed.column_names
+            listed = typed_as_public(column, public.typed[column.name]) if known else pa.array(column.values)
+            found[column.name] = listed.take(pa.array(plan.groups.codes[first, k]))
+    return found
 
 
 def typed_as_public(column: Column, public: pa.ChunkedArray) -> pa.Array:

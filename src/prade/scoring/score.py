@@ -37,9 +37,9 @@ from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint
 from prade.data.schema import Schema
-from prade.data.tables import plain_cells, read_table
+from prade.data.tables import plain_cells, read_table, table_columns
 from prade.release.derived_files import KEPT_ROWS
-from prade.release.file_names import SYNTHETIC
+from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 from prade.scoring.distances import WORST, Codes, Pair, pair_errors
 
 if TYPE_CHECKING:
@@ -234,8 +234,8 @@ def _refuse_swapped(truth: Any, synthetic: Any, schema: Any) -> None:
 
 
 def _is_kept(path: Path) -> bool:
-    """Whether a file has the synthetic rows that a release's folder keeps."""
-    return path.name == SYNTHETIC and (path.parent / KEPT_ROWS.name).exists()
+    """Whether a file or data set has the synthetic rows that a release's folder keeps."""
+    return path.name in (SYNTHETIC, SYNTHETIC_PARTS) and (path.parent / KEPT_ROWS.name).exists()
 
 
 def joint_errors(p: Joint, q: Joint, pairs: Pairs = "all", *, seed: int = CONTEST_SEED) -> Floats:
@@ -362,6 +362,6 @@ def _coded_side(
         if number.shape != (len(coded),) or number.dtype.kind not in "ui" or number.max(initial=-1) >= len(level):
             raise DataError(f"{who}: give one group number, 0 to {len(level) - 1}, for each of its {len(coded)} rows")
         return coded.codes, number.astype(np.int64)
-    table = read_table(source, guess=False)
+    table = table_columns(source)
     keyed = listed.keyed(table.column_names, level.number)
     return encode(schema, table, columns=columns).codes, keyed.numbers(table)

@@ -11,7 +11,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints, systematic
 from prade.data.encoding import Coded, encode
 from prade.data.public import binned_numbers
-from prade.data.tables import read_table
+from prade.data.tables import table_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Side:
     @classmethod
     def of(cls, schema: Schema, table: Any, *, weight: str | None = None) -> Side:
         """A table or file; `weight` names a column of row weights, without it every row counts once."""
-        rows = read_table(table, guess=False)
+        rows = table_columns(table)
         coded = encode(schema, rows, weight=weight)
         numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
         return cls(coded, {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric})

@@ -163,7 +163,7 @@ class CloserLook:
         """The errors in groups of the levels above the last, whose estimates are the sums of the last level's."""
         aboves = [self._above(by, stand_in) for by in self.levels[:-1]]
         sizes = [min(int(above.max()) + 1, MOST_ABOVE) for above in aboves]
-        sums = [np.zeros((size, len(estimates.public))) for size in sizes]
+        sums = [np.zeros((size, len(estimates.support))) for size in sizes]
         if not sums:
             return []
         weights = estimates.map(lambda _, weights: weights, self.rehearsal.threads)
@@ -171,7 +171,7 @@ class CloserLook:
             for above, summed in zip(aboves, sums, strict=True):
                 if above[group] < len(summed):
                     summed[above[group]] += total * weight
-        prior, shrink = estimates.public.prior, self.rehearsal.stand_ins[stand_in].shrink
+        prior, shrink = estimates.support.public.prior, self.rehearsal.stand_ins[stand_in].shrink
         return [
             shrink
             * np.array(
@@ -248,7 +248,7 @@ class CloserLook:
         return {name: code[rows] for name, code in chosen.codes.items()}
 
     def _weights(self, estimates: Estimates, group: int) -> Floats:
-        return estimates.weights(len(estimates.levels) - 1, group)
+        return estimates.support.spread(estimates.weights(len(estimates.levels) - 1, group))
 
     def _distances(self, stand_in: int, group: int, weights: Floats) -> Floats:
         """The distances of all columns and pairs between a group's true rows and weighted public rows."""

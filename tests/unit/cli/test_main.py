@@ -256,12 +256,12 @@ def test_a_synthesis_that_fails_after_measuring_says_what_was_spent_and_where(fi
     enter(2)
     arguments = ["synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r"]
     with monkeypatch.context() as context:
-        context.setattr("prade.pipeline.write_rows", full)
+        context.setattr("prade.pipeline.write_drawn_rows", full)
         said = call(*arguments, code=1).stderr
     assert said.endswith(f"In this run epsilon = 2 (pure differential privacy) was spent; it is in {tmp_path / 'r'}\n")
     assert len(Ledger(custodian).entries("private")) == 1
     with monkeypatch.context() as context:
-        context.setattr("prade.pipeline.write_rows", full)
+        context.setattr("prade.pipeline.write_drawn_rows", full)
         assert call(*arguments, code=1).stderr.endswith("In this run nothing was spent\n")  # the release was there
     assert "was not looked at" in call(*arguments).stdout
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, Schema
-from prade.data.copies import copied_share, copies_in_words, with_copied_share
+from prade.data.copied_share import copied_share, copies_in_words, with_copied_share
 from prade.data.decoding import Decoder
 
 SCHEMA = Schema(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prade import Column, Schema
+from prade.core.chances import Chances
 from prade.data.decoding import Decoder
 from prade.data.donors import NONE, Donors
 from prade.data.encoding import Coded, encode
@@ -159,7 +160,7 @@ def test_donors_have_the_bins_and_stretches_are_as_long_as_they_can_be(data):
     public, wanted = (np.array(data.draw(table)) for _ in range(2))
     codes = {name: wanted[:, k] for k, name in enumerate(names)}
     donors = Donors(schema, {name: public[:, k] for k, name in enumerate(names)}, np.ones(len(public)))
-    found = donors.find(codes, np.random.default_rng(0))
+    found = donors.find(codes, Chances.of_groups(0, [0], [len(next(iter(codes.values())))]))
     together = [name for each in linked for name in each]
     line = together + [name for name in names if name not in together]
 

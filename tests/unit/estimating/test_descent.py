@@ -14,10 +14,11 @@ from prade.data.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks
-from prade.estimating.levels.descent import Descent, Parent, _LevelGroups
+from prade.estimating.levels.descent import Descent, LevelGroups, Parent
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE
 from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.totals import smooth_totals
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
@@ -160,7 +161,8 @@ def test_numbers_of_rows_alone_leave_the_parents_distribution():
     release = release_of(plan, rows_of(3), 5)
     settings = Settings(own=0.0)
     found = list(Descent(release, PUBLIC, settings).estimates())
-    parents = list(Descent(release, PUBLIC, settings).level(0, [Parent(PUBLIC.prior.weights)], lambda each: each))
+    descent = Descent(release, PUBLIC, settings)
+    parents = list(descent.level(0, descent.top, lambda each: each))
     for each, parent in zip(found, (0, 0, 0, 1), strict=True):
         handed = 0.95 * parents[parent].estimate.weights + 0.05 * PUBLIC.prior.weights
         assert np.abs(each.estimate.weights - handed).max() < 1e-9
@@ -261,7 +263,7 @@ def test_the_posterior_changes_single_draws_only():
         found = []
         for posterior in ("linear", "laplace"):
             descent = Descent(release, PUBLIC, Settings(posterior=posterior))
-            parents = [Parent(PUBLIC.prior.weights, 100.0)] * (1 if level == 0 else 2)
+            parents = [Parent(100.0)] * (1 if level == 0 else 2)
             found.append(np.stack([each.estimate.weights for each in descent.level(level, parents, lambda e: e)]))
         assert np.array_equal(*found) == same
 
@@ -269,7 +271,7 @@ def test_the_posterior_changes_single_draws_only():
 def test_linear_smoothing_is_gaussian_conditioning_and_nothing_else():
     plan = survey(Level("PLACE", AB))
     release = release_of(plan, rows_of(9), 6)
-    groups = _LevelGroups(Descent(release, PUBLIC, Settings(posterior="linear")), 0, [Parent(PUBLIC.prior.weights)])
+    groups = LevelGroups(Descent(release, PUBLIC, Settings(posterior="linear")), 0, [Parent()])
     smoothing = groups.smoothing
     ((block, smoother),) = smoothing.smoothers[False]
     share, deviation = smoothing.smoothed(2)
@@ -484,7 +486,7 @@ def test_masses_of_public_groups_are_their_marginals():
     table = rows_of(0, 200)
     public = Public.of(SCHEMA, {**table, "W": np.random.default_rng(0).uniform(0.1, 2.0, 200)}, ["PLACE"], weight="W")
     cells = PublicCells(public)
-    layout = cells.layout((*A.parts, *AB.parts))
+    layout = Support(public).layout((*A.parts, *AB.parts))
     masses = cells.group_masses(layout)
     assert masses.shape == (9, 3)
     for number in range(3):

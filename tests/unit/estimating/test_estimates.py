@@ -11,7 +11,7 @@ import pytest
 from prade import Ask, Budget, Column, DataError, Level, Plan, Release, Schema, Unit, Workload
 from prade.data.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
-from prade.estimating.levels.descent import Descent, Parent
+from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.error_bars import errors
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
@@ -91,10 +91,11 @@ def test_weights_are_those_that_were_estimated(levels, settings):
     """From multipliers alone, at every level: with own rows, with public groups mixed in, and handed on."""
     release = released(survey(levels), 3)
     found = Estimates.of(release, PUBLIC, settings)
-    descent, parents = Descent(release, PUBLIC, settings), [Parent(PUBLIC.prior.weights)]
+    descent = Descent(release, PUBLIC, settings)
+    parents = descent.top
     for level in range(len(release.plan.levels)):
         made = list(descent.level(level, parents, lambda each: each))
-        parents = [each.parent for each in made]
+        parents = descent.handed_on(level, parents)
         for group, each in enumerate(made):
             np.testing.assert_allclose(found.weights(level, group), each.estimate.weights, atol=1e-15)
             assert found.levels[level].totals[group] == each.total

@@ -14,6 +14,34 @@ from prade.estimating.quadratic import coordinate_sweeps, maximise_in_box
 seeds = st.integers(0, 2**32 - 1)
 
 
+# ------------------------------------------------------------------ exponentials
+
+
+def exponentials(x):
+    found, bits = x.copy(), np.empty(len(x), np.int64)
+    kernels.exponentials(found, len(found), bits, bits.view(np.float64))
+    return found
+
+
+def test_exponentials_are_exact_to_the_last_digits():
+    generator = np.random.default_rng(0)
+    x = -np.concatenate([[0.0, 5e-324, 1e-17, 707.9], generator.random(50_000) * 708, generator.random(50_000) ** 9])
+    np.testing.assert_allclose(exponentials(x), np.exp(x), rtol=5e-16, atol=0.0)
+
+
+def test_exponentials_far_below_are_nothing():
+    assert exponentials(np.array([-708.1, -745.0, -1e300, -np.inf])).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("size", range(10))
+def test_only_so_many_exponentials_and_terms_are_touched(size):
+    x = -np.arange(10.0)
+    found, bits = x.copy(), np.empty(10, np.int64)
+    kernels.exponentials(found, size, bits, bits.view(np.float64))
+    assert np.array_equal(found[size:], x[size:])
+    assert kernels.sum_of(x, size) == x[:size].sum()
+
+
 # ------------------------------------------------------------------ the Wright omega function
 
 

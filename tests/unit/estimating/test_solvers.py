@@ -49,7 +49,7 @@ def test_newton_and_block_ascent_agree_where_most_cells_are_out_of_reach(law):
     prior = diagonal()
     noisy = answers(prior, law)
     newton, block = (
-        MAP(n0=100, solver=solver, tolerance=1e-9, max_steps=2000).fit(prior, noisy, 1000)
+        MAP(n0=100, solver=solver, tolerance=1e-11, max_steps=2000).fit(prior, noisy, 1000)
         for solver in ("newton", "block")
     )
     assert newton.report.status.value == block.report.status.value == "converged"

@@ -121,8 +121,8 @@ def test_all_files_of_another_release_are_refused(release, tmp_path, record):
 
 
 def test_a_record_of_a_newer_version(release):
-    (release.path / KEPT_ESTIMATES.name).write_text(sealed_text({"format": 2}))
-    with pytest.raises(DataError, match=r"estimates\.json has format 2, this version reads 1: update prade"):
+    (release.path / KEPT_ESTIMATES.name).write_text(sealed_text({"format": 3}))
+    with pytest.raises(DataError, match=r"estimates\.json has format 3, this version reads 2: update prade"):
         kept_estimates(release)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Ask, Budget, Column, DataError, EstimationError, Ledger, Level, Plan, Release, Schema, Unit, Workload
-from prade.data.copies import copied_share
+from prade.data.copied_share import copied_share
 from prade.data.decoding import Decoder
 from prade.data.invented import census_like
 from prade.data.public import Public

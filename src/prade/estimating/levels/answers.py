@@ -13,6 +13,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.errors import EstimationError
 from prade.core.means import PreciseMean
+from prade.planning.plan import Plan
 from prade.queries.parts import Part
 from prade.release.release import Release
 
@@ -47,6 +48,17 @@ class RawAnswers:
     def shares(self, rows: Floats) -> Floats:
         """The counts divided by these numbers of rows: [groups, cells of all parts]."""
         return np.asarray(np.concatenate(self.counts, axis=1) / rows[:, None])
+
+
+def parts_of(plan: Plan, level: int) -> tuple[Part, ...]:
+    """The parts that a level's groups are estimated from, which are measured at the level or below it.
+
+    If only numbers of rows are measured, these are the part.
+    """
+    asked = [question for question in plan.questions if question.level >= level]
+    totals = [question.parts[0] for question in asked if question.is_total]
+    parts = dict.fromkeys(part for question in asked if not question.is_total for part in question.parts)
+    return tuple(parts) or tuple(totals[-1:])
 
 
 def raw_answers(release: Release, level: int) -> RawAnswers:

@@ -6,41 +6,42 @@ At every level, for every group:
     prior         its parent's estimate, public rows of the same group where there are any, public groups that
                   resemble it (`prade.estimating.levels.group_prior`)
     smoothing     the answers' posterior, given how public groups differ (`prade.estimating.levels.smoothing`)
-    estimate      MAP from that prior; the next level's prior
+    estimate      MAP from that prior; the next level's prior (`prade.estimating.levels.group_fits`)
 
-All of it is post-processing. A group is its multipliers: only a few groups' weights are held at a time.
+All of it is post-processing. Answers are smoothed here, in threads, for all groups of a level together; estimates are
+made by workers, a few groups at a time. A group is its multipliers: weights are held for a few parents only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats
+from prade.core.arrays import Floats
 from prade.core.threads import several, single_threaded_blas
-from prade.data.prior import Prior
+from prade.core.workers import Shared, Workers
 from prade.data.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
-from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
+from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.published import with_published
-from prade.estimating.levels.resemblance import resemblance
 from prade.estimating.levels.totals import FEWEST_ROWS, adding_up, estimated_totals, estimated_totals_variance
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
-from prade.privacy.budget import Law
 from prade.queries.parts import Part
-from prade.release.measurement import Measurement
 from prade.release.release import Release
 
 Result = TypeVar("Result")
@@ -52,13 +53,18 @@ FEW_STEPS = 25  # of MAP in rehearsals: smoothed answers need fewer, raw ones en
 PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parent:
-    """What children start from: weights of the public rows, the number of rows, and `followed` of `GroupEstimate`."""
+    """What children start from: the number of rows, and `followed` of `GroupEstimate`.
 
-    weights: Floats
+    `masses` are the shares of the cells that the children are estimated from, and `ancestors` the tilts of the group
+    and of all above it. Without both, it is the public table.
+    """
+
     total: float = 0.0
     followed: Mapping[Part, Floats] = field(default_factory=dict)
+    masses: Floats | None = None
+    ancestors: tuple[Tilt, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,6 @@ class GroupEstimate:
 
     `fitted` and `excess` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
     a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
-    `emptied` says which collapsed rows one of the paper's estimators left without mass; None for none.
     """
 
     group: int
@@ -77,19 +82,14 @@ class GroupEstimate:
     fitted: Floats | None = None
     excess: Floats | None = None
     followed: Mapping[Part, Floats] = field(default_factory=dict)
-    emptied: Flags | None = None
-
-    @property
-    def parent(self) -> Parent:
-        """What the group hands on to its children."""
-        return Parent(self.estimate.weights, self.total, self.followed)
 
 
 class Descent:
     """A release's noisy counts turned into estimates, level by level.
 
     `estimator` takes the raw answers; by default it is the one in the settings. `rough` is for rehearsals: few steps of
-    `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share.
+    `MAP`, and nothing that only error bars need. `cells` is what other descents on the same public table share. An
+    `executor` makes estimates elsewhere, if `shared` has written what its workers need.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class Descent:
         threads: int = 1,
         seed: int = 0,
         cells: PublicCells | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.release = release
         self.plan = release.plan
@@ -110,13 +111,19 @@ class Descent:
         self.settings = settings or Settings()
         self.estimator = estimator or PAPERS.get(self.settings.estimator)
         self.rough = rough
-        self.threads = threads
+        self.workers = workers or Workers(threads)
         self.cells = cells or PublicCells(public, seed)
+        self.foundation = Foundation(self.plan, public, self.settings, self.cells)
+        self.shared = Shared(self.foundation, opened_foundation)
+
+    def share(self, folder: Path, key: str) -> None:
+        """Write what workers need to a folder that they see; `key` tells this run from others."""
+        self.shared = shared_foundation(self.foundation, folder, key)
 
     @property
     def top(self) -> list[Parent]:
         """What the first level starts from: the public table."""
-        return [Parent(self.public.prior.weights)]
+        return [Parent()]
 
     def estimates(self) -> Iterator[GroupEstimate]:
         """The estimates of the last level's groups, in order."""
@@ -130,7 +137,7 @@ class Descent:
         parents = self.top
         last = len(self.plan.levels) - 1
         for level in range(last):
-            parents = [each.parent for each in self.level(level, parents, lambda each: each)]
+            parents = self.handed_on(level, parents)
         return self.level(last, parents, task, groups)
 
     def level(
@@ -140,10 +147,26 @@ class Descent:
         task: Callable[[GroupEstimate], Result],
         groups: range | None = None,
     ) -> Iterator[Result]:
-        """task(estimate) for the wanted groups of a level, given what its parents hand on."""
-        found = _LevelGroups(self, level, parents)
+        """task(estimate) for the wanted groups of a level, given what its parents hand on, in threads."""
+        found = self.groups(level, parents)
         wanted = range(len(found)) if groups is None else groups
-        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.threads)
+        return several(_alone(lambda group: task(found.estimate(group))), wanted, self.workers.threads)
+
+    def groups(self, level: int, parents: Sequence[Parent]) -> LevelGroups:
+        """The groups of a level with their smoothed answers, given what their parents hand on."""
+        return LevelGroups(self, level, parents)
+
+    def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
+        """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
+        work = partial(estimated, self.shared, found.method)
+        wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
+        return self.workers.map(work, wanted)
+
+    def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
+        """What the groups of a level hand on to their children."""
+        found = self.groups(level, parents)
+        made = {each.tilt.group: each for batch in self.made(found) for each in batch}
+        return [found.handed_on(made[group]) for group in range(len(found))]
 
 
 def _alone(work: Callable[[int], Result]) -> Callable[[int], Result]:
@@ -156,18 +179,18 @@ def _alone(work: Callable[[int], Result]) -> Callable[[int], Result]:
     return alone
 
 
-class _LevelGroups:
+class LevelGroups:
     """The groups of one level: what they share is worked out first, then the estimate of each."""
 
     def __init__(self, descent: Descent, level: int, parents: Sequence[Parent]) -> None:
         self.settings = descent.settings
-        self.threads = descent.threads
+        self.threads = descent.workers.threads
+        self.foundation = descent.foundation
         self.cells = descent.cells
-        self.prior = descent.public.prior
         self.parents = parents
         self.answers = raw_answers(descent.release, level)
-        self.layout = self.cells.layout(self.answers.parts)
-        self.priors = GroupPriors(descent.public, descent.plan, level, self.settings)
+        self.layout = self.foundation.layout(level)
+        self.priors = self.foundation.priors(level)
         self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
         self.totals = self._totals(descent.plan, level)
         self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
@@ -180,11 +203,11 @@ class _LevelGroups:
         self.smoothed = self._smoothed(self.smoothing) if self.smoothing is not None and self.smooth else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
-        self.estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
+        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
-        self.law: Law = descent.plan.noise_budget.law if own_law else "gaussian"
+        self.method = Method(level, estimator, descent.plan.noise_budget.law if own_law else "gaussian")
 
     def __len__(self) -> int:
         return len(self.answers.totals)
@@ -199,33 +222,57 @@ class _LevelGroups:
 
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
+        parent = self.foundation.weights(self._parent(group).ancestors)
+        estimate, alike, _ = fitted(self.foundation, self.method, self.asked(group), parent)
+        noted = self.fitted_for(group)
+        return GroupEstimate(group, float(self.totals[group]), estimate, alike, *noted, self.followed(group))
+
+    def batches(self) -> list[Batch]:
+        """What workers are asked to estimate."""
+        groups = range(len(self))
+        return batches_of([self.asked(group) for group in groups], [self._parent(group).ancestors for group in groups])
+
+    def asked(self, group: int) -> GroupAnswers:
+        """The answers that a group is estimated from."""
         share, deviation = self.shares[group], self.noise[group]
         if self.smoothed is not None:
             share, deviation = self.smoothed[0][group], self.smoothed[1][group]
-        weights, alike = self._prior_weights(group), None
-        if self.settings.mixture:
-            alike = resemblance(self.cells.group_masses(self.layout), share, deviation)
-            weights = self.priors.with_alike(weights, alike)
-        prior = Prior(self.prior.schema, self.prior.codes, weights)
-        layout = self.layout.reweighted(prior)
-        rows = self.rows[group]
-        estimate = self.estimator.fit(prior, self._measurements(rows, share, deviation), rows, layout=layout)
-        total = float(self.totals[group])
-        fitted, excess = (None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
-        followed = {} if self.smoothed is None else self._by_part((deviation / self.noise[group]) ** 2)
-        return GroupEstimate(group, total, estimate, alike, fitted, excess, followed, estimate.emptied(layout))
+        return GroupAnswers(group, float(self.rows[group]), share, deviation)
 
-    def _prior_weights(self, group: int) -> Floats:
-        return self.priors.weights(group, self.parents[self.priors.parent_of[group]].weights)
+    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None]:
+        """`fitted` and `excess` of `GroupEstimate`."""
+        return (None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
+
+    def followed(self, group: int) -> dict[Part, Floats]:
+        """`followed` of `GroupEstimate`."""
+        if self.smoothed is None:
+            return {}
+        values = (self.smoothed[1][group] / self.noise[group]) ** 2
+        return dict(zip(self.answers.parts, np.split(values, self.layout.part_start[1:-1]), strict=True))
+
+    def handed_on(self, made: Made) -> Parent:
+        """What a group hands on to its children."""
+        group = made.tilt.group
+        ancestors = (*self._parent(group).ancestors, made.tilt)
+        return Parent(float(self.totals[group]), self.followed(group), made.masses, ancestors)
+
+    def _parent(self, group: int) -> Parent:
+        return self.parents[int(self.priors.parent_of[group])]
+
+    @cached_property
+    def _parents_masses(self) -> Floats:
+        """Shares of the cells in each parent: [parents, cells]."""
+        table = self.layout.masses_of(self.layout.base)
+        return np.stack([table if parent.masses is None else parent.masses for parent in self.parents])
 
     def _smoothing(self) -> LevelSmoothing:
         layout, drawn = self.layout, self.answers.one_draw_cells()
-        priors = [layout.masses_of(layout.collapsed(self._prior_weights(group))) for group in range(len(self))]
+        priors = self.priors.masses(self._parents_masses, self.cells, layout)
         return LevelSmoothing.fit(
             self.cells.variations(layout, keep=self.smooth),
             self.priors.recurs,
-            reachable_shares(layout, self.shares, np.stack(priors), self.noise),
-            np.stack(priors),
+            reachable_shares(layout, self.shares, priors, self.noise),
+            priors,
             self.rows,
             self.noise,
             self._independent(),
@@ -233,9 +280,6 @@ class _LevelGroups:
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,
         )
-
-    def _by_part(self, values: Floats) -> dict[Part, Floats]:
-        return dict(zip(self.answers.parts, np.split(values, self.layout.part_start[1:-1]), strict=True))
 
     def _independent(self) -> Floats:
         """How independent the deviations of groups from their parents are of the groups' own answers: [groups, cells].
@@ -256,17 +300,8 @@ class _LevelGroups:
         each = several(_alone(smoothing.smoothed), range(len(self)), self.threads)
         shares, deviations = (np.stack(arrays) for arrays in zip(*each, strict=True))
         if not self.priors.top:
-            parents = [self.layout.masses_of(self.layout.collapsed(parent.weights)) for parent in self.parents]
             changed = benchmarked(
-                shares, deviations**2, self.rows, self.rows_variance, self.priors.parent_of, np.stack(parents)
+                shares, deviations**2, self.rows, self.rows_variance, self.priors.parent_of, self._parents_masses
             )
             shares = np.maximum(changed, SMALLEST_SHARE * smoothing.prior_shares)
         return shares, deviations
-
-    def _measurements(self, rows: float, share: Floats, deviation: Floats) -> list[Measurement]:
-        """A group's answers as estimators take them: counts, and the scale of their noise."""
-        per_scale = np.sqrt(2.0) if self.law == "laplace" else 1.0  # standard deviations per unit of scale
-        return [
-            Measurement(part, rows * share[cells], rows * deviation[cells] / per_scale, self.law)
-            for part, cells in ((part, self.layout.part(k)) for k, part in enumerate(self.answers.parts))
-        ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -19,13 +19,16 @@ import numpy as np
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.progress import Progress
 from prade.core.threads import several
+from prade.core.workers import THIS_THREAD, Shared, Workers
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
+from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -33,6 +36,9 @@ from prade.queries.parts import Part
 from prade.release.release import Release
 
 Result = TypeVar("Result")
+
+SPAN = 32  # groups worked out together: what comes back has one weight per public row, whatever their number
+FEWEST_SPANS = 64  # where there are many groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ class LevelEstimates:
 
 
 class Distributions:
-    """The distributions of a release's groups, on the rows of a public table."""
+    """The distributions of a release's groups, on the rows of a public table, or on those of its `support`."""
 
     def __init__(self, release: Release, public: Public, settings: Settings, levels: Sequence[LevelEstimates]) -> None:
         self.release = release
@@ -63,28 +69,25 @@ class Distributions:
         self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
 
     def weights(self, level: int, group: int) -> Floats:
-        """Weights of the public rows in a group of a level."""
+        """Weights of the support's rows in a group of a level."""
         return self._worked_out(level, group)[0]
 
     def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
-        """Weights of the public rows in a group of a level, and the shares of the cells of the level's parts."""
-        priors, layout, kept = self.priors[level], self.layouts[level], self.levels[level]
-        parent = self.public.prior.weights if level == 0 else self._kept(level - 1, int(priors.parent_of[group]))
-        weights = priors.weights(group, parent)
-        if kept.alike is not None:
-            weights = priors.with_alike(weights, kept.alike[group])
-        prior = Prior(self.public.prior.schema, self.public.prior.codes, weights)
-        tilted = layout.reweighted(prior)
-        if (emptied := kept.emptied[group]) is not None:
-            gone = np.unpackbits(np.frombuffer(emptied, np.uint8), count=layout.rows)
-            tilted = tilted.restricted(gone == 0)
-        made = tilted.evaluate(kept.multipliers[group])
-        return tilted.expand(made.normalised()), made.masses
+        """Weights of the support's rows in a group of a level, and the shares of the cells of the level's parts."""
+        *above, tilt = self._tilts(level, group)
+        return self.foundation.worked_out(tilt, self.foundation.weights(above))
+
+    def _tilts(self, level: int, group: int) -> list[Tilt]:
+        """The tilts of a group and of all above it, from the first level on."""
+        above = self._tilts(level - 1, int(self.priors[level].parent_of[group])) if level else []
+        kept = self.levels[level]
+        alike = None if kept.alike is None else kept.alike[group]
+        return [*above, Tilt(level, group, kept.multipliers[group], alike, kept.emptied[group])]
 
     def joint(self, group: int, level: int = -1) -> Prior:
         """A group's distribution: answers `project(columns)` and `expect(query)`, and can be the prior of a release."""
         number = range(len(self.levels))[level]
-        return Prior(self.public.prior.schema, self.public.prior.codes, self.weights(number, group))
+        return self.support.public.prior.with_weights(self.weights(number, group))
 
     def map(self, task: Callable[[int, Floats], Result], threads: int = 1) -> Iterator[Result]:
         """task(group, weights) for every group of the last level, in order, in threads."""
@@ -93,15 +96,12 @@ class Distributions:
     def _map(self, task: Callable[[int, Floats, Floats], Result], threads: int) -> Iterator[Result]:
         """As `map`, with the shares of the cells of the last level's parts as well."""
         last = len(self.levels) - 1
-        if last:
-            for parent in set(self.priors[last].parent_of.tolist()):
-                self._kept(last - 1, parent)  # once, before the threads need it
         return several(lambda group: task(group, *self._worked_out(last, group)), range(len(self.totals)), threads)
 
     def masses(self, cells: Cells, times: Floats | None = None, threads: int = 1) -> Floats:
-        """Shares of some cells in every group of the last level, times a number of each row: [groups, cells]."""
-        numbers, size = cells
-        each = np.ones(len(self.public)) if times is None else times
+        """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
+        numbers, size = self.support.of(cells[0]), cells[1]
+        each = np.ones(len(self.support)) if times is None else self.support.of(times)
         if self.kept_weights is not None:
             return masses(self.kept_weights, numbers, size, each, threads)
 
@@ -111,14 +111,20 @@ class Distributions:
         return np.array(list(self.map(of_group, threads)))
 
     def tables(
-        self, parts: Sequence[Part], rows: Floats, *, threads: int = 1, progress: Progress | None = None
+        self,
+        parts: Sequence[Part],
+        rows: Floats,
+        *,
+        workers: Workers = THIS_THREAD,
+        shared: Shared[Any] | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Floats, Floats]:
         """Shares of the cells of several parts in every group of the last level, [groups, all cells], in one pass.
 
         The second array has the weights of the public rows in all groups together, which have these numbers of rows.
+        Workers on other processes need these distributions as something `shared`.
         """
-        found, sizes = list[Floats](), [part.n_cells for part in parts]
-        schema, codes = self.public.prior.schema, self.public.prior.codes
+        found, everybody = list[Floats](), np.zeros(len(self.support))
 
         def keep(shares: Floats) -> None:
             found.append(shares)
@@ -126,21 +132,30 @@ class Distributions:
                 progress("comparing groups", sum(map(len, found)), len(rows))
 
         if self.kept_weights is not None:
-            cells = numbered([part.cells(schema, codes) for part in parts], sizes)
-            for shares in tables(self.kept_weights, cells, sum(sizes), threads):
+            sizes, prior = [part.n_cells for part in parts], self.support.public.prior
+            cells = numbered([part.cells(prior.schema, prior.codes) for part in parts], sizes)
+            for shares in tables(self.kept_weights, cells, sum(sizes), workers.threads):
                 keep(shares)
-            return np.concatenate(found), together(self.kept_weights, rows / rows.sum())
-        shares_of, everybody = self._shares_of(parts), np.zeros(len(self.public))
-
-        def of_group(_: int, weights: Floats, masses: Floats) -> tuple[Floats, Floats]:
-            return shares_of(weights, masses)[None], weights
-
-        for group, (shares, weights) in enumerate(self._map(of_group, threads)):
+            return np.concatenate(found), self.support.spread(together(self.kept_weights, rows / rows.sum()))
+        width = min(max(len(rows) // FEWEST_SPANS, 1), SPAN)  # the order of sums depends on the groups only
+        spans = [(first, (rows / rows.sum())[first : first + width]) for first in range(0, len(rows), width)]
+        work = partial(tables_of_span, shared or Shared(self, _not_shared), tuple(parts))
+        for shares, weights in workers.map(work, spans):
             keep(shares)
-            everybody += rows[group] / rows.sum() * weights
-        return np.concatenate(found), everybody
+            everybody += weights
+        return np.concatenate(found), self.support.spread(everybody)
 
-    def _shares_of(self, parts: Sequence[Part]) -> Callable[[Floats, Floats], Floats]:
+    def tables_of(self, parts: tuple[Part, ...], first: int, factors: Floats) -> tuple[Floats, Floats]:
+        """As `tables` for as many groups as there are factors, from `first` on; their weights add up by factors."""
+        shares_of, last, found = self._shares_of(parts), len(self.levels) - 1, []
+        everybody = np.zeros(len(self.support))
+        for group, factor in enumerate(factors, first):
+            weights, masses = self._worked_out(last, group)
+            found.append(shares_of(weights, masses))
+            everybody += factor * weights
+        return np.stack(found), everybody
+
+    def _shares_of(self, parts: tuple[Part, ...]) -> Callable[[Floats, Floats], Floats]:
         """How to find the shares of the parts' cells from a group's weights and the shares of its level's own cells."""
         known = self.layouts[-1]
         if set(parts) <= set(known.workload):
@@ -148,7 +163,7 @@ class Distributions:
                 [np.arange(known.n_cells)[known.part(known.workload.parts.index(part))] for part in parts]
             )
             return lambda _, masses: masses[at]
-        layout = self.cells.layout(tuple(parts))
+        layout = self.foundation.layout_of(parts)
         return lambda weights, _: layout.masses_of(layout.collapsed(weights))
 
     @property
@@ -171,9 +186,14 @@ class Distributions:
     # ---------------------------------------------------------------- made once
 
     @cached_property
+    def foundation(self) -> Foundation:
+        """What the groups were estimated from."""
+        return Foundation(self.plan, self.public, self.settings, self.cells)
+
+    @cached_property
     def priors(self) -> list[GroupPriors]:
         """What the groups of each level started from."""
-        return [GroupPriors(self.public, self.plan, level, self.settings) for level in range(len(self.levels))]
+        return [self.foundation.priors(level) for level in range(len(self.levels))]
 
     @cached_property
     def answers(self) -> list[RawAnswers]:
@@ -185,10 +205,15 @@ class Distributions:
         """The public table as the levels' parts see it."""
         return PublicCells(self.public)
 
+    @property
+    def support(self) -> Support:
+        """The public rows that have weights."""
+        return self.foundation.support
+
     @cached_property
     def layouts(self) -> list[Layout]:
-        """The public rows as each level's parts see them."""
-        return [self.cells.layout(level.parts) for level in self.levels]
+        """The support's rows as each level's parts see them."""
+        return [self.foundation.layout(level) for level in range(len(self.levels))]
 
     @cached_property
     def kept_errors(self) -> dict[tuple[int, int], Any]:
@@ -196,16 +221,17 @@ class Distributions:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be worked out again: weights, and matrices of error bars."""
-        kept = {name: value for name, value in self.__dict__.items() if name != "kept_errors"}
-        return {**kept, "kept_weights": None}
+        """Without what can be worked out again: weights, priors, and matrices of error bars."""
+        left_out = {"foundation", "priors", "layouts", "kept_errors"}
+        return {**{name: value for name, value in self.__dict__.items() if name not in left_out}, "kept_weights": None}
 
-    @cached_property
-    def _parents(self) -> dict[tuple[int, int], Floats]:
-        return {}
 
-    def _kept(self, level: int, group: int) -> Floats:
-        """Weights of a group that has children, kept because each of them needs these."""
-        if (level, group) not in self._parents:
-            self._parents[level, group] = self.weights(level, group)
-        return self._parents[level, group]
+def tables_of_span(
+    shared: Shared[Distributions], parts: tuple[Part, ...], span: tuple[int, Floats]
+) -> tuple[Floats, Floats]:
+    """`Distributions.tables_of`, for whichever worker is free."""
+    return shared.value.tables_of(parts, *span)
+
+
+def _not_shared() -> Distributions:
+    raise AssertionError("workers on other processes need something shared")

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.documents import Malformed, structured
 from prade.core.errors import WorkloadError
 from prade.core.threads import cores
 from prade.core.words import names_of
-from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
-from prade.data.public import AGAIN, Public
+from prade.core.workers import Workers
+from prade.data.public import Public
 from prade.estimating.levels.answer_tables import cell_columns, count_table, value_table
-from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.asked_rows import (
     Piece,
     asked_schema,
@@ -34,24 +36,25 @@ from prade.estimating.levels.asked_rows import (
     read_query,
 )
 from prade.estimating.levels.basis import basis
-from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.cell_counts import cell_counts
-from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
+from prade.estimating.levels.descent import Descent, LevelGroups
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
-from prade.estimating.levels.estimates_file import FORMAT, Header, Row, rows_of
+from prade.estimating.levels.estimates_file import KeptGroup, level_of, read_levels, save_levels
+from prade.estimating.levels.finished_groups import FinishedGroups
+from prade.estimating.levels.group_fits import Made
 from prade.estimating.levels.labelled_tables import described_by, described_columns, with_labels
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.residuals import birge_ratios, shares_of_level
 from prade.estimating.levels.statistics import Asked, mean_of, quantile_of, ratio_of, sum_of
 from prade.planning.invariants import obeying, possible_cells
-from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.planning.settings import Settings
 from prade.queries.asked import Statistic, statistic_of
-from prade.queries.parts import Part
 from prade.queries.workload import Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from prade.release.finished_batches import FinishedBatches
     from prade.release.release import Release
 
 Result = TypeVar("Result")
@@ -71,40 +74,39 @@ class Estimates(Distributions):
         seed: int = 0,
         cells: PublicCells | None = None,
         progress: Callable[[int, int], None] | None = None,
+        workers: Workers | None = None,
+        unfinished: FinishedBatches | None = None,
     ) -> Estimates:
-        """Estimate every group of every level; `progress(done, all)` is called after each.
+        """Estimate every group of every level; `progress(done, all)` is called as groups are done.
 
-        `cells` is what other estimates from the same public table share.
+        `cells` is what other estimates from the same public table share. `workers` make the estimates, by default
+        threads. `unfinished` has the groups that an earlier run finished, and keeps those of this one.
         """
         public = obeying(public, release.plan.invariants)
-        descent = Descent(release, public, settings, threads=threads, seed=seed, cells=cells)
+        workers = workers or Workers(threads)
+        descent = Descent(release, public, settings, workers=workers, seed=seed, cells=cells)
         parents, levels = descent.top, list[LevelEstimates]()
-        number = sum(len(grouping) for grouping in release.plan.groupings)
-        done, followed, masses = 0, list[list[Floats]](), list[Floats]()
-        for level in range(len(release.plan.levels)):
-            last = level == len(release.plan.levels) - 1
-            parts = raw_answers(release, level).parts
-            every = descent.cells.layout(raw_answers(release, 0).parts)  # the first level has the parts of all
-            kept, made = list[_Kept](), list[Parent]()
-            followed.append([])
-            for each in descent.level(level, parents, lambda each: each):
-                kept.append(_Kept.of(each, parts))
-                if each.followed:
-                    followed[-1].append(np.concatenate([each.followed[part] for part in parts]))
-                if last:
-                    masses.append(every.masses_of(every.collapsed(each.estimate.weights)))
-                else:
-                    made.append(each.parent)
-                done += 1
-                if progress is not None:
-                    progress(done, number)
-            levels.append(_level_of(parts, kept))
-            parents = made
+        followed, told = list[Floats](), _Told(progress, sum(map(len, release.plan.groupings)))
+        with FinishedGroups(unfinished) as finished, folder_for_workers(workers, unfinished) as folder:
+            if folder is not None:
+                descent.share(folder, uuid4().hex)
+            for level in range(len(release.plan.levels)):
+                found = descent.groups(level, parents)
+                made = dict(finished.earlier(level))
+                told.more(len(made))
+                for batch in descent.made(found, made):
+                    made |= {each.tilt.group: each for each in batch}
+                    finished.add(batch)
+                    told.more(len(batch))
+                in_order = [made[group] for group in range(len(found))]
+                levels.append(level_of(found.answers.parts, [_kept(found, each) for each in in_order]))
+                parents = [found.handed_on(each) for each in in_order]
+                if found.smoothed is not None:
+                    followed.append((found.smoothed[1] / found.noise) ** 2)
         estimates = cls(release, public, descent.settings, levels)
-        if cells is not None:
-            estimates.cells = cells
+        estimates.cells = descent.cells
         if estimates.benchmarked:
-            estimates._widen(np.stack(masses), [np.stack(each) for each in followed])
+            estimates._widen(np.stack([each.masses for each in in_order]), followed)
         return estimates
 
     def _widen(self, masses: Floats, followed: Sequence[Floats]) -> None:
@@ -213,131 +215,44 @@ class Estimates(Distributions):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a parquet file: one row per group of each level."""
-        import pyarrow as pa
-
-        columns: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "level",
-                "group",
-                "total",
-                "status",
-                "kl",
-                "gap",
-                "multipliers",
-                "alike",
-                "spread",
-                "excess",
-                "emptied",
-            )
-        }
-        for planned, level, grouping in zip(self.plan.levels, self.levels, self.plan.groupings, strict=True):
-            size = len(grouping)
-            columns["level"] += [planned.name] * size
-            columns["group"] += grouping.labels()
-            columns["total"] += level.totals.tolist()
-            columns["status"] += level.status
-            columns["kl"] += level.kl.tolist()
-            columns["gap"] += level.gap.tolist()
-            columns["multipliers"] += level.multipliers.tolist()
-            columns["alike"] += [None] * size if level.alike is None else level.alike.tolist()
-            columns["spread"] += [None] * size if level.fitted is None else level.fitted.tolist()
-            columns["excess"] += [None] * size if level.excess is None else level.excess.tolist()
-            columns["emptied"] += level.emptied
-        header = {"format": FORMAT, "settings": asdict(self.settings), "inputs": inputs_hash(self.release, self.public)}
-        write_with_header(pa.table(columns), header, path)
+        save_levels(path, self.plan, self.settings, self.levels, inputs_hash(self.release, self.public))
 
     @classmethod
     def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
         """Read what `save` wrote; the release and the public table must be those that it was made from."""
-        from prade.data.tables import read_table
-
-        table, levels, public = read_table(path), [], obeying(public, release.plan.invariants)
-        with damage_reported(path, "saved estimates", AGAIN):
-            header = read_header(table, Header, path, FORMAT)
-            if header.format < FORMAT:
-                raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
-            if header.inputs != inputs_hash(release, public):
-                raise IncompatibleFile(
-                    f"{path} was made from another release or public table; remove it, or give the same ones"
-                )
-            written = {**IN_EARLIER_FILES, **header.settings}
-            settings = structured(written, Settings)
-            if asdict(settings) != written:
-                raise Malformed("some settings are missing")
-            rows = rows_of(table, len(public.groups))
-            for level, grouping in enumerate(release.plan.groupings):
-                mine, rows = rows[: len(grouping)], rows[len(grouping) :]
-                if [row.group for row in mine] != grouping.labels():
-                    raise Malformed("rows are missing, or in another order")
-                levels.append(_level_of(raw_answers(release, level).parts, [_Kept.read(row) for row in mine]))
-            if rows:
-                raise Malformed("there are more rows than groups")
+        public = obeying(public, release.plan.invariants)
+        settings, levels = read_levels(path, release.plan, len(public.groups), inputs_hash(release, public))
         return cls(release, public, settings, levels)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What is kept of one group's estimate."""
+class _Told:
+    """How many groups are done, for whom it may concern."""
 
-    total: float
-    status: str
-    kl: float
-    gap: float
-    multipliers: Floats
-    alike: Floats | None
-    fitted: Floats | None
-    excess: Floats | None
-    emptied: bytes | None
+    def __init__(self, progress: Callable[[int, int], None] | None, number: int) -> None:
+        self.progress, self.number, self.done = progress, number, 0
 
-    @classmethod
-    def of(cls, made: GroupEstimate, parts: Sequence[Part]) -> _Kept:
-        report, multipliers = made.estimate.report, made.estimate.multipliers
-        if multipliers is None:  # the answers were hopeless: the estimate is the prior
-            multipliers = np.zeros(sum(part.n_cells for part in parts))
-        emptied = None if made.emptied is None else np.packbits(made.emptied).tobytes()
-        return cls(
-            made.total,
-            report.status.value,
-            report.kl,
-            report.gap,
-            multipliers,
-            made.alike,
-            made.fitted,
-            made.excess,
-            emptied,
-        )
-
-    @classmethod
-    def read(cls, row: Row) -> _Kept:
-        alike, fitted, excess = (None if x is None else np.array(x) for x in (row.alike, row.spread, row.excess))
-        multipliers = np.array(row.multipliers)
-        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, row.emptied)
+    def more(self, groups: int) -> None:
+        self.done += groups
+        if self.progress is not None and groups:
+            self.progress(self.done, self.number)
 
 
-def _level_of(parts: tuple[Part, ...], kept: Sequence[_Kept]) -> LevelEstimates:
-    alike = [each.alike for each in kept if each.alike is not None]
-    fitted = [each.fitted for each in kept if each.fitted is not None]
-    excess = [each.excess for each in kept if each.excess is not None]
-    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess)):
-        raise Malformed("some groups have values that others lack")
-    size = sum(part.n_cells for part in parts)
-    if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
-        raise Malformed("not one number for each cell")
-    if any(len(each) != len(blocks_of(parts)) for each in fitted):
-        raise Malformed("not six numbers for each block")
-    return LevelEstimates(
-        parts,
-        np.array([each.total for each in kept]),
-        np.stack([each.multipliers for each in kept]),
-        np.stack(alike) if alike else None,
-        tuple(each.status for each in kept),
-        np.array([each.kl for each in kept]),
-        np.array([each.gap for each in kept]),
-        np.stack(fitted) if fitted else None,
-        np.stack(excess) if excess else None,
-        tuple(each.emptied for each in kept),
-    )
+def _kept(found: LevelGroups, made: Made) -> KeptGroup:
+    tilt = made.tilt
+    noted = made.status, made.kl, made.gap, tilt.multipliers, tilt.alike, *found.fitted_for(tilt.group), tilt.emptied
+    return KeptGroup(float(found.totals[tilt.group]), *noted)
+
+
+@contextmanager
+def folder_for_workers(workers: Workers, unfinished: FinishedBatches | None) -> Iterator[Path | None]:
+    """A folder in which workers find what they need, if they are elsewhere: that of the run, or a temporary one."""
+    if workers.executor is None:
+        yield None
+    elif unfinished is not None:
+        yield unfinished.folder
+    else:
+        with TemporaryDirectory(prefix="prade-workers-") as folder:
+            yield Path(folder)
 
 
 def inputs_hash(release: Release, public: Public) -> str:

@@ -1,14 +1,27 @@
-"""Reading the file of a release's estimates: every row is checked before any of its numbers is used."""
+"""The file of a release's estimates: what is written, and how every row is checked before its numbers are used."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
+from prade.core.arrays import Floats
 from prade.core.documents import Malformed, structured
+from prade.data.parquet_with_header import IncompatibleFile, damage_reported, read_header, write_with_header
+from prade.data.public import AGAIN
 from prade.estimating.estimate import Status
+from prade.estimating.levels.answers import parts_of
+from prade.estimating.levels.blocks import blocks_of
+from prade.estimating.levels.distributions import LevelEstimates
+from prade.planning.plan import Plan
+from prade.planning.settings import IN_EARLIER_FILES, Settings
+from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,3 +87,111 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
     for row in rows:
         row.check(public_groups)
     return rows
+
+
+# ---------------------------------------------------------------------- levels
+
+
+def save_levels(
+    path: str | PathLike[str], plan: Plan, settings: Settings, levels: Sequence[LevelEstimates], inputs: str
+) -> None:
+    """Write a parquet file: one row per group of each level; `inputs` is a fingerprint of what they were made from."""
+    import pyarrow as pa
+
+    tables = []
+    for planned, level, grouping in zip(plan.levels, levels, plan.groupings, strict=True):
+        size = len(grouping)
+        columns: dict[str, list[Any]] = {
+            "level": [planned.name] * size,
+            "group": grouping.labels(),
+            "total": level.totals.tolist(),
+            "status": list(level.status),
+            "kl": level.kl.tolist(),
+            "gap": level.gap.tolist(),
+            "multipliers": level.multipliers.tolist(),
+            "alike": [None] * size if level.alike is None else level.alike.tolist(),
+            "spread": [None] * size if level.fitted is None else level.fitted.tolist(),
+            "excess": [None] * size if level.excess is None else level.excess.tolist(),
+            "emptied": list(level.emptied),
+        }
+        tables.append(columns)
+    joined = pa.table({name: [value for each in tables for value in each[name]] for name in tables[0]})
+    write_with_header(joined, {"format": FORMAT, "settings": asdict(settings), "inputs": inputs}, path)
+
+
+def read_levels(
+    path: str | PathLike[str], plan: Plan, public_groups: int, inputs: str | None = None
+) -> tuple[Settings, list[LevelEstimates]]:
+    """Read what `save_levels` wrote; `inputs`, where given, must be those that the estimates were made from."""
+    from prade.data.tables import read_table
+
+    table, levels = read_table(path), []
+    with damage_reported(path, "saved estimates", AGAIN):
+        header = read_header(table, Header, path, FORMAT)
+        if header.format < FORMAT:
+            raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
+        if inputs not in (None, header.inputs):
+            raise IncompatibleFile(
+                f"{path} was made from another release or public table; remove it, or give the same ones"
+            )
+        written = {**IN_EARLIER_FILES, **header.settings}
+        settings = structured(written, Settings)
+        if asdict(settings) != written:
+            raise Malformed("some settings are missing")
+        rows = rows_of(table, public_groups)
+        for level, grouping in enumerate(plan.groupings):
+            mine, rows = rows[: len(grouping)], rows[len(grouping) :]
+            if [row.group for row in mine] != grouping.labels():
+                raise Malformed("rows are missing, or in another order")
+            levels.append(level_of(parts_of(plan, level), [KeptGroup.read(row) for row in mine]))
+        if rows:
+            raise Malformed("there are more rows than groups")
+    return settings, levels
+
+
+@dataclass(frozen=True)
+class KeptGroup:
+    """What is kept of one group's estimate."""
+
+    total: float
+    status: str
+    kl: float
+    gap: float
+    multipliers: Floats
+    alike: Floats | None
+    fitted: Floats | None
+    excess: Floats | None
+    emptied: bytes | None
+
+    @classmethod
+    def read(cls, row: Row) -> KeptGroup:
+        """From a row of the file."""
+        alike, fitted, excess = (None if x is None else np.array(x) for x in (row.alike, row.spread, row.excess))
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, row.emptied)
+
+
+def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:
+    """The estimates of a level, if those of its groups belong together."""
+    alike = [each.alike for each in kept if each.alike is not None]
+    fitted = [each.fitted for each in kept if each.fitted is not None]
+    excess = [each.excess for each in kept if each.excess is not None]
+    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess)):
+        raise Malformed("some groups have values that others lack")
+    size = sum(part.n_cells for part in parts)
+    if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
+        raise Malformed("not one number for each cell")
+    if any(len(each) != len(blocks_of(parts)) for each in fitted):
+        raise Malformed("not six numbers for each block")
+    return LevelEstimates(
+        parts,
+        np.array([each.total for each in kept]),
+        np.stack([each.multipliers for each in kept]),
+        np.stack(alike) if alike else None,
+        tuple(each.status for each in kept),
+        np.array([each.kl for each in kept]),
+        np.array([each.gap for each in kept]),
+        np.stack(fitted) if fitted else None,
+        np.stack(excess) if excess else None,
+        tuple(each.emptied for each in kept),
+    )

@@ -18,6 +18,8 @@ from prade.planning.settings import Settings
 
 if TYPE_CHECKING:
     from prade.data.public import Public
+    from prade.estimating.layout import Layout
+    from prade.estimating.levels.public_cells import PublicCells
     from prade.planning.plan import Plan
 
 
@@ -42,9 +44,26 @@ class GroupPriors:
         """Weights without public groups that resemble the group; `parent` are the final weights of its parent."""
         table = self.public.prior.weights
         handed = parent if self.top else HANDED_ON * parent + (1 - HANDED_ON) * table
+        if not self.recurring.recurs[group]:
+            return handed
         rows = np.where(self.recurring.rows(self.public, group), table, 0.0)
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
+
+    def masses(self, parents: Floats, cells: PublicCells, layout: Layout) -> Floats:
+        """Shares of cells by `weights`, [groups, cells], from those of the parents' final weights, [parents, cells].
+
+        Shares are sums of weights, so they mix as weights do, and no group needs a pass over the rows.
+        """
+        table = layout.masses_of(layout.base)
+        handed = (parents if self.top else HANDED_ON * parents + (1 - HANDED_ON) * table)[self.parent_of]
+        if not self.recurs.any():
+            return np.asarray(handed)
+        total = self.recurring.sums(self.public.group_weights)[:, None]
+        rows = self.recurring.sums((cells.group_masses(layout) * cells.public.group_weights).T)
+        own = self.settings.own
+        mixed = own / np.where(total > 0, total, 1.0) * rows + (1 - own) * handed
+        return np.where(total > 0, mixed, handed)
 
     def sizes(self) -> Floats:
         """Weight of each group's own public rows, per year if there are several; 0 for none."""
@@ -52,5 +71,7 @@ class GroupPriors:
 
     def with_alike(self, weights: Floats, alike: Floats) -> Floats:
         """These weights mixed with public groups, in the proportions `alike`."""
-        rows = self.public.prior.weights * (alike / self.public.group_weights)[self.public.group]
+        groups = self.public.group_weights
+        factors = np.divide(alike, groups, out=np.zeros(len(alike)), where=groups > 0)  # a support may lack a group
+        rows = self.public.prior.weights * (factors / (factors @ groups))[self.public.group]
         return np.asarray((1 - self.settings.mixture) * weights + self.settings.mixture * rows)

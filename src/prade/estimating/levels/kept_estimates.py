@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+
 from prade.core.progress import Progress
+from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
 from prade.data.public import Public
-from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import keep_weights, kept_weights, small_enough
+from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
 from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
-from prade.release.file_names import ESTIMATES, SUPPORT
-from prade.release.release import Release
+from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
+from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
+from prade.release.release import Release, file_hash
 
 
 def kept_estimates(release: Release) -> Estimates:
@@ -18,30 +24,54 @@ def kept_estimates(release: Release) -> Estimates:
     return _with_weights(Estimates.load(release.path / ESTIMATES, release, Public.load(release.path / SUPPORT)))
 
 
+def shared_estimates(estimates: Estimates) -> Shared[Estimates]:
+    """The estimates that a release's folder keeps, for tasks on workers, which open them there."""
+    folder = estimates.release.path
+    return Shared(estimates, opened_estimates, str(folder.absolute()), file_hash(folder / KEPT_ESTIMATES.name))
+
+
+def opened_estimates(folder: str, record: str) -> Estimates:
+    """The estimates in a folder, if the hash of their record is the one that is meant."""
+    path = Path(folder) / KEPT_ESTIMATES.name
+    open(path, "rb").close()  # a missing file is an error that names it
+    if file_hash(path) != record:
+        raise WorkersError(f"the estimates in {folder} have changed since this run began: run the same command again")
+    return kept_estimates(Release.load(folder))
+
+
 def estimates_of(
     release: Release,
     public: Public,
     settings: Settings | None = None,
     *,
-    threads: int = 1,
+    workers: Workers = THIS_THREAD,
     anew: bool = False,
     progress: Progress | None = None,
 ) -> Estimates:
     """The estimates in the release's folder, if they were made with these inputs and settings; otherwise new ones.
 
     Without `settings`, any estimates in the folder will do, and new ones use the plan's settings. Damaged estimates are
-    an error; `anew` makes new ones without looking at those.
+    an error; `anew` makes new ones without looking at those. If a run that makes new ones is killed, the next one goes
+    on where it was.
     """
     if is_kept(release, KEPT_ESTIMATES) and not anew:
         check_kept(release, KEPT_ESTIMATES)
         kept = Estimates.load(release.path / ESTIMATES, release, public)
         if settings in (None, kept.settings):
-            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(public), len(kept.totals))
-            return _with_weights(kept) if complete else _keep(kept, threads)  # an earlier version kept less
+            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(kept.support), len(kept.totals))
+            return _with_weights(kept) if complete else _keep(kept, workers.threads)  # an earlier version kept less
     wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
-    estimates = Estimates.of(release, public, wanted, threads=threads, progress=told)
-    return _keep(estimates, threads) if release.path.is_dir() else estimates
+    if not release.path.is_dir():
+        return Estimates.of(release, public, wanted, workers=workers, progress=told)
+    public = obeying(public, release.plan.invariants)
+    key = run_key(inputs_hash(release, public), asdict(wanted))
+    with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished:
+        estimates = Estimates.of(release, public, wanted, workers=workers, progress=told, unfinished=unfinished)
+        with disk_trouble_reported(release.path):
+            kept = _keep(estimates, workers.threads)
+        unfinished.remove()
+    return kept
 
 
 def _keep(estimates: Estimates, threads: int) -> Estimates:
@@ -50,7 +80,7 @@ def _keep(estimates: Estimates, threads: int) -> Estimates:
     with recorded(release, KEPT_ESTIMATES):
         public.save(release.path / SUPPORT)
         estimates.save(release.path / ESTIMATES)
-    shape = len(public), len(estimates.totals)
+    shape = len(estimates.support), len(estimates.totals)
     if small_enough(*shape):
         keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads))
     return _with_weights(estimates)
@@ -58,5 +88,5 @@ def _keep(estimates: Estimates, threads: int) -> Estimates:
 
 def _with_weights(estimates: Estimates) -> Estimates:
     """The same estimates; they take the folder's weights, which are theirs now, instead of working them out."""
-    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.public), len(estimates.totals)))
+    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.support), len(estimates.totals)))
     return estimates

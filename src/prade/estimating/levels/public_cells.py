@@ -1,8 +1,8 @@
-"""The public table seen through the parts of a level: layouts, shares by group, how cells vary. Each is made once."""
+"""The public table seen through the parts of a level: support, shares by group, how cells vary. Each is made once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats
+from prade.core.arrays import Floats, mass_by_group
 from prade.core.threads import single_threaded_blas
+from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of
+from prade.estimating.levels.thinning import Support, recurring_rows, thinned
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells
+from prade.planning.settings import Settings
 from prade.queries.parts import Part
-from prade.queries.workload import Workload
 
 RIDGE, TINY = 1e-6, 1e-12  # the cells of a part add up to 1: their covariance has no inverse without
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
@@ -40,26 +42,31 @@ class PublicCells:
     def __init__(self, public: Public, seed: int = 0) -> None:
         self.public = public
         self.seed = seed
-        self._layouts: dict[tuple[Part, ...], Layout] = {}
+        self._whole = Support(public, None, len(public))
+        self._supports: dict[tuple[tuple[Part, ...], int, bytes], Support] = {}
         self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
         self._latest: tuple[tuple[Part, ...], slice, VariationOfCells] | None = None
 
-    def layout(self, parts: tuple[Part, ...]) -> Layout:
-        """The public rows as these parts see them."""
-        if parts not in self._layouts:
-            self._layouts[parts] = Layout(self.public.prior, Workload(self.public.prior.schema, parts))
-        return self._layouts[parts]
+    def support(self, settings: Settings, parts: tuple[Part, ...], groupings: Sequence[Grouping]) -> Support:
+        """The rows that estimates of these parts, in groups of these levels, start from."""
+        if not settings.thins or len(self.public) <= settings.support:
+            return self._whole
+        kept = recurring_rows(self.public, groupings)
+        key = parts, settings.support, np.packbits(kept).tobytes()
+        if key not in self._supports:
+            self._supports[key] = thinned(self.public, parts, settings.support, kept)
+        return self._supports[key]
 
     def group_masses(self, layout: Layout) -> Floats:
         """The cells of every public group as shares: [cells, public groups]."""
         parts, public = layout.workload.parts, self.public
         if parts not in self._group_masses:
-            columns = [
-                layout.masses_of(layout.collapsed(np.where(public.group == number, public.prior.weights, 0.0)))
-                for number in range(len(public.groups))
+            schema, codes, shape = public.prior.schema, public.prior.codes, (public.group, len(public.groups))
+            each = [
+                mass_by_group(*shape, part.cells(schema, codes), part.n_cells, public.prior.weights) for part in parts
             ]
-            self._group_masses[parts] = np.stack(columns, axis=1) / public.group_weights
+            self._group_masses[parts] = np.concatenate(each, axis=1).T / public.group_weights
         return self._group_masses[parts]
 
     @cached_property

@@ -1,0 +1,149 @@
+"""What all groups of a release are estimated from, wherever that is done: public rows, layouts, priors, parents.
+
+A group that is estimated is small: its `Tilt`. From it and from those of its parents the weights of the public rows
+are worked out again, in one pass over the rows for each.
+
+    q_g  is proportional to  p_g exp(W' lambda_g)        p_g: the group's prior (`prade.estimating.levels.group_prior`)
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.core.workers import Shared
+from prade.data.mapped_public import open_mapped, save_mapped
+from prade.data.prior import Prior
+from prade.data.public import Public
+from prade.estimating.layout import Layout
+from prade.estimating.levels.answers import parts_of
+from prade.estimating.levels.group_prior import GroupPriors
+from prade.estimating.levels.public_cells import PublicCells
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.queries.parts import Part
+from prade.release.file_names import SUPPORT_FOR_WORKERS
+from prade.release.release import PLAN
+
+MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, so that few are needed at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """What turns a group's prior into its estimate.
+
+    `alike` are the weights of the public groups that it resembles. `emptied` says which collapsed rows one of the
+    paper's estimators left without mass, eight in a byte; None for none.
+    """
+
+    level: int
+    group: int
+    multipliers: Floats
+    alike: Floats | None = None
+    emptied: bytes | None = None
+
+
+class Foundation:
+    """The public rows that estimates start from, with what is made of them once: several threads may use it.
+
+    `support` has these rows: all of the public table, or some that stand for all.
+    """
+
+    def __init__(self, plan: Plan, public: Public, settings: Settings, cells: PublicCells | None = None) -> None:
+        self.plan = plan
+        self.public = public
+        self.settings = settings
+        self.cells = cells or PublicCells(public)
+        # the first level has the parts of all
+        self.support = self.cells.support(settings, parts_of(plan, 0), plan.groupings)
+        self._lock = Lock()
+        self._layouts: dict[int, Layout] = {}
+        self._priors: dict[int, GroupPriors] = {}
+        self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
+
+    def layout(self, level: int) -> Layout:
+        """The support's rows as the parts of a level see them."""
+        with self._lock:
+            if level not in self._layouts:
+                self._layouts[level] = self.support.layout(parts_of(self.plan, level))
+            return self._layouts[level]
+
+    def layout_of(self, parts: tuple[Part, ...]) -> Layout:
+        """The support's rows as any parts see them."""
+        with self._lock:
+            return self.support.layout(parts)
+
+    def priors(self, level: int) -> GroupPriors:
+        """What the groups of a level start from."""
+        with self._lock:
+            if level not in self._priors:
+                self._priors[level] = GroupPriors(self.support.public, self.plan, level, self.settings)
+            return self._priors[level]
+
+    def group_masses(self, level: int) -> Floats:
+        """The cells of every public group as shares, for the parts of a level: [cells, public groups]."""
+        layout = self.layout(level)
+        with self._lock:
+            return self.cells.group_masses(layout)
+
+    def prior(self, tilt: Tilt, parent: Floats) -> Prior:
+        """A group's prior, with the public groups that it resembles, given the weights of its parent."""
+        priors = self.priors(tilt.level)
+        weights = priors.weights(tilt.group, parent)
+        if tilt.alike is not None:
+            weights = priors.with_alike(weights, tilt.alike)
+        return self.support.public.prior.with_weights(weights)
+
+    def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
+        """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
+        layout = self.layout(tilt.level).reweighted(self.prior(tilt, parent))
+        if tilt.emptied is not None:
+            gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
+            layout = layout.restricted(gone == 0)
+        made = layout.evaluate(tilt.multipliers)
+        return layout.expand(made.normalised()), made.masses
+
+    def weights(self, ancestors: Sequence[Tilt]) -> Floats:
+        """Weights of the rows in the last of these groups, each the parent of the next; of none, the whole table's.
+
+        Those used lately are kept, because all children need their parent's.
+        """
+        if not ancestors:
+            return self.support.public.prior.weights
+        *above, tilt = ancestors
+        with self._lock:
+            if (found := self._parents.get((tilt.level, tilt.group))) is not None:
+                self._parents.move_to_end((tilt.level, tilt.group))
+                return found
+        found = self.worked_out(tilt, self.weights(above))[0]
+        self.keep(tilt, found)
+        return found
+
+    def keep(self, tilt: Tilt, weights: Floats) -> None:
+        """Keep the weights of a group that has children, as long as there is room."""
+        with self._lock:
+            self._parents[tilt.level, tilt.group] = weights
+            while len(self._parents) > max(2, MOST_KEPT // weights.nbytes):
+                self._parents.popitem(last=False)
+
+
+# ---------------------------------------------------------------------- for workers
+
+
+def shared_foundation(foundation: Foundation, folder: Path, key: str) -> Shared[Foundation]:
+    """The foundation for tasks on workers, which open it once from a folder that they see; `key` is the run's."""
+    save_mapped(foundation.public, folder / SUPPORT_FOR_WORKERS)
+    foundation.plan.save(folder / PLAN)
+    return Shared(foundation, opened_foundation, str(folder.absolute()), foundation.settings, key)
+
+
+def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
+    """The foundation in a folder, whose run has this key."""
+    public = open_mapped(Path(folder) / SUPPORT_FOR_WORKERS)
+    return Foundation(Plan.load(Path(folder) / PLAN), public, settings)

@@ -1,0 +1,143 @@
+"""The estimates of some groups, made by whichever worker is free.
+
+What goes out is small, a `Batch`: the smoothed answers of a few groups of one parent, and the tilts of that parent and
+those above it. What comes back is small, too: `Made`, a group's tilt, its certificate and the shares of some cells. The
+public rows are those of the worker's `Foundation`, and so are the weights of the parent, once they are worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.core.threads import single_threaded_blas
+from prade.core.workers import Shared
+from prade.estimating.base import Estimator
+from prade.estimating.estimate import Estimate
+from prade.estimating.layout import Layout
+from prade.estimating.levels.foundation import Foundation, Tilt
+from prade.estimating.levels.resemblance import resemblance
+from prade.privacy.budget import Law
+from prade.release.measurement import Measurement
+
+MOST_GROUPS = 8  # in a batch: seconds of work with a million public rows, and some kilobytes
+FEWEST_BATCHES = 64  # of a level with many groups
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAnswers:
+    """A group's number, its number of rows, and its answers as shares with their standard deviations."""
+
+    group: int
+    rows: float
+    share: Floats
+    deviation: Floats
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the groups of a level are estimated, and the law of the noise that is left in their answers."""
+
+    level: int
+    estimator: Estimator
+    law: Law
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some groups of one parent, and the tilts of all above them, from the first level to the parent."""
+
+    ancestors: tuple[Tilt, ...]
+    groups: tuple[GroupAnswers, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A group's tilt, what the estimator reports, and shares of cells.
+
+    The cells are those that the next level is estimated from; of the last level, those of the first, which has the
+    parts of all.
+    """
+
+    tilt: Tilt
+    status: str
+    kl: float
+    gap: float
+    masses: Floats
+
+
+def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[Made]:
+    """The estimates of a batch."""
+    foundation, found = shared.value, []
+    with single_threaded_blas():  # the order of sums must not depend on what else runs
+        parent = foundation.weights(batch.ancestors)
+        for answers in batch.groups:
+            estimate, alike, layout = fitted(foundation, method, answers, parent)
+            emptied = estimate.emptied(layout)
+            tilt = Tilt(
+                method.level,
+                answers.group,
+                multipliers_of(estimate, layout),
+                alike,
+                None if emptied is None else np.packbits(emptied).tobytes(),
+            )
+            found.append(_made(foundation, tilt, estimate, parent))
+    return found
+
+
+def fitted(
+    foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats
+) -> tuple[Estimate, Floats | None, Layout]:
+    """A group's estimate, the weights of the public groups that it resembles, and its layout; `parent` are weights."""
+    shape, alike = foundation.layout(method.level), None
+    if foundation.settings.mixture:
+        alike = resemblance(foundation.group_masses(method.level), answers.share, answers.deviation)
+    prior = foundation.prior(Tilt(method.level, answers.group, np.zeros(0), alike), parent)
+    layout = shape.reweighted(prior)
+    measurements = _measurements(shape, answers, method.law)
+    return method.estimator.fit(prior, measurements, answers.rows, layout=layout), alike, layout
+
+
+def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
+    """The multipliers of an estimate; if its answers were hopeless, it is the prior, and they are 0."""
+    return np.zeros(layout.n_cells) if estimate.multipliers is None else estimate.multipliers
+
+
+def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, parent: Floats) -> Made:
+    weights, masses = foundation.worked_out(tilt, parent)
+    last = len(foundation.plan.levels) - 1
+    if tilt.level < last:
+        foundation.keep(tilt, weights)
+    wanted = foundation.layout(0 if tilt.level == last else tilt.level + 1)
+    if wanted.workload.parts != foundation.layout(tilt.level).workload.parts:
+        masses = wanted.masses_of(wanted.collapsed(weights))
+    report = estimate.report
+    return Made(tilt, report.status.value, report.kl, report.gap, masses)
+
+
+def _measurements(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
+    """A group's answers as estimators take them: counts, and the scale of their noise."""
+    per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
+    return [
+        Measurement(part, answers.rows * answers.share[cells], answers.rows * answers.deviation[cells] / per_scale, law)
+        for part, cells in ((part, layout.part(k)) for k, part in enumerate(layout.workload))
+    ]
+
+
+def batches_of(answers: Sequence[GroupAnswers], ancestors: Sequence[tuple[Tilt, ...]]) -> list[Batch]:
+    """Batches of groups of one parent, parent by parent; `ancestors` are those of each group.
+
+    They depend on the groups only, not on the workers: with few groups each is a batch, so that all workers have some.
+    """
+    most = min(max(len(answers) // FEWEST_BATCHES, 1), MOST_GROUPS)
+    by_parent: dict[int, list[int]] = {}
+    for number, above in enumerate(ancestors):
+        by_parent.setdefault(above[-1].group if above else 0, []).append(number)
+    return [
+        Batch(ancestors[numbers[0]], tuple(answers[number] for number in numbers[first : first + most]))
+        for numbers in by_parent.values()
+        for first in range(0, len(numbers), most)
+    ]

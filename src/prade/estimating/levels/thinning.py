@@ -1,0 +1,143 @@
+"""Thinning: of a large public table, estimates start from some rows that stand for all of them.
+
+What a small group's answers can tell apart needs far fewer rows than a national table has. Row j is drawn with the
+chance n c_j, at most 1, and stands for as many rows as that chance leaves out, with the weight p_j / (n c_j):
+
+    c_j = p_j [ 0.6 + 0.3 sum_k 1 / m_k(j) / cells + 0.1 / P_g(j) / groups ]
+
+p_j is the row's share of the public table, m_k(j) that of its cell in part k, P_g(j) that of its public group. The
+first term keeps what is common; the second (leverage, see `prade.estimating.bundles`) keeps some hundred rows of every
+cell, however rare; the third some of every public group. Rows of groups that recur in the plan are all kept, because
+they are their groups' priors.
+
+The draw is systematic along the table, in which the rows of a place mostly stand together. There is nothing random in
+it: the same rows and parts give the same support.
+
+Covariances, error bars and the public baseline still come from all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Flags, Floats, Ints, mass_per_cell, systematic
+from prade.data.groups import Grouping
+from prade.data.prior import Prior
+from prade.data.public import Public
+from prade.data.recurring_groups import RecurringGroups
+from prade.estimating.layout import Layout
+from prade.queries.parts import Part
+from prade.queries.workload import Workload
+
+BY_LEVERAGE, BY_GROUP = 0.3, 0.1  # shares of the three terms; the rest is by weight
+OFFSET = 0.5  # of the systematic draw
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The public rows that estimates start from: all, or those numbered `rows`, with weights that stand for all."""
+
+    public: Public
+    rows: Ints | None = None
+    everybody: int = 0  # number of rows of the whole table
+    _layouts: dict[tuple[Part, ...], Layout] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.public)
+
+    def of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values of these rows, from one value for each row of the whole table."""
+        return values if self.rows is None else values[self.rows]
+
+    def spread(self, values: Floats) -> Floats:
+        """One value for each row of the whole table, from those of these rows; 0 for all others."""
+        if self.rows is None:
+            return values
+        every = np.zeros(self.everybody)
+        every[self.rows] = values
+        return every
+
+    def numbers(self, drawn: Ints) -> Ints:
+        """The numbers in the whole table of some of these rows."""
+        return drawn if self.rows is None else self.rows[drawn]
+
+    def layout(self, parts: tuple[Part, ...]) -> Layout:
+        """These rows as some parts see them; made once."""
+        if parts not in self._layouts:
+            self._layouts[parts] = Layout(self.public.prior, Workload(self.public.prior.schema, parts))
+        return self._layouts[parts]
+
+
+def recurring_rows(public: Public, groupings: Sequence[Grouping]) -> Flags:
+    """Which public rows belong to a group that recurs in any of these levels."""
+    found = np.zeros(len(public.groups), np.bool_)
+    for grouping in groupings:
+        if grouping.by:  # the whole table is not a group
+            recurring = RecurringGroups.of(public, grouping)
+            for keys, mine in zip(recurring.keys, (~recurring.loose, recurring.loose), strict=True):
+                found |= np.isin(keys, recurring.of_group[mine & recurring.recurs])
+    return found[public.group]
+
+
+def thinned(public: Public, parts: Sequence[Part], number: int, kept: Flags | None = None) -> Support:
+    """A support of `number` public rows, and of all rows that are to be `kept`; all rows if there are no more.
+
+    >>> from prade import Schema, Workload
+    >>> schema = Schema.from_mbi({"a": 2, "b": 3})
+    >>> rows = np.random.default_rng(0).integers(6, size=1000)
+    >>> public = Public.of(schema, {"a": rows % 2, "b": rows // 2})
+    >>> support = thinned(public, Workload.marginals(schema, ["a", "b"]).parts, 60)
+    >>> len(support), float(np.abs(support.public.prior.project("b") - public.prior.project("b")).max()) < 0.01
+    (60, True)
+    """
+    free = np.arange(len(public)) if kept is None else np.flatnonzero(~kept)
+    if len(free) <= number:
+        return Support(public, None, len(public))
+    weights = public.prior.weights
+    drawn, chance = _drawn(_chances(public, parts)[free], number)
+    mine = free[drawn]
+    rows = mine if kept is None else np.sort(np.concatenate([mine, np.flatnonzero(kept)]))
+    standing_for = weights.copy()
+    standing_for[mine] /= chance
+    # what is kept for certain keeps its weight, so the others must have theirs together
+    standing_for[mine] *= np.cumsum(weights[free])[-1] / np.cumsum(standing_for[mine])[-1]
+    codes = {name: code[rows] for name, code in public.prior.codes.items()}
+    prior = Prior(public.prior.schema, codes, standing_for[rows])
+    return Support(Public(prior, public.groups, public.group[rows]), rows, len(public))
+
+
+def _chances(public: Public, parts: Sequence[Part]) -> Floats:
+    """c_j of every row, up to a factor."""
+    prior, groups = public.prior, np.maximum(public.group_weights, 1e-300)
+    leverage, cells = np.zeros(len(public)), 0
+    for part in parts:
+        cell = part.cells(prior.schema, prior.codes)
+        mass = mass_per_cell(cell, prior.weights, part.n_cells + 1)[: part.n_cells]
+        cells += int(np.count_nonzero(mass))
+        leverage += np.append(np.divide(1.0, mass, out=np.zeros(part.n_cells), where=mass > 0), 0.0)[cell]
+    by_weight = 1 - BY_LEVERAGE - BY_GROUP
+    of_group = BY_GROUP / np.count_nonzero(public.group_weights) / groups
+    return np.asarray(prior.weights * (by_weight + BY_LEVERAGE / max(cells, 1) * leverage + of_group[public.group]))
+
+
+def _drawn(chance: Floats, number: int) -> tuple[Ints, Floats]:
+    """`number` distinct places, drawn systematically in proportion to their chance, and the chance of each, at most 1.
+
+    A chance that would exceed 1 is 1, and the others share what is left.
+    """
+    certain = np.zeros(len(chance), np.bool_)
+    while True:
+        left = number - int(certain.sum())
+        scale = left / np.cumsum(np.where(certain, 0.0, chance))[-1]
+        beyond = ~certain & (chance * scale >= 1.0)
+        if not beyond.any():
+            break
+        certain |= beyond
+    drawn = systematic(np.where(certain, 0.0, chance), left, OFFSET)
+    places = np.unique(np.concatenate([np.flatnonzero(certain), drawn]))
+    return places, np.where(certain, 1.0, chance * scale)[places]

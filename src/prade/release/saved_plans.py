@@ -1,0 +1,53 @@
+"""Where the plan of a release is, in its folder or beside it, and the public table that the plan names."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from prade.core.errors import DataError
+from prade.data.public_table import PublicTable
+from prade.planning.plan import Plan
+from prade.planning.task import Task
+from prade.release.release import PLAN, Release
+
+PathName = str | PathLike[str]
+
+
+def plan_beside(folder: PathName) -> Path:
+    """Return the path where the plan is kept until the folder exists: FOLDER.plan.toml."""
+    return Path(f"{Path(folder).absolute()}.plan.toml")
+
+
+def saved_plan(folder: PathName) -> Path | None:
+    """Return the path of the plan in or beside a release folder, if there is one."""
+    return next((file for file in (Path(folder) / PLAN, plan_beside(folder)) if file.exists()), None)
+
+
+def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
+    """Load the plan in or beside a release folder, if there is one. It must be for the same task and public files."""
+    if (path := saved_plan(folder)) is None:
+        return None
+    made = Plan.load(path)
+    if (different := made.task.differs_from(task)) is not None:
+        raise DataError(
+            f"{path} was made with another {different}: use the one it was made with, or choose another folder"
+        )
+    if made.public is not None and table.hashed_files is not None:
+        made.public.moved_to(table.hashed_files)  # refuses other files
+    return made.with_public(table.hashed_files)
+
+
+def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:
+    """Return the public table that the caller gives, or the one in the files that the release's plan names."""
+    files = release.plan.public
+    if public is None:
+        if files is None:
+            raise DataError("the release does not name its public files", remedy="public")
+        return PublicTable(files, weight)
+    table = PublicTable.of(public, weight or (None if files is None else files.weight))
+    if files is not None and table.hashed_files is not None:
+        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
+        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
+    return table

@@ -1,0 +1,165 @@
+"""A real Dask cluster of several processes: the same bits as on threads, and every fault in words."""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from prade import DataError
+from prade.core import workers as core_workers
+from prade.core.cluster import cluster
+from prade.core.workers import Workers, WorkersError
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels import descent
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.foundation import shared_foundation
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.release.file_names import SUPPORT_FOR_WORKERS, SYNTHETIC, UNFINISHED_ESTIMATES, WEIGHTS
+from worlds.commands import call
+from worlds.many_places import PLACES, STATES, bits, public, public_table, release
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install prade[cluster]")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of sockets that Dask has not closed yet
+    pytest.mark.filterwarnings("ignore:.*Port .* is already in use.*:UserWarning"),
+]
+PUBLIC = public()
+
+
+@contextmanager
+def running(workers):
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=workers, **options) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def address():
+    with running(3) as made:
+        yield made.scheduler_address
+
+
+@pytest.fixture
+def made(tmp_path):
+    return release(tmp_path / "release")
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return bits(Estimates.of(release(), PUBLIC))
+
+
+def test_the_cluster_gives_the_bits_of_threads(address, made, expected):
+    with cluster(address) as executor:
+        workers = Workers.of(1, executor)
+        assert workers.number == 3
+        assert bits(estimates_of(made, PUBLIC, workers=workers)) == expected
+    assert not (made.path / UNFINISHED_ESTIMATES).exists()
+
+
+def test_a_worker_that_is_killed_in_the_middle_is_survived(address, made, expected):
+    killed = []
+
+    def told(what, done, number):
+        if done > 30 and not killed:
+            with distributed.Client(address, set_as_default=False) as client:
+                killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with cluster(address) as executor:
+        assert bits(estimates_of(made, PUBLIC, workers=Workers.of(1, executor), progress=told)) == expected
+    assert killed
+
+
+def test_a_worker_that_does_not_see_the_release_folder(address, made, tmp_path, monkeypatch):
+    def elsewhere(foundation, folder, key):
+        shared = shared_foundation(foundation, folder, key)
+        os.rename(folder / SUPPORT_FOR_WORKERS, tmp_path / "on another machine")
+        return shared
+
+    monkeypatch.setattr(descent, "shared_foundation", elsewhere)
+    message = r"the worker on .* cannot find .*support\.arrow: all workers must see the folder under this name"
+    with cluster(address) as executor, pytest.raises(WorkersError, match=message):
+        estimates_of(made, PUBLIC, workers=Workers.of(1, executor))
+
+
+def test_a_cluster_of_other_versions(address, made, monkeypatch):
+    theirs = core_workers.versions()
+    monkeypatch.setattr(core_workers, "versions", lambda: (*theirs[:-1], "numba 0.1"))
+    with cluster(address) as executor, pytest.raises(WorkersError, match=r"other versions .*numba 0\.1 here, numba"):
+        estimates_of(made, PUBLIC, workers=Workers.of(1, executor))
+
+
+def test_all_stages_on_the_command_line(address, made, tmp_path, monkeypatch):
+    """Without kept weights, so that the report works groups out on the cluster; the files are those of threads."""
+    monkeypatch.setattr("prade.estimating.levels.kept_weights.LARGEST_FILE", 0)
+    write_table(public_table(), tmp_path / "public.parquet")
+    alone, on_the_cluster, real = tmp_path / "alone", set(), core_workers._mapped
+    shutil.copytree(made.path, alone)
+
+    def watched(executor, work, items, ahead):
+        on_the_cluster.add(work.__name__)
+        return real(executor, work, items, ahead)
+
+    monkeypatch.setattr(core_workers, "_mapped", watched)
+    for folder, where in ((made.path, ["--cluster", address]), (alone, [])):
+        given = [folder, "--public", tmp_path / "public.parquet", *where]
+        assert f"PLACE: {STATES * PLACES} groups" in call("estimate", *given).output
+        call("sample", *given, "--seed", 3)
+        call("report", folder, *where)
+        assert not (folder / WEIGHTS).exists()
+    assert on_the_cluster == {"estimated", "_drawn", "tables_of_span"}
+    assert bits(kept_estimates(made)) == bits(Estimates.of(made, PUBLIC))
+    one, other = (read_table(folder / SYNTHETIC) for folder in (made.path, alone))
+    assert one.equals(other)
+    pages = [(folder / "report.html").read_text() for folder in (made.path, alone)]
+    assert pages[0].replace(str(made.path), "") == pages[1].replace(str(alone), "")
+
+
+# ---------------------------------------------------------------- clusters that cannot be used
+
+
+def closed_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_a_scheduler_that_is_not_there():
+    where = f"tcp://127.0.0.1:{closed_port()}"
+    with pytest.raises(WorkersError, match=f"no scheduler answers at {where} within 0.5 seconds: start one with"):
+        cluster(where, 0.5).__enter__()
+
+
+@pytest.mark.parametrize("where", ["nonsense", "carrier-pigeon://x:1", "tcp://127.0.0.1"])
+def test_what_is_no_address(where):
+    with pytest.raises(WorkersError, match=f"{where}' is not the address of a scheduler .*give one such as tcp://"):
+        cluster(where, 0.5).__enter__()
+
+
+def test_a_cluster_without_workers():
+    with running(0) as made, pytest.raises(WorkersError, match="has no workers: start some with `dask worker tcp://"):
+        cluster(made.scheduler_address, 0.5).__enter__()
+
+
+def test_without_dask(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(WorkersError, match=r'not installed: run pip install "prade\[cluster\]"'):
+        cluster("tcp://127.0.0.1:1").__enter__()
+
+
+def test_the_command_line_says_the_same(made, tmp_path, monkeypatch):
+    monkeypatch.setattr("prade.core.cluster.SECONDS", 0.5)
+    write_table(public_table(), tmp_path / "public.parquet")
+    given = ["estimate", made.path, "--public", tmp_path / "public.parquet"]
+    said = call(*given, "--cluster", f"tcp://127.0.0.1:{closed_port()}", code=1).output
+    assert "prade: no scheduler answers" in said
+    said = call(*given, "--cluster", "tcp://127.0.0.1:1", "--workers", 2, code=2).output
+    assert "give one" in said
+    with pytest.raises(DataError, match="has no estimates"):
+        kept_estimates(made)

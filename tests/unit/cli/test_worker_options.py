@@ -1,0 +1,60 @@
+"""`--workers` and `--cluster`: where the work of a command is done."""
+
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from prade.cli.main import every_command
+from prade.cli.worker_options import Where
+from prade.data.tables import read_table, write_table
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.release.file_names import SYNTHETIC
+from worlds.commands import call
+from worlds.many_places import bits, public, public_table, release
+
+COMMANDS = ("plan", "estimate", "sample", "report", "synthesize", "demo")
+
+
+def test_what_the_options_mean():
+    with Where().arguments() as how:
+        assert how == {"threads": None, "executor": None}
+    with Where(workers=1).arguments() as how:
+        assert how == {"threads": 1, "executor": None}
+    with Where(workers=2).arguments() as how:
+        assert how["threads"] is None
+        assert isinstance(how["executor"], ProcessPoolExecutor)
+        assert how["executor"].submit(abs, -3).result() == 3
+    assert Where(3).options() == ["--workers", "3"]
+    assert Where(cluster="tcp://a:1").options() == ["--cluster", "tcp://a:1"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_works_on_groups_has_them_with_examples(command):
+    said = " ".join(call(command, "--help").output.split())
+    assert "--workers N" in said
+    assert "as in --workers 8." in said
+    assert "tcp://10.0.0.1:8786" in said
+
+
+def test_commands_that_read_private_rows_alone_have_none():
+    for name in ("measure", "score"):
+        assert "--cluster" not in [option for each in every_command().commands[name].params for option in each.opts]
+
+
+@pytest.mark.parametrize("given", [["--workers", 0], ["--workers", "many"], ["--workers", 2, "--cluster", "tcp://a:1"]])
+def test_what_makes_no_sense_is_refused(given, tmp_path):
+    call("estimate", tmp_path, *given, code=2)
+
+
+def test_processes_make_the_same_files_as_threads(tmp_path):
+    write_table(public_table(), tmp_path / "public.parquet")
+    made, alone = release(tmp_path / "release"), tmp_path / "alone"
+    shutil.copytree(made.path, alone)
+    for folder, where in ((made.path, ["--workers", 2]), (alone, ["--workers", 1])):
+        given = [folder, "--public", tmp_path / "public.parquet", *where]
+        call("estimate", *given)
+        call("sample", *given)
+    assert bits(kept_estimates(made)) == bits(Estimates.of(made, public()))
+    assert read_table(made.path / SYNTHETIC).equals(read_table(alone / SYNTHETIC))

@@ -1,0 +1,231 @@
+"""Estimates made by workers: the same bits on threads and processes, small tasks, and runs that go on after a kill."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prade import DataError
+from prade.core.workers import Workers, WorkersError
+from prade.estimating.levels import descent, finished_groups
+from prade.estimating.levels.descent import Descent
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.foundation import shared_foundation
+from prade.estimating.levels.group_fits import Made, batches_of
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.planning.settings import Settings
+from prade.release.file_names import ESTIMATES, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
+from worlds.many_places import PLACES, STATES, bits, public, release
+
+SETTINGS = {
+    "usual": Settings(),
+    "public groups mixed in": Settings(own=0.5, mixture=0.4),
+    "raw answers": Settings(smooth=False),
+    "the paper's": Settings(estimator="ide"),
+    "rows emptied": Settings(estimator="two-stage"),
+}
+PUBLIC = public()
+RELEASE = release()
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_threads_and_processes_give_the_same_bits(settings, processes):
+    expected = bits(Estimates.of(RELEASE, PUBLIC, settings))
+    assert bits(Estimates.of(RELEASE, PUBLIC, settings, workers=Workers.of(1, processes))) == expected
+    with ThreadPoolExecutor(3) as threads:
+        assert bits(Estimates.of(RELEASE, PUBLIC, settings, workers=Workers.of(2, threads))) == expected
+
+
+def test_what_travels_is_small():
+    """A hundred cells of doubles for each group that goes out, and as many or twice as many back; no rows."""
+    down = Descent(RELEASE, PUBLIC)
+    parents = down.top
+    for level in range(3):
+        found = down.groups(level, parents)
+        cells = found.layout.n_cells
+        for batch in found.batches():
+            ancestors = len(batch.ancestors) * 8 * 30
+            assert len(pickle.dumps((found.method, batch))) < 2_000 + ancestors + len(batch.groups) * (500 + 16 * cells)
+        (made, *_), *_ = down.made(found)
+        assert isinstance(made, Made)
+        assert len(pickle.dumps(made)) < 2_000
+        parents = down.handed_on(level, parents)
+    assert cells < 20
+
+
+def test_batches_are_of_one_parent_and_do_not_depend_on_the_workers():
+    down = Descent(RELEASE, PUBLIC)
+    parents = down.handed_on(1, down.handed_on(0, down.top))
+    batches = down.groups(2, parents).batches()
+    groups = [each.group for batch in batches for each in batch.groups]
+    assert groups == list(range(STATES * PLACES))
+    assert all(len({each.group // PLACES for each in batch.groups}) == 1 for batch in batches)
+    assert {len(batch.groups) for batch in batches} == {2}
+    assert len(batches_of(*[[None] * 5, [()] * 5])) == 5
+
+
+# ---------------------------------------------------------------- going on after a kill
+
+
+RUN = """
+import sys
+from pathlib import Path
+from prade import Release
+from prade.core.workers import Workers
+from prade.estimating.levels import finished_groups
+from prade.estimating.levels.kept_estimates import estimates_of
+from worlds.many_places import public
+
+finished_groups.KEEP_EVERY = finished_groups.SHARE_OF_TIME = 0.0
+
+def told(what, done, number):
+    print(done, flush=True)
+    if done == int(sys.argv[2]):
+        sys.stdin.read()  # until it is killed
+
+estimates_of(Release.load(sys.argv[1]), public(), workers=Workers(2), progress=told)
+"""
+
+
+def killed_run(folder: Path, after: int) -> None:
+    """A real process that estimates, and is killed when this many groups are done."""
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(folder), str(after)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    with run:
+        for line in run.stdout:
+            if int(line) == after:
+                break
+        run.send_signal(signal.SIGKILL)
+    assert run.returncode == -signal.SIGKILL
+
+
+def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, monkeypatch):
+    made = release(tmp_path / "release")
+    killed_run(made.path, 50)
+    unfinished = made.path / UNFINISHED_ESTIMATES
+    assert unfinished.is_dir()
+    assert not (made.path / ESTIMATES).exists()
+    told, worked_on = [], []
+    real = Descent.made
+
+    def watched(self, found, known=()):
+        for batch in real(self, found, known):
+            worked_on.extend((found.method.level, each.tilt.group) for each in batch)
+            yield batch
+
+    monkeypatch.setattr(Descent, "made", watched)
+    estimates = estimates_of(made, PUBLIC, progress=lambda what, done, number: told.append(done))
+    assert told[-1] == 1 + STATES + STATES * PLACES
+    assert (0, 0) not in worked_on
+    assert 0 < len(worked_on) <= 1 + STATES + STATES * PLACES - 48  # those of the batch that was being kept may be lost
+    assert bits(estimates) == bits(Estimates.of(made, PUBLIC)) == bits(kept_estimates(made))
+    assert not unfinished.exists()
+
+
+def test_groups_of_other_settings_are_not_used(tmp_path):
+    made, settings = release(tmp_path / "release"), Settings(n0=50.0)
+    killed_run(made.path, 20)
+    assert bits(estimates_of(made, PUBLIC, settings)) == bits(Estimates.of(made, PUBLIC, settings))
+
+
+def test_groups_of_other_public_rows_are_not_used(tmp_path):
+    made, rows = release(tmp_path / "release"), public(1_900)
+    killed_run(made.path, 20)
+    assert bits(estimates_of(made, rows)) == bits(Estimates.of(made, rows))
+
+
+def test_a_damaged_file_of_groups_is_not_used(tmp_path):
+    made = release(tmp_path / "release")
+    killed_run(made.path, 30)
+    files = sorted((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
+    content = files[-1].read_bytes()
+    files[-1].write_bytes(content[:-8] + bytes(8))
+    assert bits(estimates_of(made, PUBLIC)) == bits(Estimates.of(made, PUBLIC))
+
+
+def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch):
+    made = release(tmp_path / "release")
+    monkeypatch.setattr(finished_groups, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(finished_groups, "SHARE_OF_TIME", 0.0)
+    kept = []
+
+    def full(folder, batch, suffix):
+        kept.append(batch)
+        if len(kept) > 10:
+            raise DataError("the disk is full")
+        return real(folder, batch, suffix)
+
+    real = finished_groups.keep_batch
+    with monkeypatch.context() as patched:
+        patched.setattr(finished_groups, "keep_batch", full)
+        with pytest.raises(DataError, match="the disk is full"):
+            estimates_of(made, PUBLIC)
+    assert len(list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))) == 10
+    assert bits(estimates_of(made, PUBLIC)) == bits(Estimates.of(made, PUBLIC))
+
+
+def test_processes_find_what_they_need_in_the_release_folder_and_nothing_is_left(tmp_path, processes):
+    made = release(tmp_path / "release")
+    seen = []
+
+    def told(*_):
+        seen.append((made.path / UNFINISHED_ESTIMATES / SUPPORT_FOR_WORKERS).exists())
+
+    estimates = estimates_of(made, PUBLIC, workers=Workers.of(1, processes), progress=told)
+    assert all(seen)
+    assert bits(estimates) == bits(Estimates.of(made, PUBLIC))
+    assert not (made.path / UNFINISHED_ESTIMATES).exists()
+
+
+def test_a_worker_without_the_release_folder_says_so(tmp_path, monkeypatch, processes):
+    made = release(tmp_path / "release")
+
+    def elsewhere(foundation, folder, key):
+        shared = shared_foundation(foundation, folder, key)
+        os.rename(folder / SUPPORT_FOR_WORKERS, tmp_path / "on another machine")
+        return shared
+
+    monkeypatch.setattr(descent, "shared_foundation", elsewhere)
+    with pytest.raises(WorkersError, match=r"cannot find /.*support\.arrow: all workers must see the folder"):
+        estimates_of(made, PUBLIC, workers=Workers.of(1, processes))
+
+
+def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = release(Path("release"))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, os.chdir, ("/",)) as pool:
+        assert bits(estimates_of(made, PUBLIC, workers=Workers.of(1, pool))) == bits(Estimates.of(made, PUBLIC))
+
+
+def test_mapped_rows_are_those_that_were_written(tmp_path):
+    from prade.data.mapped_public import open_mapped, save_mapped
+
+    save_mapped(PUBLIC, tmp_path / "support.arrow")
+    found = open_mapped(tmp_path / "support.arrow")
+    assert found.prior.weights.tobytes() == PUBLIC.prior.weights.tobytes()
+    assert all(np.array_equal(found.prior.codes[name], codes) for name, codes in PUBLIC.prior.codes.items())
+    assert np.array_equal(found.group, PUBLIC.group)
+    assert not any(array.flags.owndata for array in (found.prior.weights, found.group, *found.prior.codes.values()))
+    (tmp_path / "support.arrow").write_bytes((tmp_path / "support.arrow").read_bytes()[:500])
+    with pytest.raises(DataError, match="is damaged"):
+        open_mapped(tmp_path / "support.arrow")

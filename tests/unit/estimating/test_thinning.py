@@ -1,0 +1,234 @@
+"""A thinned support: what it keeps, what it stands for, and that estimates, answers and samples work on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prade import EstimationError, Level, PradeError, Workload
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.thinning import recurring_rows, thinned
+from prade.planning.settings import Settings
+from prade.sampling.table import sample_groups
+from worlds.plans import plan_of
+from worlds.releases import counted
+from worlds.survey import FIVE_PLACES, SCHEMA
+
+ONES = Workload.all_marginals(SCHEMA, 1)
+PAIR = Workload.marginals(SCHEMA, [("AGE", "WORK")])
+ROWS = 4_000
+
+
+def people(seed, rows=ROWS, places=("u", "v", "w"), rare=0.002):
+    generator = np.random.default_rng(seed)
+    age = generator.integers(0, 90, rows)
+    work = np.where(generator.random(rows) < age / 120, "none", generator.choice(["part", "full"], rows))
+    sex = np.where(generator.random(rows) < rare, 2, 1)
+    return {
+        "STATE": generator.choice([7, 8], rows),
+        "PLACE": generator.choice(places, rows),
+        "AGE": age,
+        "SEX": sex,
+        "WORK": work,
+        "W": generator.uniform(0.5, 1.5, rows),
+    }
+
+
+def public_of(table):
+    return Public.of(SCHEMA, table, ["STATE", "PLACE"], weight="W")
+
+
+PUBLIC = public_of(people(0))
+
+
+def release_of(seed=0):
+    generator = np.random.default_rng([seed, 1])
+    place = generator.integers(0, 5, 3_000)
+    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
+    mine = people(seed + 10, 3_000, rare=0.1)
+    named = {name: np.array(FIVE_PLACES[name])[place] for name in ("STATE", "PLACE")}
+    return counted(plan, {**mine, **named}, generator)
+
+
+def tables_of(prior):
+    return np.concatenate([prior.project(columns).ravel() for columns in (["AGE", "WORK"], ["SEX", "WORK"])])
+
+
+# ---------------------------------------------------------------- which rows, with which weights
+
+
+def test_the_rows_are_distinct_public_rows_and_as_many_as_were_asked_for():
+    support = thinned(PUBLIC, ONES.parts, 500)
+    assert len(support) == len(np.unique(support.rows)) == 500
+    assert np.all(np.diff(support.rows) > 0)
+    for name, code in PUBLIC.prior.codes.items():
+        assert np.array_equal(support.public.prior.codes[name], code[support.rows])
+    assert np.array_equal(support.public.group, PUBLIC.group[support.rows])
+    assert support.public.prior.weights.sum() == pytest.approx(1.0)
+
+
+def test_the_same_rows_give_the_same_support():
+    one, other = (thinned(public_of(people(0)), ONES.parts, 500) for _ in range(2))
+    assert np.array_equal(one.rows, other.rows)
+    assert np.array_equal(one.public.prior.weights, other.public.prior.weights)
+
+
+def test_weights_stand_for_the_rows_that_are_left_out():
+    """Over many tables, the mean of a cell's thinned mass is its mass: common cells, rare ones, groups."""
+    found = []
+    for seed in range(40):
+        public = public_of(people(seed, 1_000, rare=0.01))
+        support = thinned(public, ONES.parts, 120).public
+        found.append(
+            np.concatenate(
+                [tables_of(support.prior) - tables_of(public.prior), support.group_weights - public.group_weights]
+            )
+        )
+    away = np.array(found)
+    assert np.all(np.abs(away.mean(axis=0)) < 4 * away.std(axis=0) / np.sqrt(len(away)) + 1e-12)
+
+
+def test_rare_cells_and_small_groups_keep_rows():
+    table = people(3, rare=0.002)
+    table["PLACE"][:5] = "tiny"
+    public = public_of(table)
+    support = thinned(public, ONES.parts, 200)
+    rare = public.prior.codes["SEX"] == 1
+    assert 0 < rare.sum() < 20
+    assert rare[support.rows].sum() > 0.5 * rare.sum()  # of whom one in twenty would be kept by weight alone
+    assert len(np.unique(support.public.group)) == len(public.groups)
+
+
+def test_rows_of_recurring_groups_are_all_kept_with_their_weights():
+    table = people(4, places=("p", "v", "w"))
+    table["STATE"] = np.where(table["PLACE"] == "p", 1, table["STATE"])
+    public = public_of(table)
+    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
+    kept = recurring_rows(public, plan.groupings)
+    assert np.array_equal(kept, table["PLACE"] == "p")
+    support = thinned(public, ONES.parts, 300, kept)
+    assert len(support) == 300 + kept.sum()
+    assert np.all(np.isin(np.flatnonzero(kept), support.rows))
+    whole = support.spread(support.public.prior.weights)
+    np.testing.assert_allclose(whole[kept], public.prior.weights[kept], rtol=1e-12)
+
+
+def test_a_table_that_is_small_enough_is_taken_whole():
+    for number in (len(PUBLIC), 10 * len(PUBLIC)):
+        support = thinned(PUBLIC, ONES.parts, number)
+        assert support.rows is None
+        assert support.public is PUBLIC
+    kept = np.ones(len(PUBLIC), np.bool_)
+    assert thinned(PUBLIC, ONES.parts, 10, kept).rows is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "thins"),
+    [
+        (Settings(support=500), True),
+        (Settings(support=0), False),
+        (Settings(support=ROWS), False),
+        (Settings(support=500, smooth=False), False),
+        (Settings(support=500, estimator="two-stage"), False),
+    ],
+)
+def test_settings_say_whether_to_thin(settings, thins):
+    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", ONES), groups=FIVE_PLACES, budget=2)
+    cells = PublicCells(PUBLIC)
+    support = cells.support(settings, ONES.parts, plan.groupings)
+    assert (support.rows is not None) == thins
+    assert cells.support(settings, ONES.parts, plan.groupings) is support
+
+
+@pytest.mark.parametrize("support", [-1, 1.5, True, "all"])
+def test_a_support_that_is_no_number_of_rows_is_refused(support):
+    with pytest.raises(EstimationError, match="give a number of public rows, or 0 for all of them"):
+        Settings(support=support)
+
+
+# ---------------------------------------------------------------- estimates on it
+
+
+@pytest.fixture(scope="module")
+def both():
+    return [Estimates.of(release_of(), PUBLIC, Settings(support=number)) for number in (0, 800)]
+
+
+def test_thinned_estimates_are_close_to_those_of_all_rows(both):
+    whole, some = both
+    assert (len(whole.support), len(some.support)) == (ROWS, 800)
+    for group in range(5):
+        one, other = (tables_of(each.joint(group)) for each in both)
+        prior = np.abs(one - tables_of(PUBLIC.prior)).sum()
+        assert np.abs(one - other).sum() < 0.25 * prior
+    np.testing.assert_allclose(whole.totals, some.totals)
+
+
+def test_error_bars_come_from_all_rows(both):
+    """Covariances do not see the support: the standard errors are those of all rows, to within what a and w differ."""
+    for columns in ("SEX", ["AGE", "WORK"]):
+        one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
+        assert np.abs(np.log(other / one)).max() < 0.1
+
+
+def test_answers_and_tables_agree_with_the_distributions(both):
+    _, some = both
+    counts = some.answer("SEX == 2 and WORK == 'none'", by=["STATE", "PLACE"])
+    for group in range(5):
+        codes = some.joint(group).codes
+        mine = (codes["SEX"] == 1) & (codes["WORK"] == SCHEMA["WORK"].values.index("none"))
+        expected = some.totals[group] * some.joint(group).weights[mine].sum()
+        assert counts["count"][group].as_py() == pytest.approx(expected, rel=1e-5)
+    shares, together = some.tables(ONES.parts, some.totals)
+    assert len(together) == ROWS
+    assert np.count_nonzero(together) <= 800
+    np.testing.assert_allclose(shares[0], np.concatenate([some.joint(0).project(n) for n in SCHEMA.coded]), atol=1e-9)
+
+
+def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
+    release = replace(release_of(2), path=tmp_path)
+    made = estimates_of(release, PUBLIC, Settings(support=600))
+    again = kept_estimates(release)
+    assert again.settings.support == 600
+    assert np.array_equal(again.support.rows, made.support.rows)
+    assert made.kept_weights.shape == (600, 5)
+    for group in range(5):
+        assert np.array_equal(made.weights(1, group), again.weights(1, group))
+    one, other = (each.answer("AGE >= 65", by="PLACE") for each in (made, again))
+    assert one.equals(other)
+
+
+def test_drawn_rows_are_rows_of_the_support(both):
+    _, some = both
+    drawn, group = sample_groups(some, 1)
+    known = {tuple(row) for row in np.stack(list(some.support.public.prior.codes.values()), axis=1).tolist()}
+    rows = np.stack([drawn.codes[name] for name in some.support.public.prior.codes], axis=1)
+    assert {tuple(row) for row in rows.tolist()} <= known
+    assert np.array_equal(np.bincount(group), some.totals)
+
+
+def test_threads_do_not_matter_on_a_support():
+    release = release_of(3)
+    one, three = (Estimates.of(release, PUBLIC, Settings(support=700), threads=threads) for threads in (1, 3))
+    for group in range(5):
+        assert np.array_equal(one.weights(1, group), three.weights(1, group))
+
+
+def test_resemblance_works_where_the_support_lacks_a_public_group():
+    table = people(5)
+    table["PLACE"] = np.arange(ROWS) % 900  # more public groups than rows of support
+    public = Public.of(SCHEMA, {**table, "PLACE": table["PLACE"].astype(str)}, ["STATE", "PLACE"], weight="W")
+    found = Estimates.of(release_of(), public, Settings(support=300, mixture=0.5))
+    assert len(np.unique(found.support.public.group)) < len(public.groups)
+    for group in range(5):
+        weights = found.weights(1, group)
+        assert np.isfinite(weights).all()
+        assert weights.sum() == pytest.approx(1.0)
+
+
+def test_an_empty_table_is_still_refused():
+    with pytest.raises(PradeError):
+        thinned(PUBLIC.take(np.arange(0)), ONES.parts, 10)

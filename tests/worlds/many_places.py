@@ -1,0 +1,70 @@
+"""A release of three levels with enough groups for several batches: invented places, some of which are public too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from prade import Ask, Level, Plan, Release, Workload
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from worlds.plans import plan_of
+from worlds.releases import counted, write_folder
+from worlds.survey import SCHEMA
+
+STATES, PLACES = 3, 50
+NAMES = [f"p{number:02}" for number in range(PLACES)]
+GROUPS = {
+    "STATE": [1 + number for number in range(STATES) for _ in NAMES],
+    "PLACE": [name for _ in range(STATES) for name in NAMES],
+}
+ONES = Workload.all_marginals(SCHEMA, 1)
+PAIR = Workload.marginals(SCHEMA, [("AGE", "WORK")])
+
+
+def people(rows: int, states: list[int], seed: int, places: int = PLACES) -> dict[str, np.ndarray]:
+    """People who differ from place to place."""
+    generator = np.random.default_rng(seed)
+    place = generator.integers(places, size=rows)
+    old = generator.random(rows) < 0.2 + 0.5 * place / places
+    return {
+        "STATE": generator.choice(states, rows),
+        "PLACE": np.array(NAMES)[place],
+        "AGE": np.where(old, generator.integers(50, 90, rows), generator.integers(0, 60, rows)),
+        "SEX": generator.integers(1, 3, rows),
+        "WORK": np.where(old, "none", generator.choice(["none", "part", "full"], rows)),
+    }
+
+
+def plan() -> Plan:
+    """Everybody, states and places."""
+    return plan_of(SCHEMA, Level((), PAIR), Level("STATE"), Level("PLACE", [Ask(ONES, 2)]), groups=GROUPS, budget=4)
+
+
+def public_table(rows: int = 2_000) -> pa.Table:
+    """Two states that the plan does not have, and one of it, whose places recur."""
+    return pa.table(people(rows, [1, 8, 9], 1, places=8))
+
+
+def public(rows: int = 2_000) -> Public:
+    """The same, coded."""
+    return Public.of(SCHEMA, public_table(rows), ["STATE", "PLACE"])
+
+
+def release(folder: Path | None = None) -> Release:
+    """Noisy counts, in a folder if one is given."""
+    made = counted(plan(), people(20_000, [1, 2, 3], 2), np.random.default_rng(3))
+    return made if folder is None else Release.load(write_folder(folder, made.plan, made.noisy))
+
+
+def bits(estimates: Estimates) -> list[bytes]:
+    """All that was estimated, to the last bit."""
+    return [
+        b"".join(array.tobytes() for array in arrays if array is not None) + "".join(each.status).encode()
+        for each in estimates.levels
+        for arrays in [
+            (each.totals, each.multipliers, each.alike, each.kl, each.gap, each.fitted, each.excess),
+        ]
+    ]

@@ -1,0 +1,20 @@
+"""Run under `mpirun -n 3 python -m mpi4py.futures`: estimates a release on the other processes, and prints their bits.
+
+The argument is the release's folder.
+"""
+
+import hashlib
+import sys
+
+from mpi4py.futures import MPIPoolExecutor
+
+from prade import Release
+from prade.core.workers import Workers
+from prade.estimating.levels.kept_estimates import estimates_of
+from worlds.many_places import bits, public
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        workers = Workers.of(1, executor)
+        estimates = estimates_of(Release.load(sys.argv[1]), public(), workers=workers)
+        print(workers.number, hashlib.sha256(b"".join(bits(estimates))).hexdigest())
