@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY = 0.1  # seconds between two looks at the memory
+EVERY = 0.5  # seconds between two looks at the memory
 GIB = 2**30
 
 
