@@ -25,8 +25,8 @@ LEVELS = ("REGION", "STATE", "PLACE")
 REGIONS = 4
 TILTED = ("AGEP", "RAC1P", "HISP", "SCHL", "ESR", "PINCP", "TEN", "VALP", "RNTP", "NP", "BLD", "JWTRNS")
 # Sizes that make a place as far from the public table as real PUMAs are: mean L1 distance of one- and two-way tables
-# 0.20 and 0.34, where those of New York and Pennsylvania have 0.23 and 0.40 from Illinois and Ohio, and those of Illinois
-# and Ohio 0.18 and 0.31 from their own two states.
+# 0.20 and 0.34, where those of New York and Pennsylvania have 0.23 and 0.40 from Illinois and Ohio, and those of
+# Illinois and Ohio 0.18 and 0.31 from their own two states.
 REGION_EFFECT, STATE_EFFECT, PLACE_EFFECT = 0.2, 0.3, 0.5  # standard deviations of the logarithm of a cell's weight
 AT_HOME = 0.7  # of a place's rows are drawn from one PUMA
 CROSSED = 0.3  # of the rows have columns of another row

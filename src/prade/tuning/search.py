@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
-from prade.tuning.ahead import Ladders, likely_draws
+from prade.tuning.ahead import Ladders, Outlook, likely_draws
 from prade.tuning.candidates import Candidates, Change, Choice
 from prade.tuning.clock import Clock
 from prade.tuning.expectation import clearly_gain, expected_in_another
@@ -84,8 +84,10 @@ class Search:
         self.best = self.smoothed = start
         self.tried = {start}
         self.slowest = 0.0  # mean seconds of the draws of one choice
-        self.ladders: Ladders | None = None
+        self._ladders: dict[Choice, Ladders] = {}
+        self._seen_from: Choice | None = None
         self.trials: list[Trial] = []
+        self.errors: list[Floats] = []
         if candidates is not None:
             self._look_ahead(candidates, 0)
         self._begin(words)
@@ -141,7 +143,7 @@ class Search:
             if not self.clock.enough(self.draws.waiting(more, self._pace(self.best))):
                 return
             before = self.best
-            self.repeats, self.tried = range(draws), {before}
+            self.repeats, self.tried, self.errors = range(draws), {before}, []
             self._look_ahead(candidates, 0)
             self._begin(f"{draws} draws of noise")
             changed = self.climb(candidates) and self.best != before
@@ -243,28 +245,74 @@ class Search:
     # ---------------------------------------------------------------- what workers do meanwhile
 
     def _look_ahead(self, candidates: Candidates, ladder: int) -> None:
-        """Say what will probably be needed from this ladder on, if the best choice stays."""
-        changed = self.ladders is None or self.ladders.best != self.best
-        if changed:
-            self.ladders = Ladders(candidates, self.best)
-        assert self.ladders is not None
-        self.draws.expect(self._likely(self.ladders, ladder, set(self.tried)), anew=changed)
+        """Say what will probably be needed from this ladder on."""
+        seen = Seen(self, candidates, self.best, self.errors, self.repeats)
+        likely = self._likely(seen, ladder, frozenset(self.tried))
+        self.draws.expect(likely, anew=self._seen_from != self.best)
+        self._seen_from = self.best
 
-    def _likely(self, ladders: Ladders, ladder: int, tried: Iterable[Choice]) -> Iterator[Draw]:
+    def ladders_of(self, candidates: Candidates, best: Choice) -> Ladders:
+        """What may be changed in a choice, worked out once."""
+        return self._ladders.setdefault(best, Ladders(candidates, best))
+
+    def _likely(self, seen: Seen, ladder: int, tried: frozenset[Choice]) -> Iterator[Draw]:
         """What this climb probably asks for, then the expected error, then a climb with more draws of noise."""
-        best, stand_ins = ladders.best, self.stand_ins
-        yield from likely_draws(ladders, ladder, frozenset(tried), len(stand_ins), self._draws)
-        for stand_in in stand_ins:
+        yield from likely_draws(seen, seen.ladders, ladder, tried)
+        for stand_in in self.stand_ins:
             yield from self._fresh(stand_in)
-        if 2 * len(self.repeats) > MOST_DRAWS:
-            return
+        if (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
+            more = replace(seen, errors=[], repeats=range(draws))
+            for stand_in in self.stand_ins:
+                yield from more.draws(seen.best, stand_in)
+            yield from likely_draws(more, seen.ladders, 0, {seen.best})
 
-        def more(choice: Choice, stand_in: int) -> Iterator[Draw]:
-            return (Draw(choice, stand_in, self.seed + repeat) for repeat in range(2 * len(self.repeats)))
 
-        for stand_in in stand_ins:
-            yield from more(best, stand_in)
-        yield from likely_draws(ladders, 0, {best}, len(stand_ins), more)
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A search as it would go on from a best choice with these errors; without any where they are not known yet."""
+
+    search: Search
+    candidates: Candidates
+    best: Choice
+    errors: list[Floats]
+    repeats: range
+
+    @property
+    def stand_ins(self) -> int:
+        """How many there are."""
+        return len(self.search.stand_ins)
+
+    @property
+    def ladders(self) -> Ladders:
+        """What may be changed in the best choice."""
+        return self.search.ladders_of(self.candidates, self.best)
+
+    def draws(self, choice: Choice, stand_in: int) -> Iterator[Draw]:
+        """The draws of a candidate with one stand-in."""
+        return (Draw(choice, stand_in, self.search.seed + repeat) for repeat in self.repeats)
+
+    def outlook(self, choice: Choice) -> Outlook:
+        """What the draws that are there tell about a candidate, as the search will see it."""
+        errors: list[Floats] = []
+        for stand_in in range(self.stand_ins):
+            draws = list(self.draws(choice, stand_in))
+            if not self.errors or not all(map(self.search.draws.knows, draws)):
+                return Outlook(stand_in)
+            errors.append(np.concatenate([self.search.draws.seen(draw) for draw in draws]))
+            mean, standard_error = _difference(errors, self.errors[: len(errors)])
+            if mean > CLEARLY * standard_error:
+                return Outlook(None)
+        goes_on = mean_of(errors) - mean_of(self.errors) <= standard_error
+        return Outlook(None, kept=mean < -standard_error, goes_on=goes_on)
+
+    def after(self, choice: Choice) -> tuple[Seen, Ladders]:
+        """The search once this candidate, whose draws are all there, is the best choice."""
+        errors = [
+            np.concatenate([self.search.draws.seen(draw) for draw in self.draws(choice, stand_in)])
+            for stand_in in range(self.stand_ins)
+        ]
+        seen = replace(self, best=choice, errors=errors)
+        return seen, seen.ladders
 
 
 def trials_here(rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan]) -> Trials:

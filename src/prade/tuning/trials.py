@@ -2,7 +2,7 @@
 
 Here (`Trials`) a draw is made when the search asks for it. On workers (`TrialsAhead`) the search runs as before, one
 candidate after the other, and while it waits, the workers make the draws that it will probably ask for next. A draw is
-the same whoever makes it and whenever, so the search finds the same, and the more workers the sooner. What it never
+the same wherever and whenever it is made, so the search finds the same, and the more workers the sooner. What it never
 asks for was in vain; `made` and `asked` say how much that is.
 """
 
@@ -73,6 +73,10 @@ class Trials:
         """Whether a draw has been made."""
         return draw in self._found
 
+    def seen(self, draw: Draw) -> Floats:
+        """The errors of a draw that has been made; this does not ask for it."""
+        return self._found[draw][0]
+
     def pace(self, draws: Iterable[Draw]) -> float:
         """Mean seconds of draws that were made."""
         seconds = [self._found[draw][1] for draw in draws]
@@ -94,8 +98,8 @@ class Trials:
 class TrialsAhead(Trials):
     """Draws that workers make, those first that are needed, then those that probably will be.
 
-    `work(draw, number)` is a task; its number tells it from all others. Workers have at most one draw more in hand than
-    there are workers, so that a change of mind costs little.
+    `work(draw, number)` is a task; its number tells it from all others. Nothing that is only likely waits in a queue,
+    where it would be in the way of what is needed.
     """
 
     def __init__(self, work: Callable[[Draw, int], Found], workers: Workers) -> None:
@@ -150,8 +154,8 @@ class TrialsAhead(Trials):
             result_of(self._failed[draw])
 
     def _fill(self) -> None:
-        """Start what is likely while there are workers without work, and one draw more."""
-        free = self.number + 1 - len(self._running)
+        """Start what is likely while there are workers without work."""
+        free = self.number - len(self._running)
         while free > 0 and (draw := next(self._likely, None)) is not None:
             free -= self._start(draw)
 

@@ -1,0 +1,133 @@
+"""The benchmark of an invented nation: what a command uses is measured, and what grows is told by its exponents."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from common import DATA
+from costs_on_paper import Size, cost_table, exponents, on_paper
+from used import measured
+
+TWO_PROCESSES = """
+import subprocess, sys, time
+held = bytearray(b"x" * 100 * 2**20)
+if len(sys.argv) < 2:
+    child = subprocess.Popen([sys.executable, __file__, "child"])
+began = time.process_time()
+while time.process_time() < began + 0.5:
+    pass
+time.sleep(2)
+if len(sys.argv) < 2:
+    child.wait()
+"""
+
+
+def test_seconds_and_memory_are_those_of_all_processes(tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    used = measured([sys.executable, str(script)], tmp_path / "log")
+    assert 0.9 < used.processor < 5
+    assert used.seconds > 2
+    assert 0.19 < used.gib < 0.6  # twice 100 MiB, and two Pythons
+
+
+def test_a_command_that_fails_shows_what_it_said(tmp_path):
+    with pytest.raises(RuntimeError, match="ended with 3:\nnot today"):
+        measured([sys.executable, "-c", "print('not today'); raise SystemExit(3)"], tmp_path / "log")
+
+
+def test_a_command_may_have_some_of_the_cores_only(tmp_path):
+    measured([sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"], tmp_path / "log", cores=1)
+    assert (tmp_path / "log").read_text().strip() == "1"
+
+
+def used_by(size, fixed=2.0):
+    return fixed + 1e-6 * size.groups**1.0 * size.rows**0.8 * size.parts**1.4
+
+
+def test_exponents_are_found_and_carry_to_other_sizes():
+    base = Size(200, 250_000, 36)
+    sizes = [base, Size(50, 250_000, 36), Size(200, 62_500, 36), Size(200, 250_000, 9)]
+    found = exponents([(size, used_by(size)) for size in sizes], fixed=2.0)
+    assert found == pytest.approx({"groups": 1.0, "rows": 0.8, "parts": 1.4})
+    nation = Size(240_000, 3_400_000, 36)
+    assert on_paper(used_by(base), 2.0, found, base, nation) == pytest.approx(used_by(nation))
+
+
+def test_what_was_not_varied_has_no_exponent_and_less_than_nothing_is_nothing():
+    base = Size(200, 1_000, 4)
+    assert exponents([(base, 5.0), (Size(100, 1_000, 4), 3.0)], fixed=1.0) == pytest.approx({"groups": 1.0})
+    assert exponents([(base, 1.0), (Size(100, 1_000, 4), 0.9)], fixed=1.0) == pytest.approx({"groups": 0.0})
+    assert on_paper(0.5, 1.0, {"groups": 1.0}, base, Size(400, 1_000, 4)) == 1.0
+
+
+def test_the_table_of_costs_adds_up():
+    base = Size(100, 1_000, 4)
+    stages, fixed = {"estimate": (3600.0, 2.0), "sample": (1800.0, 1.0)}, {"estimate": (0.0, 0.0), "sample": (0.0, 1.0)}
+    grows = dict.fromkeys(stages, ({"groups": 1.0}, {"groups": 0.5}))
+    text = cost_table(stages, fixed, grows, base, [Size(400, 1_000, 4)])
+    assert "| estimate | 1.00 h, 2.0 GiB | 4.00 h, 4.0 GiB |" in text
+    assert "| sample | 0.50 h, 1.0 GiB | 2.00 h, 1.0 GiB |" in text
+    assert "| together | 1.50 h | 6.00 h |" in text
+
+
+@pytest.fixture
+def in_a_folder(tmp_path, monkeypatch):
+    if not (DATA / "acs2024_il_oh.parquet").exists():
+        pytest.skip("the ACS 2024 files are not in ../shared/data")
+    for module in ("nation", "invented_nation", "jobs"):
+        monkeypatch.setattr(f"{module}.OUT", tmp_path)
+    return tmp_path
+
+
+def test_an_invented_nation_has_private_and_public_halves(in_a_folder):
+    from invented_nation import nation
+    from prade import Schema
+    from prade.data.tables import read_table
+
+    files = nation(16, 8_000, 4)
+    public, private = (read_table(file) for file in (files.public, files.private))
+    assert abs(public.num_rows + private.num_rows - 8_000) < 10
+    listed = read_table(files.places)
+    assert listed.num_rows == 8
+    states = [set(table["STATE"].to_pylist()) for table in (public, private)]
+    assert not states[0] & states[1]
+    assert set(private["PLACE"].to_pylist()) == set(read_table(files.places, guess=False)["PLACE"].to_pylist())
+    assert len(Schema.load(files.schema).coded) == 36
+
+
+def test_smaller_runs_have_a_quarter_of_what_they_should(in_a_folder):
+    from nation import variants
+
+    base, places, rows, columns = (size for size, _ in variants(16, 8_000, 4))
+    assert (base.groups, base.parts) == (8, 36)
+    assert places == Size(2, base.rows, 36)
+    assert (rows.groups, columns) == (8, Size(8, base.rows, 9))
+    assert rows.rows < base.rows / 2
+
+
+def test_a_stage_is_run_once_and_kept(in_a_folder, monkeypatch):
+    import nation
+    from used import Used
+
+    ran = []
+    monkeypatch.setattr(nation.Run, "_run", lambda self, stage, workers: ran.append(stage) or Used(1.0, 2.0, 3.0))
+    run = nation.Run("x", None, in_a_folder / "run")
+    assert run.used("estimate", 2) == run.used("estimate", 2) == Used(1.0, 2.0, 3.0)
+    run.used("estimate", 1)
+    assert ran == ["estimate", "estimate"]
+    assert np.isclose(run.used("sample", 1).gib, 3.0)
+
+
+def test_workers_on_a_clock_that_is_moved_by_hand_take_turns():
+    from running_ahead import ByHand
+
+    executor = ByHand(2, lambda draw: (draw, {"long": 3.0}.get(draw, 1.0)))
+    futures = [executor.submit(None, draw, 0) for draw in ("long", "a", "b", "c")]
+    assert futures[3].cancel()
+    executor.advance()
+    assert (executor.now, futures[1].done(), futures[2].running()) == (1.0, True, True)
+    executor.advance()
+    executor.advance()
+    assert (executor.now, futures[0].result()) == (3.0, ("long", 3.0))
