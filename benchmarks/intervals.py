@@ -136,10 +136,12 @@ def released(world: World, plan: Plan, codes: dict[str, np.ndarray], seed: int) 
     return Release(Path("nowhere"), plan, tuple(noisy))
 
 
-def tried(world: World, epsilon: str, seed: int, pairs: int) -> Iterator[tuple[str, str, dict[str, np.ndarray]]]:
+def tried(
+    world: World, epsilon: str, seed: int, pairs: int, settings: Settings
+) -> Iterator[tuple[str, str, dict[str, np.ndarray]]]:
     """What is asked, by what, and the columns of the answer with the truth beside them."""
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
-    estimates = Estimates.of(released(world, plan, codes, seed), world.public, Settings(), threads=2)
+    estimates = Estimates.of(released(world, plan, codes, seed), world.public, settings, threads=2)
     every_group = [weights.astype(np.float32) for weights in estimates.map(lambda _, weights: weights, 2)]
     estimates.kept_weights = np.stack(every_group, axis=1)  # worked out once, for all questions
     columns = world.columns or world.schema.coded
@@ -198,6 +200,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--invented", type=int, default=3, help="seed of the invented tables")
     parser.add_argument("--worlds", default="", help="only those whose name contains this")
+    parser.add_argument("--support", type=int, default=Settings().support, help="public rows to start from, 0 for all")
     parser.add_argument("--epsilons", nargs="*", default=EPSILONS)
     options = parser.parse_args()
     need_data()
@@ -207,7 +210,7 @@ def main() -> None:
             continue
         for epsilon in options.epsilons:
             for seed in range(options.seeds):
-                for kind, by, found in tried(world, epsilon, seed, options.pairs):
+                for kind, by, found in tried(world, epsilon, seed, options.pairs, Settings(support=options.support)):
                     kept[world.name, epsilon, by, kind].append(found)
     every = {key: figures(pieces) for key, pieces in kept.items()}
     report("intervals", page(every), {" / ".join(key): value for key, value in every.items()})

@@ -200,15 +200,15 @@ def _smaller(files: Nation, fewer_places: int, fewer_rows: int, fewer_columns: i
     return Size(groups, rows, len(columns)), Run(name, made, folder / "run")
 
 
-def growth() -> tuple[str, dict[str, Any], dict[str, tuple[float, float]]]:
+def growth(of: Sequence[str]) -> tuple[str, dict[str, Any], dict[str, tuple[float, float]]]:
     """Exponents of processor seconds and memory in groups, public rows and parts, and what every job needs."""
     tiny = Run("tiny", nation(*TINY), OUT / "nation-tiny" / "run")
     fixed, runs = {}, list(variants(*SMALLER))
-    used: dict[str, list[tuple[Size, Used]]] = {stage: [] for stage in STAGES[1:]}
-    for run in (tiny, *(run for _, run in runs)):
-        for stage in STAGES:
+    used: dict[str, list[tuple[Size, Used]]] = {}
+    for stage in ("plan", *of):
+        for run in (tiny, *(run for _, run in runs)):
             run.used(stage, 1)
-    for stage in STAGES[1:]:
+    for stage in of:
         alone = tiny.used(stage, 1)
         fixed[stage] = alone.processor, alone.gib
         used[stage] = [(size, run.used(stage, 1)) for size, run in runs]
@@ -241,7 +241,7 @@ def paper(found: dict[str, dict[int, Used]], run: Run, grows: Any, fixed: Any) -
     groups, rows = read_table(run.files.places).num_rows, read_table(run.files.public, ["PLACE"]).num_rows
     here = Size(groups, rows, len(Schema.load(run.files.schema).coded))
     first = min(found["estimate"])
-    used = {stage: (found[stage][first].processor, found[stage][first].gib) for stage in STAGES[1:]}
+    used = {stage: (found[stage][first].processor, found[stage][first].gib) for stage in grows}
     wanted = [replace(NATION, rows=rows), NATION]
     disk = bytes_of(run.release(first))
     each = {name: size / groups for name, size in disk.items() if size > 2**20}
@@ -271,6 +271,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="for tuning")
     parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers [default: 1, 2, and 16 on 16 cores]")
     parser.add_argument("--no-growth", action="store_true", help="leave out the smaller runs and the cost on paper")
+    parser.add_argument("--growth-of", nargs="+", choices=STAGES[1:], default=STAGES[1:], help="stages of smaller runs")
     options = parser.parse_args()
     need_data()
     workers = options.workers or [1, 2, *([16] if cores() >= 16 else [])]
@@ -290,7 +291,7 @@ def main() -> None:
         f"public table alone {scored['public']:.4f}.",
     ]
     if not options.no_growth:
-        grown, grows, fixed = growth()
+        grown, grows, fixed = growth(options.growth_of)
         text += [grown, paper(found, run, grows, fixed)]
     figures = {stage: {str(n): asdict(used) for n, used in each.items()} for stage, each in found.items()}
     report("nation", "\n\n".join(text), {"stages": figures, **json.loads(json.dumps(scored))})

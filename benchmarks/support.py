@@ -1,8 +1,8 @@
 """How much of the public table is needed: error and processor seconds against the rows that estimates start from.
 
-Everything here is rehearsed on public rows: Illinois stands in for Ohio and the reverse, or half of the public states
-of an invented nation for the other half. All one-way tables are asked for at epsilon 1, with the same noise for every
-number of rows, so that the differences are those of the support alone.
+Everything here is rehearsed on public rows: Illinois stands in for Ohio and the reverse, or, one at a time, four of the
+published states of an invented nation for the private ones. All one-way tables are asked for at epsilon 1, with the
+same noise for every number of rows, so that the differences are those of the support alone.
 """
 
 from __future__ import annotations

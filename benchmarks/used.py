@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY = 0.1  # seconds between two looks at the memory
+EVERY = 0.5  # seconds between two looks at the memory
 GIB = 2**30
 
 
@@ -43,23 +43,27 @@ def measured(command: Sequence[str], log: Path, cores: int | None = None) -> Use
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{log.read_text()[-2000:]}")
-    # what a process had before the first look, and between two of them; that of the largest process alone
-    peak = max(peak, usage.ru_maxrss * 1024)
     return Used(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, peak / GIB)
 
 
 def memory(root: int) -> int:
-    """Bytes of a process and all that it has started; a page that several of them share is counted once."""
+    """Bytes of a process and all that it has started; a page that several of them share is counted once.
+
+    Or the most that the largest of them ever had by now, if that is more: it may have been between two looks. (What the
+    system says of a process that has ended begins with the memory of the process that started it.)
+    """
     children = defaultdict(list)
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with suppress(OSError):
                 children[int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])].append(int(entry))
-    waiting, found = [root], 0
+    waiting, found, largest = [root], 0, 0
     while waiting:
         process = waiting.pop()
         waiting += children[process]
         with suppress(OSError):
             lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
             found += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return found
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+            largest = max(largest, *(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+    return max(found, largest)

@@ -17,7 +17,7 @@ if len(sys.argv) < 2:
 began = time.process_time()
 while time.process_time() < began + 0.5:
     pass
-time.sleep(0.5)
+time.sleep(2)
 if len(sys.argv) < 2:
     child.wait()
 """
@@ -28,7 +28,7 @@ def test_seconds_and_memory_are_those_of_all_processes(tmp_path):
     script.write_text(TWO_PROCESSES)
     used = measured([sys.executable, str(script)], tmp_path / "log")
     assert 0.9 < used.processor < 5
-    assert used.seconds > 0.9
+    assert used.seconds > 2
     assert 0.19 < used.gib < 0.6  # twice 100 MiB, and two Pythons
 
 

@@ -1,8 +1,8 @@
 """A value in a folder, for other processes of the same run: its arrays are memory-mapped, not read.
 
 The arrays go into one file, which every process that opens the value maps into its memory, so that processes of one
-machine share its pages; what a process writes to an array stays its own. All else is pickled, as executors do with the
-tasks that they send. Open only what the same run has written: a pickle from elsewhere may do anything.
+machine share its pages; what a process writes to an array stays its own. Everything else is pickled, as executors do
+with the tasks that they send. Open only what the same run has written: a pickle from elsewhere may do anything.
 """
 
 from __future__ import annotations

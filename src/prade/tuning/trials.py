@@ -2,7 +2,7 @@
 
 Here (`Trials`) a draw is made when the search asks for it. On workers (`TrialsAhead`) the search runs as before, one
 candidate after the other, and while it waits, the workers make the draws that it will probably ask for next. A draw is
-the same whoever makes it and whenever, so the search finds the same, and the more workers the sooner. What it never
+the same wherever and whenever it is made, so the search finds the same, and the more workers the sooner. What it never
 asks for was in vain; `made` and `asked` say how much that is.
 """
 

@@ -14,6 +14,7 @@ import pytest
 
 from prade import DataError
 from prade.core.workers import Workers, WorkersError
+from prade.data.mapped_public import open_mapped, save_mapped
 from prade.estimating.levels import descent, finished_groups
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
@@ -218,8 +219,6 @@ def test_workers_may_run_in_another_folder(tmp_path, monkeypatch):
 
 
 def test_mapped_rows_are_those_that_were_written(tmp_path):
-    from prade.data.mapped_public import open_mapped, save_mapped
-
     save_mapped(PUBLIC, tmp_path / "support.arrow")
     found = open_mapped(tmp_path / "support.arrow")
     assert found.prior.weights.tobytes() == PUBLIC.prior.weights.tobytes()
@@ -229,3 +228,34 @@ def test_mapped_rows_are_those_that_were_written(tmp_path):
     (tmp_path / "support.arrow").write_bytes((tmp_path / "support.arrow").read_bytes()[:500])
     with pytest.raises(DataError, match="is damaged"):
         open_mapped(tmp_path / "support.arrow")
+
+
+def test_workers_get_the_rows_of_a_thinned_table_only(tmp_path, processes):
+    made, settings = release(tmp_path / "release"), Settings(support=400, mixture=0.3)
+    seen = []
+
+    def told(*_):
+        seen.append(len(open_mapped(made.path / UNFINISHED_ESTIMATES / SUPPORT_FOR_WORKERS)))
+
+    estimates = estimates_of(made, PUBLIC, settings, workers=Workers.of(1, processes), progress=told)
+    assert set(seen) == {len(estimates.support)}
+    assert len(estimates.support) < len(PUBLIC)
+    assert bits(estimates) == bits(Estimates.of(made, PUBLIC, settings))
+
+
+@pytest.mark.parametrize("own", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("support", [0, 400])
+def test_shares_of_priors_are_those_of_their_weights(own, support):
+    """Mixed from the parents' shares, as the weights are mixed from theirs: the same numbers without a pass."""
+    down = Descent(RELEASE, PUBLIC, Settings(own=own, support=support))
+    parents = down.top
+    for level in range(3):
+        found = down.groups(level, parents)
+        layout, foundation = found.layout, down.foundation
+        masses = found.priors.masses(found._parents_masses, foundation.support, layout)
+        for group in range(0, len(found), 7):
+            weights = found.priors.weights(group, foundation.weights(found._parent(group).ancestors))
+            np.testing.assert_allclose(masses[group], layout.masses_of(layout.collapsed(weights)), rtol=1e-12)
+        parents = down.handed_on(level, parents)
+    assert found.priors.recurs.any()
+    assert not found.priors.recurs.all()

@@ -115,7 +115,7 @@ class Descent:
         self.rough = rough
         self.workers = workers or Workers(threads)
         self.cells = cells or PublicCells(public, seed)
-        self.foundation = Foundation(self.plan, public, self.settings, self.cells)
+        self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
 
     def share(self, folder: Path, key: str) -> None:
@@ -271,7 +271,7 @@ class LevelGroups:
 
     def _smoothing(self) -> LevelSmoothing:
         layout, drawn = self.layout, self.answers.one_draw_cells()
-        priors = self.priors.masses(self._parents_masses, self.cells, layout)
+        priors = self.priors.masses(self._parents_masses, self.foundation.support, layout)
         return LevelSmoothing.fit(
             self.cells.variations(layout, keep=self.smooth),
             self.priors.recurs,

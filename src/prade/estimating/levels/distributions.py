@@ -188,7 +188,7 @@ class Distributions:
     @cached_property
     def foundation(self) -> Foundation:
         """What the groups were estimated from."""
-        return Foundation(self.plan, self.public, self.settings, self.cells)
+        return Foundation.of(self.plan, self.cells, self.settings)
 
     @cached_property
     def priors(self) -> list[GroupPriors]:

@@ -9,7 +9,7 @@ are worked out again, in one pass over the rows for each.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,20 +17,24 @@ from threading import Lock
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.files import replace_file
 from prade.core.workers import Shared
 from prade.data.mapped_public import open_mapped, save_mapped
 from prade.data.prior import Prior
-from prade.data.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.thinning import Support
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
 from prade.release.file_names import SUPPORT_FOR_WORKERS
 from prade.release.release import PLAN
 
+GroupMasses = Callable[[Layout], Floats]
+
+GROUP_MASSES = "group-masses-{level}.npy"  # for workers, beside the support
 MOST_KEPT = 2**27  # bytes of parents' weights; children come parent by parent, so that few are needed at a time
 
 
@@ -52,20 +56,25 @@ class Tilt:
 class Foundation:
     """The public rows that estimates start from, with what is made of them once: several threads may use it.
 
-    `support` has these rows: all of the public table, or some that stand for all.
+    `support` has these rows: all of the public table, or some that stand for all. `group_masses(layout)` has the cells
+    of every public group as shares, [cells, public groups], from all rows of the table.
     """
 
-    def __init__(self, plan: Plan, public: Public, settings: Settings, cells: PublicCells | None = None) -> None:
+    def __init__(self, plan: Plan, support: Support, settings: Settings, group_masses: GroupMasses) -> None:
         self.plan = plan
-        self.public = public
+        self.support = support
         self.settings = settings
-        self.cells = cells or PublicCells(public)
-        # the first level has the parts of all
-        self.support = self.cells.support(settings, parts_of(plan, 0), plan.groupings)
+        self._group_masses = group_masses
         self._lock = Lock()
         self._layouts: dict[int, Layout] = {}
         self._priors: dict[int, GroupPriors] = {}
         self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
+
+    @classmethod
+    def of(cls, plan: Plan, cells: PublicCells, settings: Settings) -> Foundation:
+        """The foundation of a plan's estimates on a public table."""
+        support = cells.support(settings, parts_of(plan, 0), plan.groupings)  # the first level has the parts of all
+        return cls(plan, support, settings, cells.group_masses)
 
     def layout(self, level: int) -> Layout:
         """The support's rows as the parts of a level see them."""
@@ -94,7 +103,7 @@ class Foundation:
         """The cells of every public group as shares, for the parts of a level: [cells, public groups]."""
         layout = self.layout(level)
         with self._lock:
-            return self.cells.group_masses(layout)
+            return self._group_masses(layout)
 
     def prior(self, tilt: Tilt, parent: Floats) -> Prior:
         """A group's prior, with the public groups that it resembles, given the weights of its parent."""
@@ -142,12 +151,24 @@ class Foundation:
 
 def shared_foundation(foundation: Foundation, folder: Path, key: str) -> Shared[Foundation]:
     """The foundation for tasks on workers, which open it once from a folder that they see; `key` is the run's."""
-    save_mapped(foundation.public, folder / SUPPORT_FOR_WORKERS)
+    save_mapped(foundation.support.public, folder / SUPPORT_FOR_WORKERS)
     foundation.plan.save(folder / PLAN)
+    if foundation.settings.mixture:
+        for level in range(len(foundation.plan.levels)):
+            with replace_file(folder / GROUP_MASSES.format(level=level)) as path, open(path, "wb") as file:
+                np.save(file, foundation.group_masses(level))
     return Shared(foundation, opened_foundation, str(folder.absolute()), foundation.settings, key)
 
 
 def opened_foundation(folder: str, settings: Settings, _: str) -> Foundation:
     """The foundation in a folder, whose run has this key."""
     public = open_mapped(Path(folder) / SUPPORT_FOR_WORKERS)
-    return Foundation(Plan.load(Path(folder) / PLAN), public, settings)
+    plan = Plan.load(Path(folder) / PLAN)
+    levels = {parts_of(plan, level): level for level in range(len(plan.levels))}
+
+    def group_masses(layout: Layout) -> Floats:
+        level = levels[layout.workload.parts]
+        masses: Floats = np.load(Path(folder) / GROUP_MASSES.format(level=level), mmap_mode="r")
+        return masses
+
+    return Foundation(plan, Support(public, None, len(public)), settings, group_masses)

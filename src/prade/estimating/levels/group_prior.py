@@ -19,7 +19,7 @@ from prade.planning.settings import Settings
 if TYPE_CHECKING:
     from prade.data.public import Public
     from prade.estimating.layout import Layout
-    from prade.estimating.levels.public_cells import PublicCells
+    from prade.estimating.levels.thinning import Support
     from prade.planning.plan import Plan
 
 
@@ -50,7 +50,7 @@ class GroupPriors:
         total = float(rows.sum())
         return np.asarray(self.settings.own / total * rows + (1 - self.settings.own) * handed if total else handed)
 
-    def masses(self, parents: Floats, cells: PublicCells, layout: Layout) -> Floats:
+    def masses(self, parents: Floats, support: Support, layout: Layout) -> Floats:
         """Shares of cells by `weights`, [groups, cells], from those of the parents' final weights, [parents, cells].
 
         Shares are sums of weights, so they mix as weights do, and no group needs a pass over the rows.
@@ -60,7 +60,7 @@ class GroupPriors:
         if not self.recurs.any():
             return np.asarray(handed)
         total = self.recurring.sums(self.public.group_weights)[:, None]
-        rows = self.recurring.sums((cells.group_masses(layout) * cells.public.group_weights).T)
+        rows = self.recurring.sums(support.group_sums(layout.workload.parts))
         own = self.settings.own
         mixed = own / np.where(total > 0, total, 1.0) * rows + (1 - own) * handed
         return np.where(total > 0, mixed, handed)

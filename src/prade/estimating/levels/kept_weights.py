@@ -8,8 +8,9 @@ record (`prade.release.derived_files`) names the estimates and the public rows t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ from prade.release.release import Release
 Kept = NDArray[np.float32]  # [public rows, groups]
 
 LARGEST_FILE = 2**30  # bytes; with more, every answer works the weights out again
-AT_ONCE = 16  # groups written together
+AT_ONCE = 16  # groups that one thread reads, at least: a line of the processor's cache
+WAITING = 2**26  # bytes of weights that are written together: the fewer times, the fewer pages of the file are touched
+IN_MEMORY = 2**25  # bytes of the file that are mapped while it is written
 SPAN = 64  # groups whose tables are added up together: those of some hundred cells stay in the cache
 ROWS_AT_ONCE = 10_000
 
@@ -39,14 +42,24 @@ def small_enough(rows: int, groups: int) -> bool:
 def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[Floats]) -> None:
     """Write the weights of each group, [rows, groups] in all; if the disk is full, no file is written."""
     with suppress(OSError), recorded(release, KEPT_WEIGHTS), replace_file(release.path / WEIGHTS) as temporary:
-        kept = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
+        offset = np.lib.format.open_memmap(temporary, "w+", np.float32, shape).offset
         waiting: list[Kept] = []
         for group, weights in enumerate(each_group):
             waiting.append(weights.astype(np.float32))
-            if len(waiting) == AT_ONCE or group == shape[1] - 1:
-                kept[:, group + 1 - len(waiting) : group + 1] = np.stack(waiting, axis=1)
+            if len(waiting) * shape[0] * 4 >= WAITING or group == shape[1] - 1:
+                _write(temporary, offset, shape, group + 1 - len(waiting), waiting)
                 waiting.clear()
-        kept.flush()
+
+
+def _write(path: Path, offset: int, shape: tuple[int, int], first: int, waiting: Sequence[Kept]) -> None:
+    """Write the weights of some groups, from the number `first` on; a stretch of rows at a time."""
+    step = max(1, IN_MEMORY // (4 * shape[1]))
+    for start in range(0, shape[0], step):
+        stop = min(start + step, shape[0])
+        stretch = np.memmap(
+            path, np.float32, "r+", offset=offset + 4 * shape[1] * start, shape=(stop - start, shape[1])
+        )
+        stretch[:, first : first + len(waiting)] = np.stack([each[start:stop] for each in waiting], axis=1)
 
 
 def kept_weights(release: Release, shape: tuple[int, int]) -> Kept | None:

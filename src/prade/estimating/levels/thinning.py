@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_per_cell, systematic
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell, systematic
 from prade.data.groups import Grouping
 from prade.data.prior import Prior
 from prade.data.public import Public
@@ -48,6 +48,7 @@ class Support:
     rows: Ints | None = None
     everybody: int = 0  # number of rows of the whole table
     _layouts: dict[tuple[Part, ...], Layout] = field(default_factory=dict)
+    _group_sums: dict[tuple[Part, ...], Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.public)
@@ -73,6 +74,17 @@ class Support:
         if parts not in self._layouts:
             self._layouts[parts] = Layout(self.public.prior, Workload(self.public.prior.schema, parts))
         return self._layouts[parts]
+
+    def group_sums(self, parts: tuple[Part, ...]) -> Floats:
+        """The sum of these rows' weights in the cells of every public group: [public groups, cells]; made once."""
+        if parts not in self._group_sums:
+            prior, of_group = self.public.prior, (self.public.group, len(self.public.groups))
+            tables = [
+                mass_by_group(*of_group, part.cells(prior.schema, prior.codes), part.n_cells, prior.weights)
+                for part in parts
+            ]
+            self._group_sums[parts] = np.concatenate(tables, axis=1)
+        return self._group_sums[parts]
 
 
 def own_rows(public: Public, groupings: Sequence[Grouping]) -> Floats:
