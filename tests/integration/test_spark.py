@@ -384,7 +384,7 @@ def test_a_java_machine_that_dies_costs_nothing(spark_settings: Path, tmp_path: 
         capture_output=True,
         text=True,
         timeout=240,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(script.parents[1])])},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr

@@ -92,12 +92,11 @@ def measure(
 ) -> Release:
     """Ask the private table the plan's questions, once, and keep the noisy answers in the folder.
 
-    `private` is anything that `open_source` takes, and so is its `memory_limit`. The ledger must know ``plan.dataset``
-    with the plan's unit, unless `cap`, the most that may ever be spent on it, registers it with this expense. Other
-    releases of the data set next to the folder must be on the ledger's record. If the folder already holds this plan's
-    release, that release is returned: nothing is spent, and `private` is not read. A plan that was paid for but has no
-    release here is refused, unless `again` allows it to be paid for a second time. `progress(what, done, all)` learns
-    only what follows from the plan; its errors are ignored.
+    `private` and `memory_limit` are as in `open_source`. The ledger must know ``plan.dataset`` with the plan's unit,
+    unless `cap`, the most that may ever be spent on it, registers it with this expense. Other releases of the data set
+    next to the folder must be on the ledger's record. If the folder already holds this plan's release, that release is
+    returned: nothing is spent, and `private` is not read. A plan that was paid for but has no release here is refused,
+    unless `again` allows a second payment. `progress(what, done, all)` learns only what follows from the plan.
 
     Also refused: a private table that is among the plan's public files or is `public`, the table that estimates start
     from, because its rows would be published; and, unless `weak_protection` is True, a budget that protects little.

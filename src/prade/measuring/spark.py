@@ -42,7 +42,7 @@ SECONDS_TO_END = 20.0  # for a Java machine that has been told to
 MOST_OF_A_MESSAGE = 300  # letters; Spark appends its own stack to messages
 JAVA = "install Java 17 (Debian's package default-jre-headless), or set JAVA_HOME"
 
-# No cell may fail a run: casts give NULL, and dates before 1582 are taken as they are in whatever file they stand.
+# No cell may fail a run: casts give NULL, and dates before 1582 are read unchanged, whatever wrote the file.
 # Statements must mean the same in every session: literals with backslashes, quoted names, times in UTC.
 WHILE_COUNTING = {
     "spark.sql.ansi.enabled": "false",
