@@ -36,8 +36,8 @@ class Settings:
     smooth: bool = True
     estimator: EstimatorName = "map"
     posterior: PosteriorName = "laplace"
-    # On public rehearsals 200,000 rows of 1.5 million had an error larger by 0.00002, 40,000 of 125,000 by 0.002. The
-    # more a place differs from the public table, the more rows it needs (`benchmarks/support.py`).
+    # On public rehearsals, errors of 0.19 were larger by 0.0005 with 200,000 rows of 1.5 million, by 0.001 with 100,000
+    # (`benchmarks/support.py`). The more a place differs from the public table, the more rows it needs.
     support: int = 200_000
 
     def __post_init__(self) -> None:

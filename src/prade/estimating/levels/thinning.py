@@ -8,7 +8,7 @@ chance h_j, at most 1, and stands for the rows that were not drawn, with the wei
 p_j is the row's share of the public table, m_k(j) that of its cell in part k, P_g(j) that of its public group. The
 first term keeps what is common; the second (leverage, see `prade.estimating.bundles`) keeps some hundred rows of every
 cell, however rare; the third some of every public group. A group that recurs in the plan starts mostly from its own
-public rows: of these, n / 4 are kept beyond n if there are so many, and otherwise all.
+public rows: of these at least n / 4 are kept, or all if there are fewer.
 
 The draw is systematic along the table, in which the rows of a place mostly stand together. There is nothing random in
 it: the same rows and parts give the same support.
