@@ -69,7 +69,8 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
         b(total) = 4 rows / epsilon        b(parts) = 4 rows * number of parts / epsilon
 
     The task's levels are the group columns of the first level and those that the second adds, as in ["STATE", ("PUMA",
-    "YEAR")]. `workloads` are W_S and W_G; `published_workloads` chooses them when None.
+    "YEAR")]; if it has one level, the first one is everybody. `workloads` are W_S and W_G; `published_workloads`
+    chooses them when None.
 
     >>> from prade import Schema
     >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
@@ -88,10 +89,11 @@ def published_plan(task: Task, public: Public, *, workloads: tuple[Workload, Wor
     """
     if task.budget.kind != "pure":
         raise PradeError(f"Algorithm 2 adds Laplace noise for a pure budget, got {task.budget}: give Budget.pure(...)")
-    if len(task.levels) != 2:
-        raise PradeError(f'Algorithm 2 has two levels, got {len(task.levels)}: give two, as in ["STATE", "PUMA"]')
+    both = task.levels if len(task.levels) > 1 or not task.levels[0] else ((), *task.levels)
+    if len(both) != 2:
+        raise PradeError(f'Algorithm 2 has two levels, got {len(both)}: give two, as in ["STATE", "PUMA"]')
     chosen = published_workloads(public) if workloads is None else workloads
-    levels = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(task.levels, chosen, strict=True)]
+    levels = [Level(by, Ask(workload, 1), total=1) for by, workload in zip(both, chosen, strict=True)]
     return Plan.of(task, levels)
 
 

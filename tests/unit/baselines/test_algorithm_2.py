@@ -99,9 +99,15 @@ def test_laplace_noise_needs_a_pure_budget(public, budget):
 
 
 @pytest.mark.parametrize("levels", ["STATE", ["STATE"]])
-def test_there_are_two_levels(public, levels):
-    with pytest.raises(PradeError, match="two levels"):
-        published_plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
+def test_the_first_level_is_everybody_where_the_task_has_one_level(public, levels):
+    plan = published_plan(Task("survey", SCHEMA, 1, None, levels, GROUPS), public)
+    assert [level.by for level in plan.levels] == [(), ("STATE",)]
+
+
+def test_there_are_two_levels(public):
+    for levels, groups in (((), None), (["STATE", "PUMA", "YEAR"], {**GROUPS, "YEAR": range(len(GROUPS["STATE"]))})):
+        with pytest.raises(PradeError, match="two levels"):
+            published_plan(Task("survey", SCHEMA, 1, None, levels, groups), public)
 
 
 # ------------------------------------------------------------------ Algorithm 2, written out
