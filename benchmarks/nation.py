@@ -29,6 +29,7 @@ from prade import Plan, Schema, Unit
 from prade.core.threads import cores
 from prade.data.encoding import encode
 from prade.data.tables import read_table, write_table
+from prade.release.file_names import SUPPORT
 from used import Used, measured
 
 PRADE = [sys.executable, "-m", "prade"]
@@ -243,21 +244,30 @@ def paper(found: dict[str, dict[int, Used]], run: Run, grows: Any, fixed: Any) -
     first = min(found["estimate"])
     used = {stage: (found[stage][first].processor, found[stage][first].gib) for stage in grows}
     wanted = [replace(NATION, rows=rows), NATION]
+    # few groups share work that does not depend on them, which makes their exponent look smaller than it becomes
+    linear = {
+        stage: ({**seconds, "groups": max(seconds["groups"], 1.0)}, gib) for stage, (seconds, gib) in grows.items()
+    }
     disk = bytes_of(run.release(first))
-    each = {name: size / groups for name, size in disk.items() if size > 2**20}
     lines = [
-        [name, f"{disk[name] / 2**20:,.0f} MiB", f"{size / 1024:,.1f} KiB", f"{size * NATION.groups / 2**30:,.0f} GiB"]
-        for name, size in each.items()
+        [
+            name,
+            f"{size / 2**20:,.1f} MiB",
+            f"{size * (1 if name == SUPPORT else NATION.groups / groups) / 2**30:,.2f} GiB",
+        ]
+        for name, size in disk.items()
+        if size > 2**19
     ]
     return "\n\n".join(
         [
             f"On paper: {PEOPLE:,} private rows in {NATION.groups:,} block groups (rows per group as measured), "
-            f"{NATION.parts} columns, epsilon {run.epsilon}. Assumptions: the exponents hold beyond what was measured; "
+            f"{NATION.parts} columns, epsilon {run.epsilon}. Assumptions: the exponents hold beyond what was measured, "
+            "and that of seconds in groups is at least 1; "
             "the public table is as large as here, or has the 3.4 million rows of one year of the public survey; "
             "memory is that of one process that does all of it.",
-            cost_table(used, fixed, grows, here, wanted),
-            "Disk, in proportion to the groups (files of more than 1 MiB):",
-            table(["file", "here", "per group", f"{NATION.groups:,} groups"], lines),
+            cost_table(used, fixed, linear, here, wanted),
+            f"Disk, in proportion to the groups, except for {SUPPORT} (the public rows, as many as here):",
+            table(["file", "here", f"{NATION.groups:,} groups"], lines),
         ]
     )
 
