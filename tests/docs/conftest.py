@@ -1,6 +1,7 @@
 """Says whether there is a PostgreSQL, and a Spark."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,6 +16,8 @@ def start_postgres(request: pytest.FixtureRequest) -> Callable[[], str | None]:
 
 
 @pytest.fixture
-def start_spark(request: pytest.FixtureRequest) -> Callable[[], bool]:
+def start_spark(request: pytest.FixtureRequest) -> Iterator[Callable[[], bool]]:
     """What makes a page's own Spark small and quick; False where there is none."""
-    return lambda: not absent() and bool(request.getfixturevalue("spark_settings"))
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    yield lambda: not absent() and bool(request.getfixturevalue("spark_settings"))
+    signal.signal(signal.SIGINT, on_interrupt)  # Spark sets one of its own

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import _workers
+from prade.core.threads import shutting_down
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
@@ -177,7 +178,7 @@ def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
         go_on.wait(PATIENCE)
 
     def interrupted() -> None:
-        with _workers(1) as pool:
+        with shutting_down(ThreadPoolExecutor(1)) as pool:
             for number in range(9):
                 pool.submit(work, number)
             raise KeyboardInterrupt

@@ -135,3 +135,22 @@ def said(act):
     except PradeError as error:
         return str(error)
     raise AssertionError("that should have been refused")
+
+
+def killed_when_done(code: str, after: int, *arguments: object) -> None:
+    """Run code that prints how much is done, in an interpreter of its own, and kill it when it prints this number."""
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    with run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if int(line) == after:
+                break
+        run.send_signal(signal.SIGKILL)
+    assert run.returncode == -signal.SIGKILL

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import warnings
@@ -96,7 +97,9 @@ def spark(spark_settings: Path) -> Iterator[Spark]:
         builder = SparkSession.builder.master("local[2]").appName("tests")
         builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
         builder = builder.config("spark.connect.grpc.binding.address", "127.0.0.1")
+        on_interrupt = signal.getsignal(signal.SIGINT)
         session = builder.config("spark.connect.grpc.binding.port", str(port)).getOrCreate()
+        signal.signal(signal.SIGINT, on_interrupt)  # Spark sets one of its own
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield Spark(session, port, spark_settings)

@@ -11,18 +11,15 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
+from prade.core.threads import shutting_down
+
 
 @contextmanager
 def processes(number: int) -> Iterator[Executor]:
     """An executor with this many processes of its own, which end with the block or with this process."""
     # not forked: a process with threads must not be
-    pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _begin)
-    try:
+    with shutting_down(ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _begin)) as pool:
         yield pool
-    except BaseException as error:
-        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
 def _begin() -> None:

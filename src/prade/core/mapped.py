@@ -12,6 +12,8 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+from prade.core.files import replace_file
+
 ARRAYS, REST = "arrays", "rest"
 ALIGNED = 64  # bytes: arrays start where the processor's cache lines do, as those that numpy makes
 
@@ -28,7 +30,8 @@ def write_mapped(value: object, folder: Path) -> None:
             spans.append((file.tell(), cells.nbytes))
             file.write(cells)
         file.write(b"\0")  # an empty file cannot be mapped
-    (folder / REST).write_bytes(pickle.dumps((spans, rest)))
+    with replace_file(folder / REST) as temporary:
+        temporary.write_bytes(pickle.dumps((spans, rest)))
 
 
 def open_mapped(folder: Path) -> Any:

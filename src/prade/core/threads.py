@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -19,6 +19,7 @@ from prade.core.errors import EstimationError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Pool = TypeVar("Pool", bound=Executor)
 
 _lock = Lock()
 _inside = 0
@@ -37,13 +38,12 @@ def cores() -> int:
 
 
 @contextmanager
-def _workers(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """A thread pool. If its block raises an exception, tasks that have not started are cancelled.
+def shutting_down(pool: Pool) -> Iterator[Pool]:
+    """Shut a pool down after the block. If the block raises an exception, tasks that have not started are cancelled.
 
     On an interrupt the pool does not wait for running tasks either. The same holds when a generator that uses the pool
     is closed early, because an interrupt may reach the code that consumes the generator instead.
     """
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")
     try:
         yield pool
     except BaseException as error:
@@ -61,7 +61,7 @@ def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int)
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(items)
-    with _workers(threads) as pool:
+    with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
         waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, 2 * threads)]
         while waiting:
             result = waiting.pop(0).result()

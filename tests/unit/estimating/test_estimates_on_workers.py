@@ -3,9 +3,6 @@
 import multiprocessing
 import os
 import pickle
-import signal
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +21,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
+from worlds.processes import killed_when_done
 
 SETTINGS = {
     "usual": Settings(),
@@ -103,20 +101,7 @@ estimates_of(Release.load(sys.argv[1]), public(), workers=Workers(2), progress=t
 
 def killed_run(folder: Path, after: int) -> None:
     """A real process that estimates, and is killed when this many groups are done."""
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    run = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(folder), str(after)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    with run:
-        for line in run.stdout:
-            if int(line) == after:
-                break
-        run.send_signal(signal.SIGKILL)
-    assert run.returncode == -signal.SIGKILL
+    killed_when_done(RUN, after, folder, after)
 
 
 def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, monkeypatch):

@@ -1,14 +1,9 @@
 """Rows drawn by workers and in batches: the same rows wherever and however often, and runs that go on after a kill."""
 
 import multiprocessing
-import os
 import pickle
 import shutil
-import signal
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +20,7 @@ from prade.sampling import group_draws
 from prade.sampling.group_draws import Drawer, drawn_batches
 from prade.sampling.improve import Search
 from worlds.many_places import PLACES, STATES, people, public, release
+from worlds.processes import killed_when_done
 
 TABLE = pa.table(people(2_000, [1, 8, 9], 1, places=8))
 TENTH = 2_000  # rows of a batch: the groups have about 20,000
@@ -169,21 +165,7 @@ write_sample(estimates, None, TABLE, **form, threads=1, progress=told)
 
 def killed_run(folder, after, seed=4, form="file"):
     """A real process that draws rows, and is killed when this many groups are done."""
-    tests = Path(__file__).parents[2]
-    path = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
-    run = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(folder), str(after), str(seed), form],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    with run:
-        for line in run.stdout:
-            if int(line) == after:
-                break
-        run.send_signal(signal.SIGKILL)
-    assert run.returncode == -signal.SIGKILL
+    killed_when_done(RUN, after, folder, after, seed, form)
 
 
 @pytest.fixture
