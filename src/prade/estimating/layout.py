@@ -81,6 +81,7 @@ class Layout:
         self.bundles = bundles
         self.chunks = chunks
         self.starts = starts
+        self._latest: tuple[Floats, Tilted] | None = None  # what was evaluated last: it is often asked for again
         self.part_start = np.concatenate([[0], np.cumsum([part.n_cells for part in workload])]).astype(np.int64)
 
     def _with_base(self, prior: Joint, base: Floats) -> Layout:
@@ -88,6 +89,9 @@ class Layout:
         other = Layout.__new__(Layout)
         other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks, self.starts)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_latest": None}
 
     @property
     def rows(self) -> int:
@@ -148,6 +152,9 @@ class Layout:
 
     def evaluate(self, multipliers: Floats) -> Tilted:
         """One pass over the rows: q for these multipliers with all its cell masses."""
+        latest = self._latest
+        if latest is not None and np.array_equal(latest[0], multipliers):
+            return latest[1]
         bundles, logits = self.bundles, self.bundles.logits(multipliers)
         weights = np.empty(self.rows)
         shifts = np.empty(-(-self.rows // kernels.TILE))
@@ -161,7 +168,9 @@ class Layout:
         scale = np.exp(tops - top)
         total = float(totals @ scale)
         masses = bundles.cell_masses(scale @ hist) / total
-        return Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        found = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        self._latest = multipliers.copy(), found
+        return found
 
     def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
         """Mass of each cell of a bundle; `hist` has a row a chunk."""
