@@ -185,8 +185,8 @@ class Bundle:
         return Bundle(np.append(self.parts, part), rank[pairs], combinations)
 
 
-def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[Bundle]:
-    """Put parts together, greedily, so that the cells of a bundle occur in at most LARGEST_BUNDLE combinations.
+def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int = LARGEST_BUNDLE) -> list[Bundle]:
+    """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` combinations.
 
     Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
     most candidates fail, and on all rows before a part joins.
@@ -199,13 +199,13 @@ def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[
         growths = []
         for index, bundle in enumerate(bundles):
             number = len(bundle.combinations)
-            if number * size <= 64 * LARGEST_BUNDLE:
+            if number * size <= 64 * largest:
                 occurring = np.count_nonzero(np.bincount(bundle.code[sample].astype(np.int64) * size + seen))
-                if occurring <= LARGEST_BUNDLE:
+                if occurring <= largest:
                     growths.append((occurring / number, index))
         for _, index in sorted(growths):
             wider = bundles[index].with_part(k, cells[k], size)
-            if len(wider.combinations) <= LARGEST_BUNDLE:
+            if len(wider.combinations) <= largest:
                 bundles[index] = wider
                 break
         else:
