@@ -47,7 +47,7 @@ class PairTables:
         at = {name: a for a, name in enumerate(self.names)}
         chosen = combinations(self.names, 2) if wanted is None else wanted
         self.links = sorted({(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen})
-        self.all_pairs = wanted is None
+        self.all_pairs = self.links == list(combinations(range(len(self.names)), 2))
         self.full = np.array(schema.shape(self.names))
         self.sizes = _coarse(self.full, self.links)
         self.start = np.cumsum(self.sizes) - self.sizes
