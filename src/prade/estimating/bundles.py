@@ -190,7 +190,7 @@ class Bundle:
 
 
 def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int | None = None) -> list[Bundle]:
-    """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` (LARGEST_BUNDLE) combinations.
+    """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` combinations.
 
     Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
     most candidates fail, and on all rows before a part joins.

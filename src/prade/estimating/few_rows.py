@@ -1,9 +1,9 @@
 """Few rows that stand for many: where a climb begins, before it sees all rows.
 
-A systematic sample of a layout's rows, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell that
-has mass keeps some. Groups with the same prior share it. A climb on these rows ends close to the optimum on all rows and
-takes a fraction of the time; from there a pass or two over all rows is enough, and their certificate is the one that
-counts.
+A systematic sample of a layout's rows, drawn as the rows of a curvature are (`Bundles.sampled`), so that every cell
+that has mass keeps some. Groups with the same prior share it. A climb on these rows ends close to the optimum on all
+rows and takes a fraction of the time; from there two or three passes over all rows are enough, and their certificate is
+the one that counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from prade.estimating.tilted import Tilted
 if TYPE_CHECKING:
     from prade.estimating.layout import Layout
 
-ONE_IN = 4  # rows: with one in eight, the climb on all rows takes as many passes as are saved
+ONE_IN = 4  # rows: with one in eight, the climb on all rows takes one pass more
 FEWEST = 2**15  # rows of a sample
 MOST_KEPT = 4  # samples: groups come parent by parent, in a few threads
 

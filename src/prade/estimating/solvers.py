@@ -158,8 +158,8 @@ class Newton:
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
     dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
     is some sweeps, too. Where there are many rows and all answers are noisy, the first step is a climb on few of them
-    (`prade.estimating.few_rows`). A curvature that served well serves again: a pass over the rows takes less time than a new
-    matrix and its factorisation.
+    (`prade.estimating.few_rows`). A curvature that served well serves again: a pass over the rows takes less time than
+    a new matrix and its factorisation.
     """
 
     sample: int = 8192
