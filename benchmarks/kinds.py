@@ -11,10 +11,11 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from accuracy import plan_for, shown
+from accuracy import shown
 from common import need_data, table
-from jobs import Job, acs, kept, nist
+from jobs import THREADS, TUNING, Job, acs, kept, nist
 from prade import Budget, Plan
+from prade.tuning.tune import tune
 
 DELTA = "1e-9"
 EPSILONS = ("0.1", "1", "10")
@@ -38,16 +39,33 @@ def tables_asked(plan: Plan) -> tuple[int, int, int]:
     return len(mine), sum(len(part.columns) > 1 for part in mine), len(asked) - len(mine)
 
 
-def cell(name: str, job: Job, epsilon: str, kind: str, runs: int) -> list[Any]:
+def plan_of(job: Job, budget: str | Budget, seconds: float) -> Plan:
+    """The tuner's plan, made once and kept, with what was tried."""
+
+    def run() -> dict[str, Any]:
+        tuned = tune(job.task(budget), job.rows, seconds=seconds, threads=THREADS)
+        trials = [(each.what, round(each.error, 4), each.kept) for each in tuned.trials]
+        return {"plan": tuned.plan.to_toml(), "finished": tuned.finished, "trials": trials}
+
+    return Plan.from_toml(kept(f"kinds-{job.name}", f"plan {budget} {seconds:g}", run)["plan"])
+
+
+def cell(name: str, job: Job, epsilon: str, kind: str, options: argparse.Namespace) -> list[Any]:
     """One row of the table."""
     budget = KINDS[kind](epsilon)
-    plan, _ = plan_for(job, budget)
-    found = [kept(job.name, f"ours {budget} {run}", lambda run=run: job.ours(plan, run)) for run in range(runs)]
+    plan = plan_of(job, budget, options.seconds)
+
+    def run(number: int) -> dict[str, Any]:
+        key = f"ours {budget} {options.seconds:g} {number}"
+        return kept(f"kinds-{job.name}", key, lambda: job.ours(plan, number))
+
+    found = [run(number) for number in range(options.runs)]
     assert plan.expected is not None
     return [
         name, epsilon, {"pure": "eps", "approx": f"(eps, {DELTA})", "zcdp": "zCDP"}[kind], plan.law,
         *tables_asked(plan), f"{plan.questions[-1].variance ** 0.5:.1f}",
-        f"{plan.expected.error:.3f} ± {plan.expected.error_spread:.3f}", shown(found), shown(found, "raw"),
+        f"{plan.expected.error:.3f} ± {plan.expected.error_spread:.3f}",
+        *((shown(found), shown(found, "raw")) if found else ("", "")),
     ]  # fmt: skip
 
 
@@ -56,7 +74,7 @@ def rows(options: argparse.Namespace) -> Iterator[list[Any]]:
         job = JOBS[name]()
         for epsilon in options.epsilons:
             for kind in options.kinds:
-                yield cell(name, job, epsilon, kind, options.runs)
+                yield cell(name, job, epsilon, kind, options)
 
 
 def main() -> None:
@@ -65,6 +83,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPS")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--runs", type=int, default=1, help="releases of each cell")
+    parser.add_argument("--seconds", type=float, default=TUNING, help="time of the tuner; more on a busy machine")
     options = parser.parse_args()
     need_data()
     print(table(HEAD, list(rows(options))))

@@ -249,7 +249,7 @@ def test_dp_accounting_composes_the_questions_to_no_more_than_the_budget(budget,
         return
     claim = budget if budget.kind == "approx" else budget.as_approx(1e-6)
     accountant = accounting.rdp.RdpAccountant().compose(together)
-    close = 1e-2 if plan.law == "gaussian" else 0.3  # a grid of orders; what Laplace noise loses is below its bound
-    assert accountant.get_epsilon(1e-6) == pytest.approx(float(claim.epsilon), rel=close)
+    least = 0.99 if plan.law == "gaussian" else 0.4  # few counts with Laplace noise lose less than their rho allows
+    assert least < accountant.get_epsilon(1e-6) / float(claim.epsilon) < 1.01  # a grid of orders
     exact = accounting.pld.PLDAccountant().compose(together)
     assert exact.get_epsilon(1e-6) < float(claim.epsilon)
