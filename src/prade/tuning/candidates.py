@@ -158,9 +158,10 @@ class Candidates:
         smoothed = best().settings.smooth
         law = best().law
         if grouped and smoothed and best().total < 1:
-            yield self._other_law(best, other_parts=True)
+            for each in self._laws(best()):
+                yield self._predicted_best(best, each.law)
         if best().law == law:
-            yield self._other_law(best, other_parts=False)
+            yield self._other_law(best)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -202,30 +203,29 @@ class Candidates:
         laws: tuple[Law | None, ...] = (None, "laplace") if self.plan_of(choice).budget.kind == "approx" else (None,)
         return [replace(choice, law=law) for law in laws]
 
-    def _other_law(self, best: Callable[[], Choice], other_parts: bool) -> Iterator[Change]:
-        """The same choice with noise of another law, or with as many one-way tables as that law would do best with.
-
-        Gaussian noise grows with the square root of the number of tables, Laplace noise with the number itself: where
-        one law does best with many tables and the other with few, the same tables do not show which is better.
-        """
+    def _other_law(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        """The same choice with noise of another law."""
         for other in self._laws(best()):
-            if other.law == best().law:
-                continue
-            words = f"{self.plan_of(other).law.capitalize()} noise"
-            if not other_parts:
-                yield words, other
-            elif (changed := self._best_one_way(other)).parts != other.parts:
-                yield f"{words}, {many(len(changed.parts), 'table')}", changed
+            if other.law != best().law:
+                yield f"{self.plan_of(other).law.capitalize()} noise", other
 
-    def _best_one_way(self, choice: Choice) -> Choice:
-        """The choice with the one-way tables that leave the least error at its noise, as far as can be predicted."""
-        choices = [self._with_one_way(choice, number) for number in sorted(set(self._numbers()))]
+    def _predicted_best(self, best: Callable[[], Choice], law: Law | None) -> Iterator[Change]:
+        """The one-way tables that are predicted to leave the least error with noise of a law.
+
+        Laplace noise grows with the number of tables, Gaussian noise with its square root: where one law does best with
+        few tables and the other with many, no change of the one or the other alone leads across.
+        """
+        choices = [self._with_one_way(replace(best(), law=law), number) for number in sorted(set(self._numbers()))]
         left = []
         for each in choices:
             asked = [self.single.index(part) for part in each.parts if len(part) == 1]
             variance = self._variance(each) * self._per_row_squared(-1)
             left.append(predicted_rest(self.moments, self.cells, variance, asked))
-        return choices[int(np.argmin(left))]
+        found = choices[int(np.argmin(left))]
+        if set(found.parts) != set(best().parts):
+            noise = f", {self.plan_of(found).law.capitalize()} noise" if law != best().law else ""
+            asked_for = sum(len(part) == 1 for part in found.parts)
+            yield f"{many(asked_for, 'one-way table')} predicted to be best{noise}", found
 
     # ---------------------------------------------------------------- other ladders
 
