@@ -25,7 +25,7 @@ from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Law
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells, Part, Predicate
@@ -34,10 +34,10 @@ from prade.queries.workload import Workload
 
 VERSION = 1
 KEYS = (
-    *("version", "dataset", "budget", "unit", "level", "settings", "expected", "public"),
+    *("version", "dataset", "noise", "budget", "unit", "level", "settings", "expected", "public"),
     *("invariant", "groups", "schema"),
 )
-OPTIONAL = ("settings", "expected", "public", "invariant", "groups")
+OPTIONAL = ("noise", "settings", "expected", "public", "invariant", "groups")
 PUBLIC_KEYS = ("files", "encoding", "delimiter", "weight", "sha256")
 
 Record = TypeVar("Record")
@@ -60,6 +60,7 @@ class Content:
     expected: Expected | None
     public: PublicFiles | None
     invariants: Sequence[Invariant] = ()
+    noise: Law | None = None
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
@@ -87,9 +88,12 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         for level in plan.levels
     ]
     stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
+    # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
+    noise = {} if plan.noise in (None, plan.budget.law) else {"noise": plan.noise}
     return {
         "version": VERSION,
         "dataset": plan.dataset,
+        **noise,
         "budget": plan.budget.to_dict(),
         "unit": plan.unit.to_dict(),
         "level": levels,
@@ -143,7 +147,9 @@ def content_of_toml(text: str) -> Content:
     settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
-    return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public, invariants)
+    noise = document.get("noise")
+    what = document["dataset"], schema, budget, unit, levels, groups
+    return Content(*what, settings, expected, public, invariants, noise)
 
 
 _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words
