@@ -126,11 +126,11 @@ class Job:
         """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
         with tempfile.TemporaryDirectory() as folder:
             found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
-            level, weights = plan.groupings[-1], self.rows.prior.weights
-            own = RecurringGroups.of(self.rows, level)
+            rows = found.support.public  # large tables are thinned
+            own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.recurs[group] else weights
+                mine = np.where(own.rows(rows, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated
