@@ -34,6 +34,7 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
+from prade.tuning.law_candidates import predicted_best, with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search
 from prade.tuning.trials import Trials
@@ -424,9 +425,9 @@ def test_the_first_choice_has_the_law_with_less_noise(data):
     assert start.law == risky.simplest().law == "laplace"
     many_tables = replace(start, parts=candidates.single + candidates.pairs)
     assert len(many_tables.parts) == 10
-    assert candidates.with_least_noise(many_tables).law == "laplace"
-    assert risky.with_least_noise(many_tables).law is None
-    assert candidates.with_least_noise(replace(start, total=Fraction(1), law=None)).law == "laplace"
+    assert with_least_noise(candidates, many_tables).law == "laplace"
+    assert with_least_noise(risky, many_tables).law is None
+    assert with_least_noise(candidates, replace(start, total=Fraction(1), law=None)).law == "laplace"
 
 
 def test_each_law_comes_with_the_tables_that_suit_it(data):
@@ -434,12 +435,12 @@ def test_each_law_comes_with_the_tables_that_suit_it(data):
     candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
     start = Choice(candidates.single, ((Fraction(0), ()),))
     for law, noise in ((None, ""), ("laplace", ", Laplace noise")):
-        ((words, choice),) = candidates._predicted_best(lambda: start, law)
+        ((words, choice),) = predicted_best(candidates, lambda: start, law)
         assert words == f"{many(len(choice.parts), 'one-way table')} predicted to be best{noise}"
         assert 0 < len(choice.parts) < len(start.parts)
         assert choice == replace(start, law=law, parts=choice.parts)
     rich = candidates_for(data, 10_000)
-    assert not list(rich._predicted_best(lambda: start, None))  # all of them: nothing changes
+    assert not list(predicted_best(rich, lambda: start, None))  # all of them: nothing changes
 
 
 def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
@@ -460,7 +461,7 @@ def test_a_search_crosses_to_the_law_that_is_better_with_fewer_tables(data):
     """
     candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
     start = Choice(candidates.single, ((Fraction(0), ()),))
-    ((_, few),) = candidates._predicted_best(lambda: start, "laplace")
+    ((_, few),) = predicted_best(candidates, lambda: start, "laplace")
 
     def errors(draw):
         number, laplace = len(draw.choice.parts), draw.choice.law == "laplace"
