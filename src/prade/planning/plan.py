@@ -42,6 +42,7 @@ from prade.planning.plan_file import (
 )
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import Settings
+from prade.planning.targets import Target, checked_targets
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
@@ -57,9 +58,9 @@ NAMES_SHOWN = 3  # tables that a line of the description names
 class Plan:
     """The questions about each group, the unit of protection and the budget: a value, and a readable file (`save`).
 
-    `settings` say how to estimate, `expected` which error to expect, `public` where the public table is. They cost
-    nothing and do not affect what is measured, so they may be edited after planning, and plans that differ only in them
-    are equal.
+    `settings` say how to estimate, `expected` which error to expect, `public` where the public table is, `targets` what
+    the plan was tuned for. They cost nothing and do not affect what is measured, so they may be edited after planning,
+    and plans that differ only in them are equal.
 
     Each level adds its columns to those of the level before: ``["STATE"], ["PUMA"]`` means every state, and every PUMA
     within its state. If a level's total is None, the plan asks for the number of rows, as one more part of the level,
@@ -98,6 +99,7 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
+        targets: Sequence[Target] = (),
     ) -> None:
         self.dataset = dataset_name(dataset)
         self.schema = schema
@@ -136,6 +138,7 @@ class Plan:
             self.levels += (self._settled(replace(level, by=tuple(nested))),)
         self.schema = schema.with_invariants(())
         self.invariants, self.published = stated(schema, invariants, self.groups, self.groupings)
+        self.targets = checked_targets(targets, self.schema, _task_levels(self.levels))
         self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
@@ -171,7 +174,8 @@ class Plan:
         if whole and levels and levels[0].by:
             levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        plan = cls(*what, settings=settings, expected=expected, public=public, invariants=task.invariants)
+        stated: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets}
+        plan = cls(*what, settings=settings, expected=expected, public=public, **stated)
         if plan.task != task:
             raise PradeError(
                 f"the plan has the levels {', '.join(level.name for level in plan.levels)}, but the task has "
@@ -182,8 +186,8 @@ class Plan:
     @property
     def task(self) -> Task:
         """The task that the plan is for."""
-        levels = [level.by for level in self.levels]
-        return Task(self.dataset, self.schema, self.budget, self.unit, levels, self.groups, self.invariants)
+        stated = self.groups, self.invariants, self.targets
+        return Task(self.dataset, self.schema, self.budget, self.unit, _task_levels(self.levels), *stated)
 
     # ---------------------------------------------------------------- contents
 
@@ -201,7 +205,7 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        return Content(*measured, self.settings, self.expected, self.public, self.invariants)
+        return Content(*measured, self.settings, self.expected, self.public, self.invariants, self.targets)
 
     @cached_property
     def hash(self) -> str:
@@ -233,7 +237,7 @@ class Plan:
             lines += questions or ["  no questions: counts are added up from the levels below"]
         lines += lines_of(self.invariants)
         if self.expected is not None:
-            lines.append(str(self.expected))
+            lines += [str(self.expected), *map(str, self.expected.targets)]
         return "\n".join(lines)
 
     def promise(self) -> str:
@@ -345,3 +349,8 @@ class Plan:
             ]
 
         return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
+
+
+def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:
+    """The levels of a plan's task: everybody is above all levels, and is not listed."""
+    return [level.by for level in (levels[1:] if len(levels) > 1 and not levels[0].by else levels)]

@@ -22,11 +22,14 @@ from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
-from prade.planning.shares import weighted_asks
+from prade.planning.shares import favoured_asks, weighted_asks
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 from prade.queries.workload import Workload
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
 from prade.tuning.mutual_information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
+from prade.tuning.target_candidates import target_ladders
 
 Change = tuple[str, "Choice"]
 
@@ -64,7 +67,8 @@ class Choice:
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
     shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it.
+    it asks nothing, because its answers are sums of others', and all groups learn from it. `first` are the parts of
+    each level that tell what the targets name, if the level asks anything: each has `times` the share of another part.
     """
 
     parts: tuple[Columns, ...]
@@ -73,6 +77,8 @@ class Choice:
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
     everybody: bool = False
+    first: tuple[tuple[Part, ...], ...] = ()
+    times: Fraction = Fraction(1)
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
         """The levels of a plan.
@@ -83,17 +89,25 @@ class Choice:
         ['1/10', '9/10']
         """
         above = [
-            Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
-            for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
+            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
+            for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
         ]
         if self.everybody:
             above.insert(0, Level((), (), 0))
         last = 1 - sum((share for share, _ in self.above), Fraction(0))
         if self.total == 1:
             return [*above, Level(nest[-1], (), last)]
-        divided = weighted_asks if self.weighted else Ask
-        asks = divided(Workload.marginals(schema, self.parts), last * (1 - self.total))
+        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
         return [*above, Level(nest[-1], asks, last * self.total)]
+
+    def _asks(
+        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
+    ) -> Ask | tuple[Ask, ...]:
+        first = self.first[depth] if self.first else ()
+        if not first:
+            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
+        others = [Marginal.of(schema, columns) for columns in parts]
+        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
 
 
 class Candidates:
@@ -105,6 +119,7 @@ class Candidates:
         self.rehearsal = rehearsal
         self.schema = public.prior.schema
         self.plan_of = plan_of
+        self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
@@ -143,6 +158,7 @@ class Candidates:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
+        yield from target_ladders(self, best)
         grouped = bool(self.plan_of(best()).groups.names)
         smoothed = best().settings.smooth
         if grouped and smoothed and best().total < 1:
@@ -261,7 +277,7 @@ class Candidates:
         for question in self.plan_of(replace(choice, everybody=False)).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
-                for part in question.parts:
+                for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
                     precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
