@@ -212,14 +212,14 @@ class Candidates:
             if number == asked or (number < asked) != fewer:
                 continue
             any_ones = replace(best(), parts=self.single[:number] + pairs)  # the noise depends on their number only
-            variance = self._variance(any_ones) * self._per_row_squared(-1)
+            variance = self._variance(any_ones) * self.per_row_squared(-1)
             kept = telling_parts(self.moments, self.cells, variance, number)
             yield f"{number} one-way tables", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
         alone = self._variance(replace(best(), parts=self.single[:1]))
-        noise = self._variance(best()) * self._per_row_squared(-1)
+        noise = self._variance(best()) * self.per_row_squared(-1)
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
@@ -248,7 +248,7 @@ class Candidates:
 
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
-        known = self._known(choice, depth)
+        known = self.known(choice, depth)
         weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
@@ -260,7 +260,7 @@ class Candidates:
         most = -1.0
         best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self._per_row_squared(depth)
+            noise = variance(candidates[:number]) * self.per_row_squared(depth)
             gains = {
                 part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
@@ -271,7 +271,7 @@ class Candidates:
                 most, best = worth, parts
         return best
 
-    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+    def known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(replace(choice, everybody=False)).questions:
@@ -279,7 +279,7 @@ class Candidates:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
                 for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
+                    precision[part.columns] = known + 1 / (question.variance * below * self.per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
     def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
@@ -311,7 +311,7 @@ class Candidates:
         """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def _per_row_squared(self, depth: int) -> float:
+    def per_row_squared(self, depth: int) -> float:
         """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 

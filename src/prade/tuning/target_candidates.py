@@ -7,6 +7,7 @@ whose groups are large, it is the targets' own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -37,11 +38,12 @@ def target_ladders(candidates: Candidates, best: Callable[[], Choice]) -> Iterat
             yield _more_often(best, depth, words, parts)
     if best().total < 1 and best().first and best().first[depth]:
         yield _alone(candidates, best, depth)
-        yield _other_times(best, TIMES)
-        yield _other_times(best, TIMES[::-1])
+        if best().parts:
+            yield _other_times(best, TIMES)
+            yield _other_times(best, TIMES[::-1])
     for above in reversed(range(depth)):
         if own := _own_parts(candidates, above):
-            yield _above(best, above, own)
+            yield _above(candidates, best, above, own)
 
 
 def _own_parts(candidates: Candidates, depth: int) -> tuple[Part, ...]:
@@ -99,12 +101,20 @@ def _alone(candidates: Candidates, best: Callable[[], Choice], depth: int) -> It
         yield "nothing but the targets", replace(best(), parts=())
 
 
-def _above(best: Callable[[], Choice], depth: int, parts: tuple[Part, ...]) -> Iterator[Change]:
-    """The targets of a level above the last, for a share of the budget."""
+def _above(candidates: Candidates, best: Callable[[], Choice], depth: int, parts: tuple[Part, ...]) -> Iterator[Change]:
+    """The targets of a level above the last, for a share of the budget that tells more than sums of deeper answers."""
     free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
     for share in SHARES_ABOVE:
         above = list(best().above)
         above[depth] = share * free, above[depth][1]
-        first = _with(best(), depth, parts, len(above) + 1)
-        words = f"level {depth + 1}: {many(len(parts), 'target')} for {share * free} of the budget"
-        yield words, replace(best(), above=tuple(above), first=first)
+        changed = replace(best(), above=tuple(above), first=_with(best(), depth, parts, len(above) + 1))
+        if _tells_more(candidates, changed, depth, parts):
+            yield f"level {depth + 1}: {many(len(parts), 'target')} for {share * free} of the budget", changed
+
+
+def _tells_more(candidates: Candidates, choice: Choice, depth: int, parts: Sequence[Part]) -> bool:
+    """Whether some part has less noise at a level than the sums of deeper levels' answers, which cost nothing more."""
+    known, factor = candidates.known(choice, depth), candidates.per_row_squared(depth)
+    asked = [each for each in candidates.plan_of(replace(choice, everybody=False)).questions if each.level == depth]
+    noise = {part: question.variance * factor for question in asked for part in question.parts}
+    return any(noise[part] < known.get(part.columns, math.inf) for part in parts)

@@ -247,7 +247,7 @@ def expected_of_targets(rehearsal: Rehearsal, plan: Plan, settings: Settings, se
 def _shares(masses: Floats) -> Floats:
     """Each group's masses divided by their sum; zeros where there is nobody."""
     whole = masses.sum(axis=1, keepdims=True)
-    return np.divide(masses, whole, out=np.zeros_like(masses), where=whole > 0)
+    return np.asarray(np.divide(masses, whole, out=np.zeros_like(masses), where=whole > 0))
 
 
 def _quantile_error(truth: Floats, estimate: Floats, at: float) -> float:
