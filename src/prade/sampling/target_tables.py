@@ -16,17 +16,21 @@ from prade.planning.targets import Target, Wanted, wanted_of
 if TYPE_CHECKING:
     from prade.data.schema import Schema
 
-TOGETHER = 0.5  # weight of the targets' tables together, beside one for all two-way tables together
-MOST_COPIES = 64  # of one table
+# Weight of the targets' tables together, beside one for all two-way tables together. On public ACS rows with five
+# targets, their error fell from 0.0677 to 0.0642 (the estimates' is 0.0635), and that of all pairs stayed at 0.260.
+# With 0.5 it fell to 0.0638, and that of all pairs rose to 0.262.
+TOGETHER = 0.2
+MOST_COPIES = 32  # of one table
 
 
 def tables_first(targets: Sequence[Target], schema: Schema) -> tuple[tuple[str, str], ...]:
     """Pairs of columns, each as often as it counts more; a column paired with itself is its one-way table.
 
+    >>> from collections import Counter
     >>> from prade.data.schema import Schema
-    >>> schema = Schema.from_mbi({"age": 10, "sex": 2, "work": 3, "home": 2})
-    >>> tables_first([Target(["age x sex"], by="all"), Target(["work"], by="all", weight=2)], schema)
-    (('age', 'sex'), ('work', 'work'), ('work', 'work'))
+    >>> schema = Schema.from_mbi({"age": 10, "sex": 2} | {f"column {k}": 2 for k in range(8)})
+    >>> Counter(tables_first([Target(["age x sex"], by="all"), Target(["age"], by="all", weight=2)], schema))
+    Counter({('age', 'age'): 6, ('age', 'sex'): 3})
     """
     weights: dict[tuple[str, str], float] = {}
     for each in wanted_of(targets, schema):

@@ -1,4 +1,4 @@
-"""Targets: how they are written, what is refused and with which words, and that they change nothing that is measured."""
+"""Targets: how they are written, what is refused and with which words, and that nothing that is measured changes."""
 
 import datetime
 from dataclasses import replace
@@ -51,7 +51,9 @@ def test_without_levels_a_target_is_at_the_last_one_and_all_is_the_whole_table()
 
 
 def test_a_targets_weight_is_shared_by_all_that_it_names_at_all_its_levels():
-    first = Target(["AGE x SEX", "SEX"], ["AGE >= 65"], ["median(AGE) where SEX == 'f'"], by=["STATE", "PUMA"], weight=3)
+    first = Target(
+        ["AGE x SEX", "SEX"], ["AGE >= 65"], ["median(AGE) where SEX == 'f'"], by=["STATE", "PUMA"], weight=3
+    )
     wanted = wanted_of(task(first, Target(["AGE"])).targets, SCHEMA)
     assert [(each.kind, each.words, each.level) for each in wanted[::2]] == [
         ("table", "AGE x SEX", "STATE"),
@@ -102,8 +104,7 @@ def test_a_file_holds_what_python_says(tmp_path):
         (lambda: task(Target(["AGE"]), Target(["AGEP x SEX"])), r"target 2: .*AGEP.*did you mean 'AGE'"),
         (lambda: task(Target(["STATE x SEX"])), "STATE is a group column; name its level in `by` instead"),
         (lambda: task(Target(["AGE x AGE"])), "contain a name twice"),
-        (lambda: task(Target(["AGE"], by="COUNTY")), "by names COUNTY, which is not a level of the task; its levels are "
-         r"STATE, STATE\+PUMA, all"),
+        (lambda: task(Target(["AGE"], by="COUNTY")), r"by names COUNTY, which .* levels are STATE, STATE\+PUMA, all"),
         (lambda: task(Target(["AGE"], by=["PUMA", "STATE+PUMA"])), "names a level twice"),
         (lambda: task(Target((), ["AGE >"])), "target 1: cannot read query"),
         (lambda: task(Target((), ["AGE >= 60"])), "target 1: .*60"),
