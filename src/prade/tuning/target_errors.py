@@ -10,8 +10,8 @@ last level. p_l is the public table's mean error in all that is wanted at level 
 are small, and must not count less for that. The public table then has the error one. `REST` keeps a plan from giving up
 what nobody named.
 
-At a level above the last, the error is that of the level's own estimate, to which the groups below it add up
-(`prade.estimating.levels.benchmarking`).
+At a level above the last, the estimate is the sum of the last level's groups, as users will see it. Where a stand-in
+has too many of them, it is the level's own estimate, which is nearer to the truth in what is not measured below it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from prade.tuning.rehearse import Rehearsal
 
 REST = 0.1  # weight of all two-way tables of the last level beside that of all targets together
+MOST_SUMMED = 400  # groups of a stand-in that are all estimated for the sake of levels above; otherwise only some are
 LEAST_ERROR = 1e-3  # of the public table, to divide by: what it has right to within that needs no budget
 
 CellsOfRows = tuple[NDArray[Any], int]  # the cell of each row, and the number of cells
@@ -172,35 +173,46 @@ def errors_in(
 
     The second array is [scored groups, wanted]; groups of one parent share the errors of its level.
     """
-    levels, found = descent.plan.levels, np.zeros((len(scored), len(targets.errors)))
-    support, last = descent.foundation.support, len(levels) - 1
+    last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
+    support, groups = descent.foundation.support, len(targets.stand_in.groups)
     cells = [(support.of(each), size) for each, size in targets.cells]
+    summed = above if groups <= MOST_SUMMED else []
+    found = np.zeros((len(scored), len(targets.errors)))
 
-    def note(weights_of: Callable[[int], Floats], number: int) -> None:
-        places, mine = np.unique(targets.above[number][list(scored)], return_inverse=True)
-        masses = np.stack([mass_per_cell(cells[number][0], weights_of(int(k)), cells[number][1]) for k in places])
-        found[:, number] = targets.errors_of(number, places, masses)[mine]
+    def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:
+        masses = {k: mass_per_cell(cells[k][0], made.estimate.weights, cells[k][1]) for k in (*last, *summed)}
+        parts = [made.total * masses[number] for number in summed]
+        if made.group not in scored:
+            return 0.0, [], parts
+        group = np.array([made.group])
+        return distance(made), [float(targets.errors_of(k, group, masses[k][None])[0]) for k in last], parts
 
     parents = descent.top
-    for level in range(last):
+    for level in range(len(descent.plan.levels) - 1):
         parents = descent.handed_on(level, parents)
-        for number, grouping in enumerate(targets.levels):
-            if not targets.last[number] and set(grouping.by) == set(levels[level].by):
-                note(partial(_weights_of, descent, parents), number)
-            elif not targets.last[number] and not grouping.by and level == 0:
-                note(partial(_everybody, descent, parents), number)
+        for number in (each for each in above if not summed):
+            by = targets.levels[number].by
+            if set(by) == set(descent.plan.levels[level].by) or (not by and level == 0):
+                weights_of = partial(_weights_of if by else _everybody, descent, parents)
+                found[:, number] = _own_errors(targets, number, cells[number], scored, weights_of)
+    wanted = range(groups) if summed else scored
+    made = list(descent.level(len(descent.plan.levels) - 1, parents, of_group, wanted))
+    for k, number in enumerate(summed):
+        sums = np.zeros((len(targets.levels[number]), cells[number][1]))
+        np.add.at(sums, targets.above[number], np.stack([parts[k] for _, _, parts in made]))
+        found[:, number] = targets.errors_of(number, np.arange(len(sums)), sums)[targets.above[number][list(scored)]]
+    mine = [made[wanted.index(group)] for group in scored]
+    found[:, last] = np.array([errors for _, errors, _ in mine]).reshape(len(mine), len(last))
+    return np.array([away for away, _, _ in mine]), found
 
-    def of_group(made: GroupEstimate) -> tuple[float, list[float]]:
-        group = np.array([made.group])
-        errors = []
-        for number in np.flatnonzero(targets.last).tolist():
-            masses = mass_per_cell(cells[number][0], made.estimate.weights, cells[number][1])
-            errors.append(float(targets.errors_of(number, group, masses[None])[0]))
-        return distance(made), errors
 
-    distances, errors = zip(*descent.level(last, parents, of_group, scored), strict=True)
-    found[:, targets.last] = np.array(errors)
-    return np.array(distances), found
+def _own_errors(
+    targets: StandInTargets, number: int, cells: CellsOfRows, scored: range, weights_of: Callable[[int], Floats]
+) -> Floats:
+    """The errors of the estimates that groups of a level above the last have themselves."""
+    places, mine = np.unique(targets.above[number][list(scored)], return_inverse=True)
+    masses = np.stack([mass_per_cell(cells[0], weights_of(int(place)), cells[1]) for place in places])
+    return np.asarray(targets.errors_of(number, places, masses)[mine])
 
 
 def _weights_of(descent: Descent, groups: Sequence[Parent], group: int) -> Floats:

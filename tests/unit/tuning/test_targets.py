@@ -103,23 +103,25 @@ def test_means_and_quantiles_of_known_shares(data):
     assert errors.errors(1, truth, estimate)[0] == pytest.approx(2 * 0.5)
 
 
-def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal, data):
-    """The rehearsal takes the level's own estimate, to which its groups add up; measured tables agree closely."""
+def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal, data, monkeypatch):
+    """Against all estimates of a release; with many groups, the level's own estimate stands in for them."""
     level = [Level("STATE"), Level("PLACE", Ask(Workload.marginals(data.schema, [["RACE", "EMPLOY"], "SEX"])))]
     plan = Plan("people", data.schema, Budget.pure(3), Unit(1), level, data.groups)
-    settings = Settings(n0=1.0)
-    _, wanted = rehearsal.both_errors(plan, settings, seed=3)
-    chosen = rehearsal.stand_ins[0]
+    settings, chosen, targets = Settings(n0=1.0), rehearsal.stand_ins[0], rehearsal.targets_of(0)
     estimates = Estimates.of(rehearsal.release(plan, 0, 3), chosen.public, settings, cells=chosen.cells)
-    targets = rehearsal.targets_of(0)
-    for number, large in ((0, 0.008), (2, 0)):  # RACE x EMPLOY and SEX by STATE
+    _, wanted = rehearsal.both_errors(plan, settings, seed=3)
+    monkeypatch.setattr("prade.tuning.target_errors.MOST_SUMMED", 2)
+    _, near = rehearsal.both_errors(plan, settings, seed=3)
+    for number in (0, 2, 5, 6):  # RACE x EMPLOY and SEX by STATE, the mean and the median of everybody
         masses = estimates.masses(targets.cells[number]) * estimates.totals[:, None]
         above = targets.above[number]
         sums = np.zeros((above.max() + 1, masses.shape[1]))
         np.add.at(sums, above, masses)
         found = targets.errors_of(number, np.arange(len(sums)), sums)[above[list(rehearsal.groups_of(0))]]
-        assert wanted[:, number] == pytest.approx(found, abs=0.002)
-        assert found.max() > large  # so that the tolerance tells something
+        assert wanted[:, number] == pytest.approx(found, abs=2e-4)  # rehearsals take fewer steps
+        assert number > 2 or near[:, number] == pytest.approx(found, abs=0.002)  # what is measured adds up
+    assert wanted[:, 0].max() > 0.008  # so that the tolerances tell something
+    assert np.array_equal(wanted[:, [1, 3, 4]], near[:, [1, 3, 4]])  # those of the last level
 
 
 def test_true_counts_are_those_of_the_stand_ins_rows(rehearsal):
