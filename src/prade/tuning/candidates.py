@@ -22,8 +22,10 @@ from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
-from prade.planning.shares import weighted_asks
+from prade.planning.shares import favoured_asks, weighted_asks
 from prade.privacy.budget import Law
+from prade.queries.marginal import Marginal
+from prade.queries.parts import Part
 from prade.queries.workload import Workload
 from prade.tuning.gain import (
     Columns,
@@ -36,6 +38,7 @@ from prade.tuning.gain import (
 )
 from prade.tuning.mutual_information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
+from prade.tuning.target_candidates import target_ladders
 
 Change = tuple[str, "Choice"]
 
@@ -74,7 +77,8 @@ class Choice:
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
     shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
     it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
-    None is the usual one of the budget's kind.
+    None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
+    the level asks anything: each has `times` the share of another part.
     """
 
     parts: tuple[Columns, ...]
@@ -84,6 +88,8 @@ class Choice:
     weighted: bool = False
     everybody: bool = False
     law: Law | None = None
+    first: tuple[tuple[Part, ...], ...] = ()
+    times: Fraction = Fraction(1)
 
     def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
         """The levels of a plan.
@@ -94,17 +100,25 @@ class Choice:
         ['1/10', '9/10']
         """
         above = [
-            Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
-            for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
+            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
+            for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
         ]
         if self.everybody:
             above.insert(0, Level((), (), 0))
         last = 1 - sum((share for share, _ in self.above), Fraction(0))
         if self.total == 1:
             return [*above, Level(nest[-1], (), last)]
-        divided = weighted_asks if self.weighted else Ask
-        asks = divided(Workload.marginals(schema, self.parts), last * (1 - self.total))
+        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
         return [*above, Level(nest[-1], asks, last * self.total)]
+
+    def _asks(
+        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
+    ) -> Ask | tuple[Ask, ...]:
+        first = self.first[depth] if self.first else ()
+        if not first:
+            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
+        others = [Marginal.of(schema, columns) for columns in parts]
+        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
 
 
 class Candidates:
@@ -116,6 +130,7 @@ class Candidates:
         self.rehearsal = rehearsal
         self.schema = public.prior.schema
         self.plan_of = plan_of
+        self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
@@ -154,6 +169,7 @@ class Candidates:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
+        yield from target_ladders(self, best)
         grouped = bool(self.plan_of(best()).groups.names)
         smoothed = best().settings.smooth
         law = best().law
@@ -223,7 +239,7 @@ class Candidates:
         left = []
         for each in choices:
             asked = [self.single.index(part) for part in each.parts if len(part) == 1]
-            variance = self._variance(each) * self._per_row_squared(-1)
+            variance = self._variance(each) * self.per_row_squared(-1)
             left.append(predicted_rest(self.moments, self.cells, variance, asked))
         return choices[int(np.argmin(left))]
 
@@ -256,14 +272,14 @@ class Candidates:
         """The choice with this many one-way tables, those that tell most at its noise."""
         pairs = tuple(part for part in choice.parts if len(part) > 1)
         any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
-        variance = self._variance(any_ones) * self._per_row_squared(-1)
+        variance = self._variance(any_ones) * self.per_row_squared(-1)
         kept = telling_parts(self.moments, self.cells, variance, number)
         return replace(choice, parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
         alone = self._variance(replace(best(), parts=self.single[:1]))
-        noise = self._variance(best()) * self._per_row_squared(-1)
+        noise = self._variance(best()) * self.per_row_squared(-1)
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
@@ -292,7 +308,7 @@ class Candidates:
 
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
-        known = self._known(choice, depth)
+        known = self.known(choice, depth)
         weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
@@ -304,7 +320,7 @@ class Candidates:
         most = -1.0
         best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self._per_row_squared(depth)
+            noise = variance(candidates[:number]) * self.per_row_squared(depth)
             gains = {
                 part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
@@ -315,15 +331,15 @@ class Candidates:
                 most, best = worth, parts
         return best
 
-    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+    def known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(replace(choice, everybody=False)).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
-                for part in question.parts:
+                for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
+                    precision[part.columns] = known + 1 / (question.variance * below * self.per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
     def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
@@ -355,7 +371,7 @@ class Candidates:
         """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def _per_row_squared(self, depth: int) -> float:
+    def per_row_squared(self, depth: int) -> float:
         """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 
