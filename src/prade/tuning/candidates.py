@@ -17,15 +17,18 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.data.information import Information
 from prade.data.public import Public
 from prade.data.schema import Schema
+from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.planning.shares import weighted_asks
 from prade.queries.workload import Workload
+from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
-from prade.tuning.mutual_information import Information, strongest_pairs
+from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
 Change = tuple[str, "Choice"]
@@ -174,6 +177,10 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
+            yield self._joint_table(best)
+        if best().total < 1 and self._worth_adding(best()):
+            for extra in EXTRA:
+                yield self._settings(best, "extra", extra)
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -218,6 +225,19 @@ class Candidates:
             cells = np.mean([self.schema.domain_size(pair) for pair in pairs])
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
                 yield f"{len(pairs)} two-way tables, raw answers", choice
+
+    def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        """The table of all columns at once, and raw answers: for domains that can be counted."""
+        groups = len(self.plan_of(best()).groupings[-1])
+        if is_small(self.schema) and self.schema.domain_size(self.schema.coded) * groups <= MOST_COUNTED:
+            raw = replace(best().settings, smooth=False, extra=EXTRA_OF_DOMAIN)
+            yield "the table of all columns, raw answers", replace(best(), parts=(self.schema.coded,), settings=raw)
+
+    def _worth_adding(self, choice: Choice) -> bool:
+        """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
+        if choice.settings.extra:
+            return True
+        return out_of_reach(self.levels[-1], self.schema, choice.parts) > LEAST_OUT_OF_REACH
 
     def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
         free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
