@@ -147,6 +147,8 @@ class Candidates:
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
+        if best().total < 1 and self.pairs:
+            yield self._joint_table(best)
         smoothed = best().settings.smooth
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
@@ -177,7 +179,6 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
-            yield self._joint_table(best)
         if best().total < 1 and self._worth_adding(best()):
             for extra in EXTRA:
                 yield self._settings(best, "extra", extra)
@@ -227,11 +228,19 @@ class Candidates:
                 yield f"{len(pairs)} two-way tables, raw answers", choice
 
     def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
-        """The table of all columns at once, and raw answers: for domains that can be counted."""
-        groups = len(self.plan_of(best()).groupings[-1])
-        if is_small(self.schema) and self.schema.domain_size(self.schema.coded) * groups <= MOST_COUNTED:
-            raw = replace(best().settings, smooth=False, extra=EXTRA_OF_DOMAIN)
-            yield "the table of all columns, raw answers", replace(best(), parts=(self.schema.coded,), settings=raw)
+        """The table of all columns at once, and raw answers: for domains that can be counted almost without noise."""
+        groups, raw = len(self.plan_of(best()).groupings[-1]), replace(best().settings, smooth=False)
+        cells = self.schema.domain_size(self.schema.coded)
+        if not is_small(self.schema) or cells * groups > MOST_COUNTED:
+            return
+        joint = replace(best(), parts=(self.schema.coded,), settings=replace(raw, extra=EXTRA_OF_DOMAIN))
+        pairs = replace(best(), parts=self.pairs, settings=raw)
+        of_pair = float(np.mean([self.schema.domain_size(pair) for pair in self.pairs]))
+        # Counts are whole numbers, so the mean size of small noise is at most its variance. Empty cells get the positive
+        # part of it for good: all of them together must get less than the cells of a pair would.
+        variance = self._variance(joint)
+        if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
+            yield "the table of all columns, raw answers", joint
 
     def _worth_adding(self, choice: Choice) -> bool:
         """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
