@@ -84,9 +84,8 @@ def compared(job: Job, plan: Plan, extra: float) -> list[dict[str, float]]:
             began = seconds()
             estimates = Estimates.of(release, job.rows, settings, threads=THREADS)
             spent = seconds() - began
-            scored = replace(job)
-            scored.__dict__.update({"rows": estimates.support.public, "truth": job.truth})
-            error = scored.distance(lambda group, known=estimates: known.weights(last, group), every)
+            rows = estimates.support.public
+            error = job.distance(lambda group, known=estimates: known.weights(last, group), every, rows)
             lost, added = out_of_reach(job, estimates), estimates.public.added
             found.append({"error": error, "out of reach": lost, "added": added, "seconds": spent})
     return found

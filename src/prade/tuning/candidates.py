@@ -236,8 +236,8 @@ class Candidates:
         joint = replace(best(), parts=(self.schema.coded,), settings=replace(raw, extra=EXTRA_OF_DOMAIN))
         pairs = replace(best(), parts=self.pairs, settings=raw)
         of_pair = float(np.mean([self.schema.domain_size(pair) for pair in self.pairs]))
-        # Counts are whole numbers, so the mean size of small noise is at most its variance. Empty cells get the positive
-        # part of it for good: all of them together must get less than the cells of a pair would.
+        # Counts are whole numbers: the mean size of small noise is at most its variance. Empty cells keep its positive
+        # part, so all of them together must get less than the cells of a pair would.
         variance = self._variance(joint)
         if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
             yield "the table of all columns, raw answers", joint

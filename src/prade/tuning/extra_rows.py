@@ -17,7 +17,7 @@ from prade.tuning.gain import Columns, StandInLevel
 # Shares of the prior's weight on added rows, upwards and downwards: the error is flat around the best.
 EXTRA = (0.003, 0.01, 0.03, 0.1), (0.01, 0.003, 0.001, 0.0)
 EXTRA_OF_DOMAIN = 0.01  # the first share that is tried for the rest of a small domain
-MOST_COUNTED = 2**21  # cells of the table of all columns, over all groups: a rehearsal of more takes minutes
+MOST_COUNTED = 2**18  # cells of the table of all columns, over all groups: a rehearsal of more takes minutes
 LEAST_OUT_OF_REACH = 0.001  # of the rows, on average over the tables: below it, nothing is to be gained
 
 

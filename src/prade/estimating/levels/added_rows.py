@@ -19,7 +19,7 @@ their values come from. Nothing here is random: the draws have a fixed seed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -41,7 +41,7 @@ ROWS_FOR_LINKS = 20_000  # enough for mutual information: the tree only needs to
 ROWS_OF_CELL, FEWEST_OF_CELL, MOST_OF_CELLS = 200, 10, 50_000  # rows of a shown cell, and of all together
 MOST_SHOWN = 0.5  # of the prior's weight, for all shown cells together
 EVENLY = 0.5  # of the weight of the rest of a domain
-SMOOTHING = 1.0  # public rows that a column's own distribution counts for beside its distribution given another's value
+SMOOTHING = 1.0  # rows that a simpler distribution counts for: that of all rows, and the uniform one beside it
 SEED = 17
 
 
@@ -83,7 +83,7 @@ def with_shown(public: Public, shown: Sequence[ShownCell], rules: Sequence[Parse
     for cell in shown:
         rows = _obeying(_in_cell(public, cell, number, information), rules)
         if len(rows.weights):
-            made.append(rows)
+            made.append(replace(rows, weights=np.full(len(rows.weights), cell.share / len(rows.weights))))
             of_part[cell.part] = of_part.get(cell.part, 0.0) + cell.share
     if not made:
         return public
@@ -143,9 +143,13 @@ def _tree_mass(prior: Prior, codes: Mapping[str, NDArray[Any]]) -> Floats:
     """The probability of some rows if each column depends only on the one that it is linked to in the tree."""
     information = Information.of(prior)
     names, rows = information.columns, len(prior)
-    mass = prior.project((names[0],))[codes[names[0]]]
+
+    def alone(name: str) -> Floats:
+        return np.asarray((rows * prior.project((name,)) + SMOOTHING / prior.schema.size(name)) / (rows + SMOOTHING))
+
+    mass = alone(names[0])[codes[names[0]]]
     for known, new in information.tree():
-        both, own = prior.project((names[known], names[new])), prior.project((names[new],))
+        both, own = prior.project((names[known], names[new])), alone(names[new])
         given = (rows * both + SMOOTHING * own) / (rows * both.sum(axis=1, keepdims=True) + SMOOTHING)
         mass = mass * given[codes[names[known]], codes[names[new]]]
     return np.asarray(mass)
@@ -231,7 +235,7 @@ def _new(public: Public, rows: NewRows) -> Flags:
 
 
 def _in_cell(public: Public, shown: ShownCell, number: int, information: Information) -> NewRows:
-    """Rows in a cell, with the cell's share of the weight together."""
+    """Rows in a cell; all have the same weight."""
     prior, part = public.prior, shown.part
     wanted = dict(zip(part.columns, (int(code) for code in np.unravel_index(shown.cell, part.sizes)), strict=True))
     donors = {name: _donors(public, name, code, number) for name, code in wanted.items()}
@@ -248,7 +252,7 @@ def _in_cell(public: Public, shown: ShownCell, number: int, information: Informa
             if name in numbers:
                 numbers[name] = np.full(number, _typical_numbers(public, name)[code])
     assert prior.columns == information.columns
-    return NewRows(codes, numbers, rows.group, np.full(number, shown.share / number))
+    return NewRows(codes, numbers, rows.group, rows.weights)
 
 
 def _donors(public: Public, name: str, code: int, number: int) -> Ints:
