@@ -198,6 +198,7 @@ def _situation(estimates: Estimates, facts: Facts, precisions: list[Precision], 
         columns,
         unseen_values(estimates, facts),
         copied,
+        estimates.public.added,
     )
 
 

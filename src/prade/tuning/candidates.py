@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -17,16 +17,14 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.data.information import Information
 from prade.data.public import Public
-from prade.data.schema import Schema
+from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
-from prade.planning.shares import favoured_asks, weighted_asks
 from prade.privacy.budget import Law
 from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
-from prade.queries.workload import Workload
+from prade.tuning.choice import Change, Choice
+from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
 from prade.tuning.gain import (
     Columns,
     StandInLevel,
@@ -36,11 +34,8 @@ from prade.tuning.gain import (
     shrunk_moments,
     telling_parts,
 )
-from prade.tuning.mutual_information import Information, strongest_pairs
+from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.target_candidates import target_ladders
-
-Change = tuple[str, "Choice"]
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
 # little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
@@ -67,58 +62,6 @@ FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, 
 MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
-
-    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
-    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
-    None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
-    the level asks anything: each has `times` the share of another part.
-    """
-
-    parts: tuple[Columns, ...]
-    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
-    total: Fraction = Fraction(0)
-    settings: Settings = field(default_factory=Settings)
-    weighted: bool = False
-    everybody: bool = False
-    law: Law | None = None
-    first: tuple[tuple[Part, ...], ...] = ()
-    times: Fraction = Fraction(1)
-
-    def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
-        """The levels of a plan.
-
-        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
-        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
-        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
-        ['1/10', '9/10']
-        """
-        above = [
-            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
-            for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
-        ]
-        if self.everybody:
-            above.insert(0, Level((), (), 0))
-        last = 1 - sum((share for share, _ in self.above), Fraction(0))
-        if self.total == 1:
-            return [*above, Level(nest[-1], (), last)]
-        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
-        return [*above, Level(nest[-1], asks, last * self.total)]
-
-    def _asks(
-        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
-    ) -> Ask | tuple[Ask, ...]:
-        first = self.first[depth] if self.first else ()
-        if not first:
-            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
-        others = [Marginal.of(schema, columns) for columns in parts]
-        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
 
 
 class Candidates:
@@ -169,8 +112,9 @@ class Candidates:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
-        yield from target_ladders(self, best)
         grouped = bool(self.plan_of(best()).groups.names)
+        if best().total < 1 and self.pairs:
+            yield self._joint_table(best)
         smoothed = best().settings.smooth
         law = best().law
         if grouped and smoothed and best().total < 1:
@@ -206,6 +150,9 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
+        if best().total < 1 and self._worth_adding(best()):
+            for extra in EXTRA:
+                yield self._settings(best, "extra", extra)
 
     # ---------------------------------------------------------------- the law of the noise
 
@@ -294,6 +241,27 @@ class Candidates:
             cells = np.mean([self.schema.domain_size(pair) for pair in pairs])
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
                 yield f"{len(pairs)} two-way tables, raw answers", choice
+
+    def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        """The table of all columns at once, and raw answers: for domains that can be counted almost without noise."""
+        groups, raw = len(self.plan_of(best()).groupings[-1]), replace(best().settings, smooth=False)
+        cells = self.schema.domain_size(self.schema.coded)
+        if not is_small(self.schema) or cells * groups > MOST_COUNTED:
+            return
+        joint = replace(best(), parts=(self.schema.coded,), settings=replace(raw, extra=EXTRA_OF_DOMAIN))
+        pairs = replace(best(), parts=self.pairs, settings=raw)
+        of_pair = float(np.mean([self.schema.domain_size(pair) for pair in self.pairs]))
+        # Counts are whole numbers: the mean size of small noise is at most its variance. Empty cells keep its positive
+        # part, so all of them together must get less than the cells of a pair would.
+        variance = self._variance(joint)
+        if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
+            yield "the table of all columns, raw answers", joint
+
+    def _worth_adding(self, choice: Choice) -> bool:
+        """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
+        if choice.settings.extra:
+            return True
+        return out_of_reach(self.levels[-1], self.schema, choice.parts) > LEAST_OUT_OF_REACH
 
     def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
         free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))

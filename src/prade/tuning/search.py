@@ -24,7 +24,8 @@ from prade.core.arrays import Floats
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.tuning.ahead import Ladders, Outlook, likely_draws
-from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 from prade.tuning.clock import Clock
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of

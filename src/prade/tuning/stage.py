@@ -21,7 +21,7 @@ from prade.core.workers import Shared, Workers, WorkersError
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.trials import Draw, Found, Trials, TrialsAhead
 

@@ -26,12 +26,14 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 from prade.tuning.clock import Clock
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search, Trial
 from prade.tuning.stage import Stages
 from prade.tuning.stand_ins import WORDS
+from prade.tuning.target_candidates import TargetCandidates
 from prade.tuning.trials import Trials
 
 if TYPE_CHECKING:
@@ -145,7 +147,8 @@ class Tuner:
         self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, **how)
         self.stages = Stages(self.rehearsal, task, executor)
         with single_threaded_blas():
-            self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
+            of_task = TargetCandidates if task.targets else Candidates
+            self.candidates = of_task(self.rehearsal, self.public, task.levels, self._plans(task.budget))
 
     def __enter__(self) -> Tuner:
         return self
