@@ -1,0 +1,228 @@
+"""Diagnosis: is the public table right about every column, in every group, at every level?
+
+*The null.* The public table is right about a column of a group if the group's private rows are a random sample from
+the same population as the public rows that predict them (`prade.diagnosis.predictions`): the same shares, within
+sampling. A `sharp` diagnosis asks for the same shares exactly, so that only noise explains a difference.
+
+*The statistic.* With r the answer minus the noisy number of rows times the predicted share, and s its standard
+deviation under the null,
+
+    Laplace noise: sum over cells of |r| / s            Gaussian noise: sum over cells of (r / s)^2
+
+which is what the likelihood ratio of noise alone would be. Its law is simulated (`prade.diagnosis.null_draws`), with
+one family of all columns, groups and levels (`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
+
+*Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
+it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound takes the largest sum of |noise|
+that 95 % of the draws have nowhere exceeded off the sum of |r|, and divides by the most rows that the group has by the
+same draws: it is about the private rows themselves, without any assumption on how they were sampled.
+
+All of this is post-processing of answers that were paid for: it spends nothing, and is as public as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats
+from prade.core.errors import DataError, PradeError
+from prade.core.threads import several
+from prade.data.groups import Grouping
+from prade.data.public import Public
+from prade.diagnosis.calibration import Moments, Tail, lowest_allowed, of_the_family, smallest
+from prade.diagnosis.column_answers import LevelAnswers, side_by_side
+from prade.diagnosis.findings import Diagnosis, LevelFindings
+from prade.diagnosis.null_draws import Compared, noise_of, sampling_of, sampling_variance
+from prade.diagnosis.predictions import Predictions, predictions
+from prade.planning.invariants import obeying
+from prade.planning.plan import Plan
+
+RATE = 0.05  # of any false alarm, and of any wrong bound
+MOST_DRAWS, FEWEST_DRAWS = 199, 39  # of the null; half as many more give the moments
+MOST_NUMBERS = 3e7  # to draw in all, as far as the fewest draws allow
+CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
+
+Counts = NDArray[np.int64]
+
+
+def diagnosed(
+    plan: Plan,
+    noisy: Sequence[Sequence[Counts]],
+    public: Public,
+    *,
+    sharp: bool = False,
+    design_effect: float = 1.0,
+    seed: int = 0,
+    threads: int = 1,
+) -> Diagnosis:
+    """Compare a release's noisy counts with the public rows."""
+    if not design_effect >= 1:
+        raise PradeError(f"design_effect is {design_effect!r}; give 1 for independent rows, or a larger number")
+    levels = all_levels(plan)
+    predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
+    counts = side_by_side(noisy)
+    compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
+    found = [(name, each) for (_, _, name), each in zip(levels, compared, strict=True) if each is not None]
+    if not found:
+        raise DataError("the release has no tables of columns with their numbers of rows, so nothing can be diagnosed")
+    null = _Null(plan, [each for _, each in found], None if sharp else design_effect, seed, threads)
+    made = null.findings(counts, [name for name, _ in found])
+    tested = {name for each in made for name in each.columns}
+    untested = tuple(name for name in plan.schema.coded if name not in tested)
+    return Diagnosis(tuple(made), untested, RATE, null.draws, sharp, design_effect)
+
+
+def all_levels(plan: Plan) -> list[tuple[Grouping, int, str]]:
+    """The levels of a plan with their numbers and names; first the whole table, if it is not among them."""
+    own = [(grouping, k, plan.levels[k].name) for k, grouping in enumerate(plan.groupings)]
+    return own if not plan.levels[0].by else [(plan.groups.level(()), 0, "all"), *own]
+
+
+def _compared(
+    plan: Plan, level: tuple[Grouping, int, str], predicted: Predictions, counts: Sequence[Counts]
+) -> Compared | None:
+    """A level's answers beside its predictions; None if it has no answers."""
+    grouping, number, _ = level
+    answers = LevelAnswers(plan, grouping, number)
+    if not answers.answered:
+        return None
+    sizes = [plan.schema.size(name) for name in plan.schema.coded]
+    own = np.repeat([name in answers.columns.names for name in plan.schema.coded], sizes)
+    rows = np.maximum(answers.of(counts)[1], 0.0)
+    return Compared(answers, predicted.of_columns(np.flatnonzero(own)), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """The statistics of all levels, of answers or of one draw of the null.
+
+    `alarms` are those of the test; `lengths` sums of absolute noise, and `rows` absolute noise of numbers of rows, both
+    in standard deviations of one cell's noise; `squares` and `sampled` are sums by column, of squares of the noise in
+    differences and of absolute sampling errors.
+    """
+
+    alarms: list[Floats]
+    lengths: list[Floats]
+    squares: list[Floats]
+    sampled: list[Floats]
+
+
+class _Null:
+    """The null of a release; `effect` is the design effect of its sampling, None for a sharp one."""
+
+    def __init__(
+        self, plan: Plan, levels: Sequence[Compared], effect: float | None, seed: int, threads: int
+    ) -> None:
+        self.plan, self.levels, self.effect, self.seed, self.threads = plan, levels, effect, seed, threads
+        numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
+        self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
+        self.deviations = [np.sqrt(_noise_variance(each) + self._sampling_variance(each)) for each in levels]
+
+    def _sampling_variance(self, level: Compared) -> Floats | float:
+        return 0.0 if self.effect is None else sampling_variance(level, self.effect)
+
+    def alarms(self, number: int, differences: Floats) -> Floats:
+        """The statistic of every column and group of a level."""
+        level = self.levels[number]
+        scaled = np.abs(differences) / self.deviations[number]
+        return level.columns.sums(scaled if level.answers.laplace else scaled**2)
+
+    def drawn(self, number: int) -> _Draw:
+        """One draw of everything."""
+        generator = np.random.default_rng([self.seed, number])
+        counts = noise_of(self.plan, generator)
+        draw = _Draw([], [], [], [])
+        for k, level in enumerate(self.levels):
+            noise, rows = level.differences(counts)
+            sampled = np.zeros_like(noise) if self.effect is None else sampling_of(level, self.effect, generator)
+            draw.alarms.append(self.alarms(k, noise + sampled))
+            lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
+            of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
+            draw.lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
+            draw.squares.append(level.columns.sums(noise**2))
+            draw.sampled.append(level.columns.sums(np.abs(sampled)))
+        return draw
+
+    def _all_drawn(self, first: int, last: int) -> Iterator[_Draw]:
+        return several(self.drawn, range(first, last), self.threads)
+
+    def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
+        """What the answers show, level by level."""
+        pilot = (self.draws + 1) // 2
+        moments, lengths, squares, sampled = (Moments() for _ in range(4))
+        for draw in self._all_drawn(0, pilot):
+            for each, values in zip(
+                (moments, lengths, squares, sampled), (draw.alarms, draw.lengths, draw.squares, draw.sampled), strict=True
+            ):
+                each.add(values)
+        tails, of_lengths = moments.tails(), lengths.tails()
+        drawn = [
+            (smallest(tails, draw.alarms), smallest(of_lengths, draw.lengths))
+            for draw in self._all_drawn(pilot, pilot + self.draws)
+        ]
+        of_alarms, of_bounds = np.array(drawn).T
+        least = lowest_allowed(of_bounds, RATE)
+        made = []
+        for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
+            differences, rows = level.differences(counts)
+            chances = of_the_family(tails[k].chances(self.alarms(k, differences)), of_alarms)
+            expected = squares.sums[k] / pilot, sampled.sums[k] / pilot
+            made.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
+        return made
+
+
+def _noise_variance(level: Compared) -> Floats:
+    """The variance of the noise in a difference, as if the table and the number of rows had noise of their own."""
+    answers, shares = level.answers, level.predicted.of_groups()
+    return level.columns.spread(answers.variance) + shares**2 * answers.rows_variance[:, None]
+
+
+def _findings(
+    name: str,
+    level: Compared,
+    differences: Floats,
+    rows: Floats,
+    chances: Floats,
+    limits: Floats,
+    expected: tuple[Floats, Floats],
+) -> LevelFindings:
+    """The alarms and distances of a level; `limits` are those of lengths, `expected` squares of noise and sampling."""
+    answers, columns = level.answers, level.columns
+    of_noise, of_sampling = expected
+    lengths, squares = columns.sums(np.abs(differences)), columns.sums(differences**2)
+    deviation = np.sqrt(answers.rows_variance)
+    known = rows > CLEARLY * deviation
+    whole = np.where(known, rows, 0.0)[:, None]
+    most = (rows + limits[:, -1] * deviation)[:, None]
+    beyond = (lengths - limits[:, :-1] * np.sqrt(answers.variance)) / (2 * np.maximum(most, 1.0))
+
+    def half_per_row(part: Floats, rows: Floats) -> Floats:
+        return np.divide(part, 2 * rows, out=np.full(np.broadcast(part, rows).shape, np.nan), where=rows > 0)
+
+    left = _left(squares, of_noise)
+    pooled = _left(np.where(known[:, None], squares, 0.0).sum(axis=0), (of_noise * known[:, None]).sum(axis=0))
+    together = (lengths * known[:, None]).sum(axis=0), whole.sum(axis=0)
+    return LevelFindings(
+        name=name,
+        by=answers.grouping.by,
+        labels=tuple(answers.grouping.labels()),
+        columns=columns.names,
+        own=level.predicted.own,
+        rows=rows,
+        chance=chances,
+        wrong=chances <= RATE + 1e-9,
+        distance=np.minimum(half_per_row(lengths * left, whole), 1.0),
+        at_least=np.clip(beyond, 0.0, 1.0),
+        column_distance=np.minimum(half_per_row(together[0] * pooled, together[1]), 1.0),
+        column_sampling=half_per_row((of_sampling * known[:, None]).sum(axis=0), together[1]),
+        noise_units=np.sqrt(squares.sum(axis=0) / of_noise.sum(axis=0)),
+    )
+
+
+def _left(squares: Floats, of_noise: Floats) -> Floats:
+    """The part of absolute differences that noise does not explain: sqrt(1 - squares of noise / squares)."""
+    return np.sqrt(np.maximum(0.0, 1 - np.divide(of_noise, squares, out=np.ones_like(squares), where=squares > 0)))
