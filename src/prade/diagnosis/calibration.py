@@ -20,6 +20,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 
+SMALLEST = 1e-9  # mean of a statistic
 POOLED = 50  # draws' worth of the mean over a column's groups in the moments of one of them
 
 
@@ -58,7 +59,7 @@ class Tail:
         """From sums over draws; the moments of a group are drawn towards those of all groups."""
         mean, square = sums / draws, squares / draws
         own = draws / (draws + POOLED) if len(sums) > 1 else 1.0
-        mean = own * mean + (1 - own) * mean.mean(axis=0)
+        mean = np.maximum(own * mean + (1 - own) * mean.mean(axis=0), SMALLEST)  # 0 if there is hardly any noise
         variance = own * (square - (sums / draws) ** 2) + (1 - own) * (square - (sums / draws) ** 2).mean(axis=0)
         return cls(mean**2 / np.maximum(variance, 1e-12 * mean**2), mean)
 

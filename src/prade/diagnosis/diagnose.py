@@ -22,18 +22,18 @@ All of this is post-processing of answers that were paid for: it spends nothing,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import PradeError
 from prade.core.threads import several
 from prade.data.groups import Grouping
 from prade.data.public import Public
-from prade.diagnosis.calibration import Moments, Tail, lowest_allowed, of_the_family, smallest
+from prade.diagnosis.calibration import Moments, lowest_allowed, of_the_family, smallest
 from prade.diagnosis.column_answers import LevelAnswers, side_by_side
 from prade.diagnosis.findings import Diagnosis, LevelFindings
 from prade.diagnosis.null_draws import Compared, noise_of, sampling_of, sampling_variance
@@ -42,8 +42,8 @@ from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 
 RATE = 0.05  # of any false alarm, and of any wrong bound
-MOST_DRAWS, FEWEST_DRAWS = 199, 39  # of the null; half as many more give the moments
-MOST_NUMBERS = 3e7  # to draw in all, as far as the fewest draws allow
+MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
+MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
 CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
 
 Counts = NDArray[np.int64]
@@ -68,7 +68,7 @@ def diagnosed(
     compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
     found = [(name, each) for (_, _, name), each in zip(levels, compared, strict=True) if each is not None]
     if not found:
-        raise DataError("the release has no tables of columns with their numbers of rows, so nothing can be diagnosed")
+        return Diagnosis((), plan.schema.coded, RATE, 0, sharp, design_effect)
     null = _Null(plan, [each for _, each in found], None if sharp else design_effect, seed, threads)
     made = null.findings(counts, [name for name, _ in found])
     tested = {name for each in made for name in each.columns}
@@ -100,9 +100,9 @@ def _compared(
 class _Draw:
     """The statistics of all levels, of answers or of one draw of the null.
 
-    `alarms` are those of the test; `lengths` sums of absolute noise, and `rows` absolute noise of numbers of rows, both
-    in standard deviations of one cell's noise; `squares` and `sampled` are sums by column, of squares of the noise in
-    differences and of absolute sampling errors.
+    `alarms` are those of the test. `lengths` are sums of absolute noise by column, in standard deviations of a cell's
+    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` and `sampled` are sums
+    by column of squares of the noise in differences, and of absolute sampling errors.
     """
 
     alarms: list[Floats]
@@ -114,22 +114,24 @@ class _Draw:
 class _Null:
     """The null of a release; `effect` is the design effect of its sampling, None for a sharp one."""
 
-    def __init__(
-        self, plan: Plan, levels: Sequence[Compared], effect: float | None, seed: int, threads: int
-    ) -> None:
+    def __init__(self, plan: Plan, levels: Sequence[Compared], effect: float | None, seed: int, threads: int) -> None:
         self.plan, self.levels, self.effect, self.seed, self.threads = plan, levels, effect, seed, threads
         numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
         self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
-        self.deviations = [np.sqrt(_noise_variance(each) + self._sampling_variance(each)) for each in levels]
+        self.of_noise = [_noise_variance(each) for each in levels]
 
-    def _sampling_variance(self, level: Compared) -> Floats | float:
-        return 0.0 if self.effect is None else sampling_variance(level, self.effect)
-
-    def alarms(self, number: int, differences: Floats) -> Floats:
-        """The statistic of every column and group of a level."""
+    def alarms(self, number: int, differences: Floats, of_sampling: Floats | float) -> Floats:
+        """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
         level = self.levels[number]
-        scaled = np.abs(differences) / self.deviations[number]
+        scaled = np.abs(differences) / np.sqrt(self.of_noise[number] + of_sampling)
         return level.columns.sums(scaled if level.answers.laplace else scaled**2)
+
+    def alarms_of_answers(self, number: int, differences: Floats) -> Floats:
+        """The statistic of the answers."""
+        level = self.levels[number]
+        if self.effect is None:
+            return self.alarms(number, differences, 0.0)
+        return self.alarms(number, differences, sampling_variance(level, level.predicted.shares, self.effect))
 
     def drawn(self, number: int) -> _Draw:
         """One draw of everything."""
@@ -138,8 +140,10 @@ class _Null:
         draw = _Draw([], [], [], [])
         for k, level in enumerate(self.levels):
             noise, rows = level.differences(counts)
-            sampled = np.zeros_like(noise) if self.effect is None else sampling_of(level, self.effect, generator)
-            draw.alarms.append(self.alarms(k, noise + sampled))
+            sampled, variance = np.zeros_like(noise), np.zeros_like(noise)
+            if self.effect is not None:
+                sampled, variance = sampling_of(level, self.effect, generator)
+            draw.alarms.append(self.alarms(k, noise + sampled, variance))
             lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
             of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
             draw.lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
@@ -156,7 +160,9 @@ class _Null:
         moments, lengths, squares, sampled = (Moments() for _ in range(4))
         for draw in self._all_drawn(0, pilot):
             for each, values in zip(
-                (moments, lengths, squares, sampled), (draw.alarms, draw.lengths, draw.squares, draw.sampled), strict=True
+                (moments, lengths, squares, sampled),
+                (draw.alarms, draw.lengths, draw.squares, draw.sampled),
+                strict=True,
             ):
                 each.add(values)
         tails, of_lengths = moments.tails(), lengths.tails()
@@ -169,7 +175,7 @@ class _Null:
         made = []
         for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
             differences, rows = level.differences(counts)
-            chances = of_the_family(tails[k].chances(self.alarms(k, differences)), of_alarms)
+            chances = of_the_family(tails[k].chances(self.alarms_of_answers(k, differences)), of_alarms)
             expected = squares.sums[k] / pilot, sampled.sums[k] / pilot
             made.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
         return made
@@ -178,7 +184,7 @@ class _Null:
 def _noise_variance(level: Compared) -> Floats:
     """The variance of the noise in a difference, as if the table and the number of rows had noise of their own."""
     answers, shares = level.answers, level.predicted.of_groups()
-    return level.columns.spread(answers.variance) + shares**2 * answers.rows_variance[:, None]
+    return np.asarray(level.columns.spread(answers.variance) + shares**2 * answers.rows_variance[:, None])
 
 
 def _findings(
@@ -201,7 +207,8 @@ def _findings(
     beyond = (lengths - limits[:, :-1] * np.sqrt(answers.variance)) / (2 * np.maximum(most, 1.0))
 
     def half_per_row(part: Floats, rows: Floats) -> Floats:
-        return np.divide(part, 2 * rows, out=np.full(np.broadcast(part, rows).shape, np.nan), where=rows > 0)
+        shape = np.broadcast(part, rows).shape
+        return np.asarray(np.divide(part, 2 * rows, out=np.full(shape, np.nan), where=rows > 0))
 
     left = _left(squares, of_noise)
     pooled = _left(np.where(known[:, None], squares, 0.0).sum(axis=0), (of_noise * known[:, None]).sum(axis=0))
@@ -219,10 +226,17 @@ def _findings(
         at_least=np.clip(beyond, 0.0, 1.0),
         column_distance=np.minimum(half_per_row(together[0] * pooled, together[1]), 1.0),
         column_sampling=half_per_row((of_sampling * known[:, None]).sum(axis=0), together[1]),
-        noise_units=np.sqrt(squares.sum(axis=0) / of_noise.sum(axis=0)),
+        noise_units=np.sqrt(squares.sum(axis=0) / _at_least_some(of_noise, level)),
     )
 
 
 def _left(squares: Floats, of_noise: Floats) -> Floats:
     """The part of absolute differences that noise does not explain: sqrt(1 - squares of noise / squares)."""
-    return np.sqrt(np.maximum(0.0, 1 - np.divide(of_noise, squares, out=np.ones_like(squares), where=squares > 0)))
+    explained = np.divide(of_noise, squares, out=np.ones_like(squares), where=squares > 0)
+    return np.asarray(np.sqrt(np.maximum(0.0, 1 - explained)))
+
+
+def _at_least_some(of_noise: Floats, level: Compared) -> Floats:
+    """Squares of noise by column, from the draws or, if these have hardly any, by the variances of the noise."""
+    by_variance = level.columns.sizes * level.answers.variance.sum(axis=0)
+    return np.asarray(np.maximum(of_noise.sum(axis=0), 1e-3 * by_variance))

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WHOLE = "in the whole table"
+NOTHING = "Nothing can be said about the public table: no table of a column was measured with its number of rows."
+OF_COLUMNS = {"level": str, "column": str, "groups": int, "wrong": int, "distance": float, "at_least": float} | {
+    "sampling": float,
+    "noise_units": float,
+}
+OF_GROUPS = {"level": str, "group": str, "column": str, "wrong": bool, "chance": float, "distance": float} | {
+    "at_least": float,
+    "rows": float,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +32,8 @@ class LevelFindings:
 
     `wrong` says where the public table is wrong, by the family's `chance` of a false alarm. Distances are
     total-variation distances with the noise removed, `at_least` their lower bounds, all of which hold at once.
-    `column_distance` is the mean over the groups' rows, `column_sampling` what random samples of an unchanged population
-    would have, and `noise_units` the differences in units of what noise alone leads to. NaN is unknown.
+    `column_distance` is the mean over the groups' rows, `column_sampling` that of random samples of an unchanged
+    population, and `noise_units` the differences in units of what noise alone leads to. NaN is unknown.
     """
 
     name: str
@@ -90,6 +99,21 @@ class LevelFindings:
                     "rows": float(round(self.rows[g], 1)),
                 }
 
+    def headline(self) -> str:
+        """One sentence about the level."""
+        first = next(self.column_rows())
+        number = int(self.wrong.any(axis=0).sum())
+        where = f"by {self.noun}" if self.by else WHOLE
+        if not number:
+            return (
+                f"The public table is not shown to be wrong about any of {many(len(self.columns), 'column')} {where}."
+            )
+        most = f", in {first['wrong']:,} of {many(len(self), self.noun)}" if self.by else ""
+        return (
+            f"The public table is wrong about {number:,} of {many(len(self.columns), 'column')} {where}; most about "
+            f"{first['column']}{most}."
+        )
+
     def sentences(self) -> Iterator[str]:
         """A sentence for each column that the public table is wrong about."""
         for row in self.column_rows():
@@ -126,19 +150,23 @@ class Diagnosis:
         return f"Diagnosis(wrong: {alarms})"
 
     def __str__(self) -> str:
-        return "\n".join([*self.sentences(), *self.remarks()])
+        return "\n".join([*self.headlines(), *self.sentences(), *self.remarks()])
+
+    def headlines(self) -> list[str]:
+        """One sentence for each level."""
+        return [level.headline() for level in self.levels] or [NOTHING]
 
     def sentences(self) -> list[str]:
-        """What the public table is wrong about, level by level; one sentence says so if nothing was found."""
-        found = [sentence for level in self.levels for sentence in level.sentences()]
-        return found or ["No difference between the public table and the noisy answers is larger than chance explains."]
+        """One sentence for each column that the public table is wrong about, level by level."""
+        return [sentence for level in self.levels for sentence in level.sentences()]
 
     def remarks(self) -> list[str]:
         """What the sentences mean and what they do not cover."""
         sampling = "noise" if self.sharp else "noise and random sampling"
         said = [
             f"A group counts as wrong where {sampling} do{'es' if self.sharp else ''} not explain the difference. The "
-            f"chance that any of these alarms is false is at most {self.rate:.0%}; no alarm does not mean no difference."
+            f"chance that any of these alarms is false is at most {100 * self.rate:.0f} %; no alarm does not mean no "
+            "difference."
         ]
         said += [
             f"{level.name}: {many(len(level), level.noun) if level.by else 'the whole table'}, compared with "
@@ -150,6 +178,10 @@ class Diagnosis:
             said.append(f"Not measured as tables, so nothing is known about {number}: {', '.join(self.untested)}.")
         return said
 
+    def wrong_somewhere(self) -> list[str]:
+        """The columns that the public table is wrong about at any level."""
+        return list(dict.fromkeys(name for level in self.levels for name in self.wrong_columns(level.name)))
+
     def wrong_columns(self, level: str) -> dict[str, int]:
         """In how many groups of a level the public table is wrong about each column, where in any."""
         found = next(each for each in self.levels if each.name == level)
@@ -157,11 +189,11 @@ class Diagnosis:
 
     def columns(self) -> pa.Table:
         """One row per level and column."""
-        return _table([row for level in self.levels for row in level.column_rows()])
+        return _table([row for level in self.levels for row in level.column_rows()], OF_COLUMNS)
 
     def groups(self) -> pa.Table:
         """One row per level, group and column."""
-        return _table([row for level in self.levels for row in level.group_rows()])
+        return _table([row for level in self.levels for row in level.group_rows()], OF_GROUPS)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: what was asked, sentences, and one entry per level and column."""
@@ -170,6 +202,7 @@ class Diagnosis:
             "null": "same shares" if self.sharp else "same shares, within random sampling",
             "design_effect": None if self.sharp else self.design_effect,
             "simulations": self.simulations,
+            "headlines": self.headlines(),
             "sentences": self.sentences(),
             "remarks": self.remarks(),
             "untested": list(self.untested),
@@ -182,7 +215,8 @@ def _number(value: Any) -> float | None:
     return round(float(value), 4) if np.isfinite(value) else None
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> pa.Table:
+def _table(rows: Sequence[dict[str, Any]], types: dict[str, type]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.Table.from_pylist(list(rows))
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    return pa.table({name: pa.array([row[name] for row in rows], arrow[kind]) for name, kind in types.items()})

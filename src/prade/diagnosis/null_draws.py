@@ -8,9 +8,9 @@ population, and the m public rows behind the prediction are another one from the
     noise  +  (private sample - n share)  -  n (public sample / m - share)
 
 The noise is drawn from its own exact law, on the whole numbers, for every question of the plan, and goes through the
-same sums as the answers. Samples are drawn from Poisson distributions and centred, which gives them the covariance
-n (diag(p) - p p') of random rows and the skewness of rare cells. With a design effect d (rows that come in households,
-say), a sample varies like one of a d-th of its rows.
+same sums as the answers. Samples are drawn from Poisson distributions, and those of private rows centred, which gives
+them the covariance n (diag(p) - p p') of random rows and the skewness of rare cells. With a design effect d (rows that
+come in households, say), a sample varies like one of a d-th of its rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Compared:
         return self.answers.columns
 
     def differences(self, counts: Sequence[NDArray[np.int64]]) -> tuple[Floats, Floats]:
-        """Answers minus predictions, [groups, cells], and the noisy numbers of rows, for the counts of all questions."""
+        """Answers minus predictions, [groups, cells], and noisy numbers of rows, from the counts of all questions."""
         tables, rows = self.answers.of(counts)
         return tables - rows[:, None] * self.predicted.of_groups(), rows
 
@@ -75,33 +75,33 @@ def noise_of(plan: Plan, generator: np.random.Generator) -> list[NDArray[np.int6
     ]
 
 
-def sampling_of(compared: Compared, effect: float, generator: np.random.Generator) -> Floats:
-    """One draw of what sampling adds to the differences of a level: [groups, cells]; `effect` is the design effect."""
+def sampling_of(compared: Compared, effect: float, generator: np.random.Generator) -> tuple[Floats, Floats]:
+    """One draw of what sampling adds to the differences of a level, and of what would be taken for its variance.
+
+    Both are [groups, cells]; `effect` is the design effect. The variance comes from the drawn public rows, as that of
+    the answers comes from the public rows there are: a cell that these lack by chance is taken to be rare in both.
+    """
     predicted, columns = compared.predicted, compared.columns
-    likely = smoothed(predicted, columns)
-    rows = compared.rows[:, None]
-    private = _centred(rows * likely[predicted.source], likely[predicted.source], effect, columns, generator)
-    of_source = predicted.rows[:, None]
-    public = _centred(of_source * likely, likely, effect, columns, generator) / of_source
-    return np.asarray(private - rows * public[predicted.source])
+    likely = smoothed(predicted.shares, predicted.rows, columns)
+    public: Floats = effect * generator.poisson(predicted.rows[:, None] * likely / effect).astype(np.float64)
+    total = columns.spread(columns.sums(public))
+    public = np.divide(public, total, out=likely.copy(), where=total > 0)
+    expected = compared.rows[:, None] * likely[predicted.source]
+    private: Floats = effect * generator.poisson(expected / effect).astype(np.float64) - expected
+    private -= likely[predicted.source] * columns.spread(columns.sums(private))
+    moved = compared.rows[:, None] * (public - likely)[predicted.source]
+    return private - moved, sampling_variance(compared, public, effect)
 
 
-def sampling_variance(compared: Compared, effect: float) -> Floats:
-    """The variance of `sampling_of`: effect * n p (1 - p) (1 + n / m)."""
-    p = smoothed(compared.predicted, compared.columns)[compared.predicted.source]
-    n, m = compared.rows[:, None], compared.predicted.rows_of_groups()[:, None]
+def sampling_variance(compared: Compared, shares: Floats, effect: float) -> Floats:
+    """The variance of differences by sampling, if the sources have these shares: effect * n p (1 - p) (1 + n / m)."""
+    predicted = compared.predicted
+    p = smoothed(shares, predicted.rows, compared.columns)[predicted.source]
+    n, m = compared.rows[:, None], predicted.rows_of_groups()[:, None]
     return np.asarray(effect * n * p * (1 - p) * (1 + n / m))
 
 
-def smoothed(predicted: Predictions, columns: Columns) -> Floats:
-    """The predicted shares of each source with half a public row added to every cell."""
-    added = HALF_A_ROW / predicted.rows[:, None]
-    return np.asarray((predicted.shares + added) / (1 + added * columns.spread(columns.sizes[None].astype(float))))
-
-
-def _centred(
-    expected: Floats, shares: Floats, effect: float, columns: Columns, generator: np.random.Generator
-) -> Floats:
-    """Samples minus what is expected of them, such that the cells of each column add up to 0."""
-    drawn = effect * generator.poisson(expected / effect) - expected
-    return np.asarray(drawn - shares * columns.spread(columns.sums(drawn)))
+def smoothed(shares: Floats, rows: Floats, columns: Columns) -> Floats:
+    """The shares of each source with half a public row added to every cell: [sources, cells]."""
+    added = HALF_A_ROW / rows[:, None]
+    return np.asarray((shares + added) / (1 + added * columns.spread(columns.sizes[None].astype(float))))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_by_group
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
@@ -51,12 +51,15 @@ def predictions(public: Public, levels: Sequence[Grouping]) -> list[Predictions]
     masses = np.concatenate(
         [mass_by_group(group, size, public.prior.codes[n], schema.size(n), weights) for n in schema.coded], axis=1
     )
-    squares = np.bincount(group, weights**2, size)
+    squares = mass_per_cell(group, weights**2, size)
     total = public.group_weights
     above = Predictions(
-        np.zeros(1, np.int64), masses.sum(axis=0, keepdims=True) / total.sum(), total.sum(keepdims=True) ** 2 / squares.sum(), 0
+        np.zeros(1, np.int64),
+        masses.sum(axis=0, keepdims=True) / total.sum(),
+        total.sum(keepdims=True) ** 2 / squares.sum(),
+        0,
     )
-    found, parents = [], np.zeros(0, np.int64)
+    found: list[Predictions] = []
     for grouping in levels:
         parents = np.zeros(len(grouping), np.int64) if not found else grouping.above(levels[len(found) - 1])
         above = _of_level(public, grouping, parents, above, (masses, total, squares))
