@@ -13,11 +13,14 @@ which is what the likelihood ratio of noise alone would be. Its law is simulated
 one family of all columns, groups and levels (`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
 
 *Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
-it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound takes the largest sum of |noise|
-that 95 % of the draws have nowhere exceeded off the sum of |r|, and divides by the most rows that the group has by the
-same draws: it is about the private rows themselves, without any assumption on how they were sampled.
+it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound is
 
-All of this is post-processing of answers that were paid for: it spends nothing, and is as public as they are.
+    (sum over cells of |r| - c) / (2 * most rows)
+
+where c bounds the sum of |noise|, and *most rows* the number of rows of the group; in 95 % of the draws all such bounds
+hold at once. The bound is about the private rows themselves, without any assumption on how they were sampled.
+
+All of this is post-processing of answers that were paid for: it spends nothing, and may be published with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the public table says about the columns of every group, without any private row.
+"""What the public table predicts for the columns of every group, without any private row.
 
 A group's prediction are the shares among its own public rows if it recurs (`prade.data.recurring_groups`), otherwise
 those of the group above it, and at the top those of the whole public table. The rows that a prediction is made from
