@@ -75,20 +75,23 @@ class LevelAnswers:
         wanted = [(k, each) for k, each in enumerate(plan.questions) if each.level >= level]
         asked = {name for _, question in wanted for name in _columns(question)}
         names = [name for name in plan.schema.coded if name in asked and plan.schema.size(name) > 1]
-        self.laplace = any(question.law == "laplace" for _, question in wanted)
         self.columns = Columns.of(names, [plan.schema.size(name) for name in names])
         self._sources = []
         precision, of_rows = np.zeros((len(grouping), len(names))), np.zeros(len(grouping))
+        scales = np.zeros_like(precision)
         for number, question in wanted:
             above = plan.groupings[question.level].above(grouping)
             each = 1 / (question.variance * np.bincount(above, minlength=len(grouping)))
-            cells, shares = _onto(question, self.columns)
+            cells, shares, largest = _onto(question, self.columns)
             rows = np.concatenate([np.full(part.n_cells, part.covers / part.n_cells) for part in question.parts])
             self._sources.append(_Source(number, above, cells / question.variance, rows / question.variance))
             precision += each[:, None] * shares
+            if question.law == "laplace":
+                scales = np.maximum(scales, float(question.scale) * each[:, None] * largest)
             of_rows += each * sum(1 / part.n_cells for part in question.parts if part.covers)
         self._below = {source.question: np.bincount(source.above, minlength=len(grouping)) for source in self._sources}
         self.variance = 1 / precision  # of the noise in a cell: [groups, columns]
+        self.scale = scales / precision  # the largest scale of a draw of Laplace noise in a cell, 0 without any
         self.rows_variance = np.divide(1.0, of_rows, out=np.full(len(grouping), np.inf), where=of_rows > 0)
 
     def __len__(self) -> int:
@@ -135,15 +138,15 @@ def _columns(question: Question) -> set[str]:
     return {name for part in question.parts if isinstance(part, Marginal) for name in part.columns}
 
 
-def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats]:
-    """The matrix from a question's cells to those of the columns, and what it adds to the precision of each column.
+def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats, Floats]:
+    """The matrix from a question's cells to those of the columns; the sum and the maximum of the weights of its parts.
 
-    A part with f cells for each cell of a column tells the column's cells with f times the variance.
+    A part with f cells for each cell of a column tells the column's cells with f times the variance: its weight is 1/f.
     """
     from scipy.sparse import coo_array
 
     place, target, value = list[Ints](), list[Ints](), list[Floats]()
-    precision, first = np.zeros(len(columns.names)), 0
+    (summed, largest), first = np.zeros((2, len(columns.names))), 0
     for part in question.parts:
         if isinstance(part, Marginal) and not question.is_total:
             codes = np.unravel_index(np.arange(part.n_cells), part.sizes)
@@ -153,10 +156,11 @@ def _onto(question: Question, columns: Columns) -> tuple[csr_array, Floats]:
                     place.append(first + np.arange(part.n_cells))
                     target.append(columns.starts[number] + code)
                     value.append(np.full(part.n_cells, size / part.n_cells))
-                    precision[number] += size / part.n_cells
+                    summed[number] += size / part.n_cells
+                    largest[number] = max(largest[number], size / part.n_cells)
         first += part.n_cells
     shape = (first, int(columns.starts[-1]))
     if not place:
-        return coo_array(shape).tocsr(), precision
+        return coo_array(shape).tocsr(), summed, largest
     entries = (np.concatenate(value), (np.concatenate(place), np.concatenate(target)))
-    return coo_array(entries, shape).tocsr(), precision
+    return coo_array(entries, shape).tocsr(), summed, largest

@@ -4,13 +4,14 @@
 the same population as the public rows that predict them (`prade.diagnosis.predictions`): the same shares, within
 sampling. A `sharp` diagnosis asks for the same shares exactly, so that only noise explains a difference.
 
-*The statistic.* With r the answer minus the noisy number of rows times the predicted share, and s its standard
-deviation under the null,
+*The statistic.* With r the answer minus the noisy number of rows times the predicted share, s its standard deviation
+under the null, and b the scale of the largest draw of Laplace noise in it (0 for Gaussian noise),
 
-    Laplace noise: sum over cells of |r| / s            Gaussian noise: sum over cells of (r / s)^2
+    sum over cells of h(r / s),      h(z) = z^2 if |z| <= c, otherwise 2 c |z| - c^2,      c = s / b
 
-which is what the likelihood ratio of noise alone would be. Its law is simulated (`prade.diagnosis.null_draws`), with
-one family of all columns, groups and levels (`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
+which is about the likelihood ratio: a normal error makes squares unlikely, and beyond it Laplace noise makes lengths
+unlikely. Its law is simulated (`prade.diagnosis.null_draws`), with one family of all columns, groups and levels
+(`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
 
 *Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
 it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound is
@@ -47,6 +48,7 @@ from prade.planning.plan import Plan
 RATE = 0.05  # of any false alarm, and of any wrong bound
 MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
 MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
+NO_LAPLACE = 1e-6  # of a standard deviation: a smaller scale of Laplace noise changes nothing
 CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
 
 Counts = NDArray[np.int64]
@@ -126,8 +128,10 @@ class _Null:
     def alarms(self, number: int, differences: Floats, of_sampling: Floats | float) -> Floats:
         """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
         level = self.levels[number]
-        scaled = np.abs(differences) / np.sqrt(self.of_noise[number] + of_sampling)
-        return level.columns.sums(scaled if level.answers.laplace else scaled**2)
+        deviation = np.sqrt(self.of_noise[number] + of_sampling)
+        bend = deviation / np.maximum(level.columns.spread(level.answers.scale), NO_LAPLACE * deviation)
+        scaled = np.abs(differences) / deviation
+        return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
 
     def alarms_of_answers(self, number: int, differences: Floats) -> Floats:
         """The statistic of the answers."""
