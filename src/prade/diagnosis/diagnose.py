@@ -5,12 +5,13 @@ the same population as the public rows that predict them (`prade.diagnosis.predi
 sampling. A `sharp` diagnosis asks for the same shares exactly, so that only noise explains a difference.
 
 *The statistic.* With r the answer minus the noisy number of rows times the predicted share, s its standard deviation
-under the null, and b the scale of the largest draw of Laplace noise in it (0 for Gaussian noise),
+under the null, and b the scale of the exponential tail of its errors (that of the largest draw of Laplace noise in it,
+or that of a sample's rare cells, if this is larger),
 
     sum over cells of h(r / s),      h(z) = z^2 if |z| <= c, otherwise 2 c |z| - c^2,      c = s / b
 
-which is about the likelihood ratio: a normal error makes squares unlikely, and beyond it Laplace noise makes lengths
-unlikely. Its law is simulated (`prade.diagnosis.null_draws`), with one family of all columns, groups and levels
+which is about the likelihood ratio: squares for errors that are nearly normal, lengths in exponential tails. Its law is
+simulated (`prade.diagnosis.null_draws`), with one family of all columns, groups and levels
 (`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
 
 *Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
@@ -40,7 +41,7 @@ from prade.data.public import Public
 from prade.diagnosis.calibration import Moments, lowest_allowed, of_the_family, smallest
 from prade.diagnosis.column_answers import LevelAnswers, side_by_side
 from prade.diagnosis.findings import Diagnosis, LevelFindings
-from prade.diagnosis.null_draws import Compared, noise_of, sampling_of, sampling_variance
+from prade.diagnosis.null_draws import Compared, noise_of, sampling_of, sampling_scale, sampling_variance
 from prade.diagnosis.predictions import Predictions, predictions
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
@@ -48,7 +49,7 @@ from prade.planning.plan import Plan
 RATE = 0.05  # of any false alarm, and of any wrong bound
 MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
 MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
-NO_LAPLACE = 1e-6  # of a standard deviation: a smaller scale of Laplace noise changes nothing
+NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
 CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
 
 Counts = NDArray[np.int64]
@@ -124,12 +125,18 @@ class _Null:
         numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
         self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
         self.of_noise = [_noise_variance(each) for each in levels]
+        self.scales = [self._scale(each) for each in levels]
+
+    def _scale(self, level: Compared) -> Floats:
+        """b of the statistic: [groups, cells]."""
+        laplace = level.columns.spread(level.answers.scale)
+        return laplace if self.effect is None else np.maximum(laplace, sampling_scale(level, self.effect)[:, None])
 
     def alarms(self, number: int, differences: Floats, of_sampling: Floats | float) -> Floats:
         """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
         level = self.levels[number]
         deviation = np.sqrt(self.of_noise[number] + of_sampling)
-        bend = deviation / np.maximum(level.columns.spread(level.answers.scale), NO_LAPLACE * deviation)
+        bend = deviation / np.maximum(self.scales[number], NO_SCALE * deviation)
         scaled = np.abs(differences) / deviation
         return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
 

@@ -28,6 +28,7 @@ from prade.planning.plan import Plan
 from prade.planning.questions import COARSE, Question
 
 ROUNDING = 1 / 12  # the variance that rounding adds
+ONE_ROW = 1.0
 HALF_A_ROW = 0.5  # of the public table, added to every cell: a cell without public rows need not be impossible
 
 
@@ -99,6 +100,15 @@ def sampling_variance(compared: Compared, shares: Floats, effect: float) -> Floa
     p = smoothed(shares, predicted.rows, compared.columns)[predicted.source]
     n, m = compared.rows[:, None], predicted.rows_of_groups()[:, None]
     return np.asarray(effect * n * p * (1 - p) * (1 + n / m))
+
+
+def sampling_scale(compared: Compared, effect: float) -> Floats:
+    """The scale of the exponential tail of differences by sampling, in rows: effect / log(1 + m / n), for each group.
+
+    If a rare cell has t rows in both samples together, all of them are private with the chance (n / (n + m))^t.
+    """
+    n = np.maximum(compared.rows, ONE_ROW)
+    return np.asarray(effect / np.log1p(compared.predicted.rows_of_groups() / n))
 
 
 def smoothed(shares: Floats, rows: Floats, columns: Columns) -> Floats:
