@@ -1,13 +1,15 @@
 """Diagnosis: how many alarms are false, how many are missed, how often a bound is wrong, on worlds with planted drift.
 
-A family-wise rate of 5 % leads to at most 5 false families of 30 with a chance of 99.7 %, so this file fails without
-cause about once in three hundred times for fresh seeds. The seeds are fixed: it fails only if the code changes.
+A family-wise rate of 5 % leads to at most 5 false families of 30 with a chance of 99.7 %, and to at most 4 of 15 with
+99.9 %, so this file fails without cause about once in two hundred times for fresh seeds. The seeds are fixed: it fails
+only if the code changes.
 """
 
 import numpy as np
 import pytest
 
 from prade import Budget
+from prade.diagnosis.diagnose import diagnosed
 from prade.diagnosis.null_draws import drawn_noise
 from worlds.drift import PLACES, SIZES, World, moved
 
@@ -22,21 +24,22 @@ WORLDS = [
 EACH = 5
 
 
-def test_few_families_have_a_false_alarm():
+def test_few_families_have_a_false_alarm_or_a_wrong_bound():
     """Private and public rows from the same populations: noise that hides sampling, and noise that does not."""
-    false = sum(
-        any(level.wrong.any() for level in World(seed, budget, recurring=recurring).diagnosis().levels)
-        for budget, recurring in WORLDS
-        for seed in range(EACH)
-    )
+    false = wrong = 0
+    for budget, recurring in WORLDS:
+        for seed in range(EACH):
+            world = World(seed, budget, recurring=recurring)
+            levels = world.diagnosis().levels
+            false += any(level.wrong.any() for level in levels)
+            wrong += recurring and bool((levels[-1].at_least > world.distances() + 1e-9).any())
     assert false <= 5
+    assert wrong <= 4  # of 15 families
 
 
 def test_a_sharp_diagnosis_also_calls_sampling_a_difference():
     world = World(0, Budget.pure(100), rows=3000)
     counts = world.answers()
-    from prade.diagnosis.diagnose import diagnosed
-
     assert not diagnosed(world.plan, counts, world.public).levels[-1].wrong.any()
     assert diagnosed(world.plan, counts, world.public, sharp=True).levels[-1].wrong.mean() > 0.5
 
@@ -54,11 +57,11 @@ def test_planted_drift_is_found_where_it_is_and_bounds_hold(budget, recurring):
         others = np.ones((PLACES, len(SIZES)), bool)
         others[list(changed), ten] = False
         false += int((last.wrong & others).any())
-        broken += int((last.at_least[list(changed), ten] > 0.3 + 0.1).any())
+        broken += int((last.at_least > world.distances() + 1e-9).any())
         assert np.abs(last.distance[list(changed), ten] - 0.3).max() < 0.1
     assert missed <= 1
     assert false <= 1
-    assert broken == 0
+    assert broken <= 1
 
 
 def _can(world, place):

@@ -60,7 +60,7 @@ class World:
     def answers(self, changed: Mapping[int, Shares] | None = None) -> list[list[np.ndarray]]:
         """Noisy counts of private rows; places in `changed` have other shares in some columns."""
         places = [{**p, **(changed or {}).get(g, {})} for g, p in enumerate(self.places)]
-        rows = self._rows(places, self.sizes)
+        rows = self.private = self._rows(places, self.sizes)
         found = []
         for question in self.plan.questions:
             groups = len(self.plan.groupings[question.level])
@@ -72,6 +72,20 @@ class World:
             exact = np.concatenate([each.reshape(groups, -1) for each in counts], axis=1)
             ends = np.cumsum([part.n_cells for part in question.parts])[:-1]
             found.append(np.split(exact + noise, ends, axis=1))
+        return found
+
+    def distances(self) -> np.ndarray:
+        """Total-variation distances between the private rows of the last answers and the public ones: [places, 4].
+
+        For recurring places only.
+        """
+        public = np.array([row[1] for row in self.public.groups.values])[self.public.group]
+        found = np.zeros((PLACES, len(SIZES)))
+        for place in range(PLACES):
+            for k, (name, size) in enumerate(SIZES.items()):
+                mine = np.bincount(self.private[name][self.private["PLACE"] == place], minlength=size)
+                theirs = np.bincount(self.public.prior.codes[name][public == place], minlength=size)
+                found[place, k] = np.abs(mine / max(mine.sum(), 1) - theirs / theirs.sum()).sum() / 2
         return found
 
     def diagnosis(self, changed: Mapping[int, Shares] | None = None, **options: object) -> Diagnosis:
