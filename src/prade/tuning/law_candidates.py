@@ -19,7 +19,8 @@ from prade.privacy.budget import Law
 from prade.tuning.gain import predicted_rest, telling_parts
 
 if TYPE_CHECKING:
-    from prade.tuning.candidates import Candidates, Change, Choice
+    from prade.tuning.candidates import Candidates
+    from prade.tuning.choice import Change, Choice
 
 
 def law_ladders(candidates: Candidates, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
