@@ -210,7 +210,7 @@ class _Apart:
         interactions, which differ by what B leaves open and have little part in how columns moved.
         """
         first = np.unique(self.families, return_index=True)[1]
-        a, w = self.numbers[first, 2:].mean(axis=0)
+        a, w = np.exp(np.log(np.maximum(self.numbers[first, 2:], SMALLEST)).mean(axis=0))  # a few columns differ most
         of_columns = np.maximum(unexplained - interactions, 0.0)
         of_both = unexplained - of_columns
         return np.asarray(
