@@ -11,7 +11,7 @@ from prade.core.errors import EstimationError
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
 # settings that files of earlier versions leave out, and what they mean
-IN_EARLIER_FILES = {"posterior": "linear", "support": 0}
+IN_EARLIER_FILES = {"posterior": "linear", "support": 0, "change": 0.03}
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Settings:
     "two-stage" and "ide" are the paper's, and use the raw answers. posterior: "laplace" smooths answers under the law
     of Laplace noise, "linear" as if that noise were Gaussian; with Gaussian noise both are the same. support: how many
     public rows estimates from smoothed answers start from, if the table has half as many more; 0 takes all of them
-    (`prade.estimating.levels.thinning`).
+    (`prade.estimating.levels.thinning`). change: by how much a group is expected to differ from its own public rows, as
+    a share of the variance between public groups; answers that say more about it decide.
     """
 
     # On invented tables of earlier years, 0.8 was better than 0.98 by 3 to 13 % where places changed, and between 4 %
@@ -39,6 +40,9 @@ class Settings:
     # On public rehearsals, errors of 0.19 were larger by 0.0005 with 200,000 rows of 1.5 million, by 0.001 with 100,000
     # (`benchmarks/support.py`). The more a place differs from the public table, the more rows it needs.
     support: int = 200_000
+    # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release of
+    # a chain takes what the last one found (`prade.sampling.carried`).
+    change: float = 0.03
 
     def __post_init__(self) -> None:
         for name in ("own", "mixture"):
@@ -49,6 +53,8 @@ class Settings:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give {' or '.join(map(repr, known))}")
         if not 0 < self.n0 < math.inf:
             raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows")
+        if not 0 < self.change < math.inf:
+            raise EstimationError(f"change is {self.change!r}: give a positive number, 1 for as much as groups differ")
         if isinstance(self.support, bool) or not isinstance(self.support, int) or self.support < 0:
             raise EstimationError(f"support is {self.support!r}: give a number of public rows, or 0 for all of them")
 

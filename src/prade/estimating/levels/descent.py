@@ -283,6 +283,7 @@ class LevelGroups:
             self.noise,
             self._independent(),
             families_of(self.answers.parts),
+            self.settings.change,
             keep=self.smooth,
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,

@@ -41,7 +41,7 @@ from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.interactions import share_of_interactions
 from prade.estimating.levels.likely_spread import EXPECTED_WITHIN, differing_apart
 from prade.estimating.levels.public_cells import Cells
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, typical_rows
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.estimating.levels.variation import FurtherVariation, PublicVariation, VariationOfCells
 
@@ -134,7 +134,7 @@ class _Block:
         self.kinds: dict[bool, _Kind] = {}
         for kind in {bool(each) for each in self.recurs}:
             mine = np.flatnonzero(self.recurs == kind)
-            a, w = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN
+            a, w = settings.change if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN
             fitted = a, w, EXPECTED_SHARED, 1.0, a, w
             if kept.fitted is not None:
                 fitted = tuple(kept.fitted[mine[0], number].tolist())

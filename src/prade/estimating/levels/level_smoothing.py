@@ -10,7 +10,7 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.estimating.layout import Layout
 from prade.estimating.levels.laplace_posterior import laplace_posterior
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, Smoother
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, Smoother
 from prade.estimating.levels.variation import PublicVariation
 
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
@@ -49,6 +49,7 @@ class LevelSmoothing:
         noise: Floats,
         independent: Floats,
         families: Ints,
+        change: float,
         *,
         keep: bool,
         laplace: bool = False,
@@ -56,7 +57,8 @@ class LevelSmoothing:
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
-        `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`. `keep` says whether `smoothed` will be called.
+        `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`; `change` is that of the
+        settings. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
         numbers: dict[bool, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
@@ -65,7 +67,7 @@ class LevelSmoothing:
         smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
         for block, variation in variations:
             for kind in kinds:
-                mine, expected = recurs == kind, EXPECTED_CHANGE if kind else EXPECTED_BETWEEN
+                mine, expected = recurs == kind, change if kind else EXPECTED_BETWEEN
                 deviations = shares[mine, block] - prior_shares[mine, block]
                 smoother = Smoother.fit(
                     variation,

@@ -39,9 +39,6 @@ from prade.estimating.levels.variation import PublicVariation
 # 0.7 is halfway between 1/2 and 1 in logarithms. Where the answers decide, the fit gave 0.5 for states and 1.8 for
 # PUMAs (ACS 2024, public IL and OH, epsilon 1), and 0.2 to 1.5 on invented census tables.
 EXPECTED_BETWEEN = 0.7
-# a where a group's prior is its own public rows: an assumption, that places change within a year by a sixth (the square
-# root) of what they differ by. It remains only where noise drowns the answers.
-EXPECTED_CHANGE = 0.03
 ODD, ODD_SHARE = 0.01, 0.01  # how many cells are odd, and by how much: one person in a hundred
 LEAST_INDEPENDENT = 0.1  # of the variance of a deviation
 
