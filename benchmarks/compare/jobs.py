@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from common import OUT
 from jobs import THREADS, Job, acs, nist
-from prade import Schema, Unit
+from prade import Budget, Schema, Unit
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.tuning.tune import Tuned, tune
@@ -29,8 +29,8 @@ class QuickJob(Job):
 
     tuning: float = 20.0
 
-    def tuned(self, epsilon: str) -> Tuned:
-        return tune(self.task(epsilon), self.rows, seconds=self.tuning, threads=THREADS)
+    def tuned(self, budget: str | Budget) -> Tuned:
+        return tune(self.task(budget), self.rows, seconds=self.tuning, threads=THREADS)
 
 
 def adult() -> Job:
@@ -66,6 +66,7 @@ def _generated(name: str, persons: int, places: int) -> tuple[Path, Path, Schema
 
 
 JOBS: dict[str, Callable[[], Job]] = {"acs": acs, "nist": nist, "adult": adult, "few": few, "small": small}
+PLACED = "acs", "nist", "small"  # they have places, each of which may have a model of its own
 TITLES = {
     "acs": "The ACS job: New York and Pennsylvania, 239 PUMAs, from Illinois and Ohio",
     "nist": "The NIST pair: 2019 from 2018, the same 20 PUMAs",

@@ -13,7 +13,10 @@ import prade
 ROOT = Path(prade.__file__).parent
 ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for in advance
     "prade.measuring.adaptive.session",
-    *(f"prade.measuring.adaptive.session.{name}" for name in ("Dependence", "Door", "Misfit", "adaptive", "answered")),
+    *(
+        f"prade.measuring.adaptive.session.{name}"
+        for name in ("Dependence", "Door", "Gain", "Misfit", "adaptive", "answered")
+    ),
 }
 # To say early that a private file is public: it compares where files and tables are, and counts nothing.
 EARLY = {"prade.measuring.public_overlap", "prade.measuring.public_overlap.refuse_public"}
