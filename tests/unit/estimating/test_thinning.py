@@ -198,7 +198,7 @@ def test_error_bars_come_from_all_rows(both):
     """Covariances do not see the support: the standard errors are those of all rows, to within what a and w differ."""
     for columns in ("SEX", ["AGE", "WORK"]):
         one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
-        assert np.abs(np.log(other / one)).max() < 0.1
+        assert np.abs(np.log(other / one)).max() < 0.15
 
 
 def test_answers_and_tables_agree_with_the_distributions(both):

@@ -54,6 +54,7 @@ class LevelEstimates:
     gap: Floats
     fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 6]; None if not fitted
     excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
+    apart: Floats | None = None  # of `GroupEstimate`, [groups, 4, cells]; None if no column differs on its own
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
 
