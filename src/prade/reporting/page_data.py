@@ -225,6 +225,7 @@ def _situation(
         columns,
         unseen_values(estimates, facts),
         copied,
+        estimates.public.added,
         [name for name in found.wrong_somewhere() if finest not in measured[name]],
     )
 

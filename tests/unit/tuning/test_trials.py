@@ -13,7 +13,7 @@ import pytest
 
 from prade.core.errors import DataError
 from prade.core.workers import Workers, WorkersError
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.clock import Clock
 from prade.tuning.search import Search
 from prade.tuning.trials import Draw, TrialsAhead
