@@ -2,8 +2,8 @@
 
 It is about how long a rehearsal takes, but it is a count: whatever else runs, in however many threads or workers, it is
 the same. One unit is what two idle cores did in a second where the factors below were measured; another machine may do
-more or less. They were fitted to the processor time of 229 rehearsals of seven jobs, from 0.01 to 5 seconds; nine
-times in ten, the prediction is right to within a factor of 2.
+more or less. They were fitted to the processor time of 240 rehearsals of seven jobs, from 0.01 to 9 seconds; five
+times in six, the prediction is right to within a factor of 2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prade.planning.settings import Settings
 from prade.queries.parts import Part
 
 # Processor seconds of each thing that is counted.
-ALWAYS = 0.03  # reading the plan, drawing noise
+ALWAYS = 0.05  # reading the plan, drawing noise
 A_ROW_SCORED = 3.1e-9  # in one pair of columns
 A_ROW_OF_A_BUNDLE = 4.6e-9  # in one pass over the rows
 A_PRODUCT = 2.9e-10  # of two cells, in Newton's matrices

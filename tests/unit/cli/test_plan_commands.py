@@ -24,7 +24,7 @@ def files(tmp_path_factory):
 
 def planning(files, *more):
     given = ["plan", "--schema", files / "schema.toml", "--public", files / "public.parquet"]
-    return [*given, "--groups", files / "places.csv", "--levels", "STATE,PLACE", "--seconds", 1, *more]
+    return [*given, "--groups", files / "places.csv", "--levels", "STATE,PLACE", "--effort", 1, *more]
 
 
 @pytest.fixture(scope="module")
