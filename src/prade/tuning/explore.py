@@ -23,6 +23,7 @@ from prade.core.words import many
 from prade.data.public_table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
+from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, BudgetKind, Number
 from prade.scoring.score import CONTEST_BIAS
@@ -32,6 +33,7 @@ from prade.tuning.exploration import Affected, Exploration, Rehearsed
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.tune import Tuned, Tuner
+from prade.tuning.work import work_of
 
 NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
 WHOLE = 2  # times the effort of one budget: what several budgets take together
@@ -117,15 +119,16 @@ def order_of(number: int) -> Iterator[tuple[int, int | None]]:
 
 def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Effort) -> list[Rehearsed]:
     found: dict[int, Rehearsed] = {}
-    done = 0.0
+    done = looking = 0.0
     for number, neighbour in order_of(len(budgets)):
         searches, left = len(budgets) - len(found), max(whole.allowed - done, 0.0)
-        share = FIRST * left if neighbour is None and searches > 1 else left / searches
+        share = FIRST * left if neighbour is None and searches > 1 else max(left / searches - looking, 0.0)
         what = f"rehearsing {NAMES[budgets[number].kind]} {readable(budgets[number].amounts[0])}"
         effort = replace(whole, allowed=share, what=what)
         tuned = tuner.tune(budgets[number], effort, _start(found, number, neighbour), noise=len(found))
         found[number] = _looked_at(tuner.rehearsal, closer, tuned)
-        done += tuned.effort
+        look = _work_of_look(tuner.rehearsal, tuned.plan)
+        done, looking = done + tuned.effort + look, max(looking, look)
     return [found[number] for number in range(len(budgets))]
 
 
@@ -139,6 +142,14 @@ def _start(found: dict[int, Rehearsed], number: int, neighbour: int | None) -> A
 
 def _looked_at(rehearsal: Rehearsal, closer: CloserLook, tuned: Tuned) -> Rehearsed:
     return Rehearsed(tuned, closer.at(tuned.plan), _at_risk(rehearsal, tuned.plan), _too_small(rehearsal, tuned.plan))
+
+
+def _work_of_look(rehearsal: Rehearsal, plan: Plan) -> float:
+    """The work of a closer look: the estimates of all groups of every stand-in."""
+    settings = plan.settings or Settings()
+    return sum(
+        work_of(plan, settings, each.groups, len(each.public), len(each.groups), 0) for each in rehearsal.stand_ins
+    )
 
 
 def _at_risk(rehearsal: Rehearsal, plan: Plan) -> Affected:

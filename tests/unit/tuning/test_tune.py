@@ -215,12 +215,12 @@ def test_when_the_time_is_up_the_plan_says_so(data):
     assert "The time was up before every candidate was tried: more seconds" in found.plan.expected.advice
 
 
-def test_a_slow_machine_finds_the_same_plan(data, monkeypatch, effort=0.6):
+def test_a_slow_machine_finds_the_same_plan(data, monkeypatch):
     """Each rehearsal waits: the search ends where it ended before, by its effort and not by its seconds."""
-    quick = tuned_for(data, 5, effort=effort)
+    quick = tuned_for(data, 5, effort=0.6)
     assert not quick.finished
     assert len(quick.trials) > 3
-    assert quick.effort <= effort
+    assert quick.effort <= 0.6
     rehearsed = Rehearsal.errors
 
     def slowly(self, *given, **options):
@@ -228,7 +228,7 @@ def test_a_slow_machine_finds_the_same_plan(data, monkeypatch, effort=0.6):
         return rehearsed(self, *given, **options)
 
     monkeypatch.setattr(Rehearsal, "errors", slowly)
-    slow = tuned_for(data, 5, effort=effort)
+    slow = tuned_for(data, 5, effort=0.6)
     assert slow.plan.to_toml() == quick.plan.to_toml()
     assert (slow.trials, slow.effort, slow.finished) == (quick.trials, quick.effort, quick.finished)
 
