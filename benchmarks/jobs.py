@@ -12,7 +12,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
+from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import mean_distance
 from prade.scoring.public_baseline import public_errors
@@ -90,20 +91,21 @@ class Job:
         level = self.listed.level(self.listed.names)
         return float(public_errors(self.truth, self.rows, level, "all", threads=THREADS).mean())
 
-    def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1) -> float:
-        """Mean distance of distributions on the public rows, one a group, from the truth: no sampling in it."""
+    def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1, rows: Public | None = None) -> float:
+        """Mean distance of distributions on the public rows, or on others, one a group, from the truth: no sampling."""
+        prior = (rows or self.rows).prior
         coded, group = self.truth
         errors = []
         for number in range(0, len(self.listed), every):
             mine = {name: code[group == number] for name, code in coded.codes.items()}
-            errors.append(mean_distance(mine, self.rows.prior, self.pairs, weights_of(number), threads=THREADS))
+            errors.append(mean_distance(mine, prior, self.pairs, weights_of(number), threads=THREADS))
         return float(np.mean(errors))
 
     # ---------------------------------------------------------------- runs
 
-    def tuned(self, epsilon: str) -> Tuned:
-        """The plan for a budget, from public data alone."""
-        return tune(self.task(epsilon), self.rows, effort=TUNING, seconds=PATIENCE, threads=THREADS)
+    def tuned(self, budget: str | Budget) -> Tuned:
+        """The plan for a budget or an epsilon, from public data alone."""
+        return tune(self.task(budget), self.rows, effort=TUNING, seconds=PATIENCE, threads=THREADS)
 
     def task(self, budget: str | Budget) -> Task:
         """What a release for a budget is for."""
@@ -126,12 +128,13 @@ class Job:
     def prior_drawn(self, plan: Plan, seed: int) -> dict[str, Any]:
         """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
         with tempfile.TemporaryDirectory() as folder:
-            found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
-            level, weights = plan.groupings[-1], self.rows.prior.weights
-            own = RecurringGroups.of(self.rows, level)
+            settings = replace(plan.settings or Settings(), extra=0.0, unseen=False)
+            found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, threads=THREADS)
+            rows = found.support.public  # large tables are thinned
+            own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.recurs[group] else weights
+                mine = np.where(own.rows(rows, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated
@@ -160,8 +163,8 @@ class Job:
             last = len(plan.levels) - 1
             rows = sample_groups(noisy, seed, threads=THREADS)
             return {
-                "exact answers": self.distance(lambda group: exact.weights(last, group), every),
-                "noisy answers": self.distance(lambda group: noisy.weights(last, group), every),
+                "exact answers": self.distance(lambda group: exact.weights(last, group), every, exact.support.public),
+                "noisy answers": self.distance(lambda group: noisy.weights(last, group), every, noisy.support.public),
                 "rows": float(np.nanmean(self.scored(*rows).detail[::every])),
                 "unreachable": self.unreachable(),
             }
@@ -172,7 +175,7 @@ class Job:
         asked, inside = release.plan, group >= 0
         plan = Plan(
             asked.dataset, asked.schema, asked.budget * 10**6, asked.unit, asked.levels, asked.groups,
-            settings=asked.settings,
+            settings=asked.settings, noise=asked.law,
         )  # fmt: skip
         answers = []
         for question in plan.questions:
@@ -205,7 +208,9 @@ def seconds_of(job: Job, plan: Plan, groups: int, share: float) -> dict[str, flo
     listed = {name: values[:groups] for name, values in job.listed.to_dict().items()}
     rows = np.random.default_rng(0).permutation(len(job.rows))[: round(share * len(job.rows))]
     public = job.rows.take(np.sort(rows))
-    asked = Plan(plan.dataset, plan.schema, plan.budget, plan.unit, plan.levels, listed, settings=plan.settings)
+    asked = Plan(
+        plan.dataset, plan.schema, plan.budget, plan.unit, plan.levels, listed, settings=plan.settings, noise=plan.law
+    )
     with tempfile.TemporaryDirectory() as folder:
         release = job.release(asked, Path(folder))
         began = time.perf_counter()

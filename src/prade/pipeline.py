@@ -30,6 +30,7 @@ from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
+from prade.planning.public_of_plan import public_of
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -37,7 +38,7 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside, public_of, saved_plan
+from prade.release.saved_plans import kept_plan, plan_beside, saved_plan
 from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
@@ -156,7 +157,7 @@ def estimate(
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
-    rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
+    rows = public_of(release.plan, public, weight).rows(release.plan.schema, release.plan.groups)
     workers = Workers.of(threads, executor, accelerator=cuda)
     return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
 
@@ -228,7 +229,7 @@ def _to_sample(
 ) -> tuple[Estimates, PublicTable]:
     """The estimates to draw from, with the numbers of rows asked for, and the public table that has the values."""
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
-    table = public_of(release, public, weight)
+    table = public_of(release.plan, public, weight)
     if not isinstance(estimates, Estimates):
         estimates = estimate(release, table, threads=workers.threads, executor=workers.executor, progress=progress)
     return estimates if rows is None and groups is None else resized(estimates, rows, groups), table

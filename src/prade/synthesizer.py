@@ -23,17 +23,10 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.pipeline import (
-    estimate,
-    fit,
-    kept_or_new_plan,
-    refuse_early,
-    report,
-    sample,
-    write_sample,
-)
+from prade.pipeline import estimate, fit, kept_or_new_plan, refuse_early, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
+from prade.planning.targets import Target
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
@@ -71,13 +64,14 @@ class Synthesizer(Parameters):
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
     stores its arguments, which `plan` and `fit` use. The names of results end in an underscore.
 
-    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian.
+    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian or Laplace, whichever is better.
     * public: the public table, file or files that the estimates start from, given here or to `fit`. `weight` names the
       column with its weights.
     * schema: a `Schema` or the path of its file. Without one, `plan` or `fit` drafts a schema from the public table,
       warns, and keeps the draft as FOLDER.schema.toml.
     * folder: where to write the release, which is also the saved form of the synthesizer.
     * groups: the public list of groups; None treats everybody as one group. `levels` are its columns, coarse to fine.
+    * targets: what must be right first, each a `Target`, or the path of their file.
     * unit: the unit of protection, that is, how many rows one person may have.
     * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
     * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
@@ -140,6 +134,7 @@ class Synthesizer(Parameters):
         progress: Progress | None = None,
         weak_protection: bool = False,
         against_advice: bool = False,
+        targets: Sequence[Target] | str | PathLike[str] = (),
     ) -> None:
         self.epsilon = epsilon
         self.public = public
@@ -160,6 +155,7 @@ class Synthesizer(Parameters):
         self.progress = progress
         self.weak_protection = weak_protection
         self.against_advice = against_advice
+        self.targets = targets
 
     def __repr__(self) -> str:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
@@ -198,7 +194,7 @@ class Synthesizer(Parameters):
 
     def _task(self, table: PublicTable) -> Task:
         groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
-        details = self._budget(), unit, self.levels, groups
+        details = self._budget(), unit, self.levels, groups, (), self.targets
         if self.schema is None:
             return Task(self.dataset, self._drafted(table, groups, unit), *details)
         if not isinstance(self.schema, (Schema, str, PathLike)):
@@ -404,6 +400,7 @@ class Synthesizer(Parameters):
             dataset=plan.dataset,
             weight=weight,
             ledger=ledger,
+            targets=plan.targets,
         )
         if readable:
             loaded.public_ = loaded._table()

@@ -153,11 +153,23 @@ def _several(
     result({**explored.to_dict(output), "files": files, "page": page}, _in_words(explored, files, page), as_json)
 
 
+def _targets(explored: Exploration) -> list[dict[str, Any]]:
+    """The expected error of every target at each budget, one row per target and level."""
+    said = [each.tuned.expected.targets for each in explored.rehearsed]
+    amounts = [str(row[next(iter(row))]) for row in explored.table()]
+    rows = []
+    for errors in zip(*said, strict=True):
+        at = {f"at {amount}": f"{error.error:.4f}" for amount, error in zip(amounts, errors, strict=True)}
+        rows.append({"target": errors[0].what, "by": errors[0].by, "public table": f"{errors[0].prior:.4f}", **at})
+    return rows
+
+
 def _in_words(explored: Exploration, files: list[str], page: str | None) -> str:
     """The table of budgets, the elbow, and where the plans are."""
     facts = explored.to_dict()
     lines = [
         text_table(explored.table()),
+        *([text_table(rows)] if (rows := _targets(explored)) else []),
         facts["elbow"],
         facts["rehearsal"],
         *facts["caveats"],

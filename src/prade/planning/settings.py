@@ -11,7 +11,8 @@ from prade.core.errors import EstimationError
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
 # settings that files of earlier versions leave out, and what they mean
-IN_EARLIER_FILES = {"posterior": "linear", "support": 0}
+IN_EARLIER_FILES = {"posterior": "linear", "support": 0, "extra": 0.0, "unseen": False}
+MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the public table's
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class Settings:
     by their noise; "two-stage" and "ide" are the paper's, and use the raw answers. posterior: "laplace" smooths answers
     under the law of Laplace noise, "linear" as if that noise were Gaussian; with Gaussian noise both are the same.
     support: how many public rows estimates from smoothed answers start from, if the table has half as many more; 0
-    takes all of them (`prade.estimating.levels.thinning`).
+    takes all of them (`prade.estimating.levels.thinning`). extra: share of the prior's weight on rows of no public
+    person: all other rows of a small domain, or crossings of public rows. unseen: whether values that no public row
+    has, but that the answers show, get rows too (`prade.estimating.levels.added_rows`).
     """
 
     # On invented tables of earlier years, 0.8 was better than 0.98 by 3 to 13 % where places changed, and between 4 %
@@ -39,12 +42,18 @@ class Settings:
     # On public rehearsals, errors of 0.19 were larger by 0.0005 with 200,000 rows of 1.5 million, by 0.001 with 100,000
     # (`benchmarks/support.py`). The more a place differs from the public table, the more rows it needs.
     support: int = 200_000
+    extra: float = 0.0
+    unseen: bool = True
     trust: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("own", "mixture"):
             if not 0 <= getattr(self, name) <= 1:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give a weight from 0 to 1")
+        if not 0 <= self.extra <= MOST_EXTRA:
+            raise EstimationError(f"extra is {self.extra!r}: give a share of the prior's weight from 0 to {MOST_EXTRA}")
+        if not isinstance(self.unseen, bool):
+            raise EstimationError(f"unseen is {self.unseen!r}: give true or false")
         for name, known in (("estimator", get_args(EstimatorName)), ("posterior", get_args(PosteriorName))):
             if getattr(self, name) not in known:
                 raise EstimationError(f"{name} is {getattr(self, name)!r}: give {' or '.join(map(repr, known))}")

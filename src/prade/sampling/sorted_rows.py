@@ -6,6 +6,7 @@ the order also lies close together in memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
 
 
 class SortedRows:
-    """Rows, their order, and the one- and two-way tables that samples of them are to meet."""
+    """Rows, their order, and the one- and two-way tables that samples of them are to meet, some of them `first`."""
 
-    def __init__(self, codes: Codes, schema: Schema, *, pairs: Pairs = "all", order: Ints | None = None) -> None:
-        self.tables = PairTables(schema, codes, pairs)
+    def __init__(
+        self,
+        codes: Codes,
+        schema: Schema,
+        *,
+        pairs: Pairs = "all",
+        order: Ints | None = None,
+        first: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.tables = PairTables(schema, codes, pairs, first)
         found = ordering(codes, schema, pairs=pairs) if order is None else checked_order(order, self.tables.rows)
         self.order: NDArray[Any] = found.astype(np.uint32 if len(found) <= 2**32 else np.uint64)
 

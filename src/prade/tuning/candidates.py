@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -17,18 +17,25 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.data.information import Information
 from prade.data.public import Public
-from prade.data.schema import Schema
+from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
-from prade.planning.shares import weighted_asks
-from prade.queries.workload import Workload
-from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
-from prade.tuning.mutual_information import Information, strongest_pairs
+from prade.privacy.budget import Law
+from prade.queries.marginal import Marginal
+from prade.tuning.choice import Change, Choice
+from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
+from prade.tuning.gain import (
+    Columns,
+    StandInLevel,
+    off_by,
+    predicted_gain,
+    predicted_rest,
+    shrunk_moments,
+    telling_parts,
+)
+from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
-
-Change = tuple[str, "Choice"]
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
 # little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
@@ -58,45 +65,6 @@ SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundre
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
-
-    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
-    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it.
-    """
-
-    parts: tuple[Columns, ...]
-    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
-    total: Fraction = Fraction(0)
-    settings: Settings = field(default_factory=Settings)
-    weighted: bool = False
-    everybody: bool = False
-
-    def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
-        """The levels of a plan.
-
-        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
-        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
-        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
-        ['1/10', '9/10']
-        """
-        above = [
-            Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
-            for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
-        ]
-        if self.everybody:
-            above.insert(0, Level((), (), 0))
-        last = 1 - sum((share for share, _ in self.above), Fraction(0))
-        if self.total == 1:
-            return [*above, Level(nest[-1], (), last)]
-        divided = weighted_asks if self.weighted else Ask
-        asks = divided(Workload.marginals(schema, self.parts), last * (1 - self.total))
-        return [*above, Level(nest[-1], asks, last * self.total)]
-
-
 class Candidates:
     """What may be changed, one thing at a time, from simple to elaborate, in a plan with these levels."""
 
@@ -106,6 +74,7 @@ class Candidates:
         self.rehearsal = rehearsal
         self.schema = public.prior.schema
         self.plan_of = plan_of
+        self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
@@ -129,7 +98,7 @@ class Candidates:
         Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [Choice(self.single, above, share) for share in TOTALS]
+        choices = [self.with_least_noise(Choice(self.single, above, share)) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -145,7 +114,14 @@ class Candidates:
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
         grouped = bool(self.plan_of(best()).groups.names)
+        if best().total < 1 and self.pairs:
+            yield self._joint_table(best)
         smoothed = best().settings.smooth
+        law = best().law
+        if grouped and smoothed and best().total < 1:
+            yield self._other_law(best, other_parts=True)
+        if best().law == law:
+            yield self._other_law(best, other_parts=False)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -164,7 +140,7 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and self.plan_of(best()).noise_budget.law == "laplace":
+        if smoothed and self.plan_of(best()).law == "laplace":
             yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
@@ -178,6 +154,47 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
+        if best().total < 1 and self._worth_adding(best()):
+            for extra in EXTRA:
+                yield self._settings(best, "extra", extra)
+
+    # ---------------------------------------------------------------- the law of the noise
+
+    def with_least_noise(self, choice: Choice) -> Choice:
+        """The choice with the law under which the counts of its last question have the least variance."""
+        return min(self._laws(choice), key=lambda each: self.plan_of(each).questions[-1].variance)
+
+    def _laws(self, choice: Choice) -> list[Choice]:
+        """The choice with every law worth trying: under zCDP, Laplace noise only doubles the variance."""
+        laws: tuple[Law | None, ...] = (None, "laplace") if self.plan_of(choice).budget.kind == "approx" else (None,)
+        return [replace(choice, law=law) for law in laws]
+
+    def _other_law(self, best: Callable[[], Choice], other_parts: bool) -> Iterator[Change]:
+        """The same choice with noise of another law, or with as many one-way tables as that law would do best with.
+
+        Gaussian noise grows with the square root of the number of tables, Laplace noise with the number itself: where
+        one law does best with many tables and the other with few, the same tables do not show which is better.
+        """
+        for other in self._laws(best()):
+            if other.law == best().law:
+                continue
+            words = f"{self.plan_of(other).law.capitalize()} noise"
+            if not other_parts:
+                yield words, other
+            elif (changed := self._best_one_way(other)).parts != other.parts:
+                yield f"{words}, {many(len(changed.parts), 'table')}", changed
+
+    def _best_one_way(self, choice: Choice) -> Choice:
+        """The choice with the one-way tables that leave the least error at its noise, as far as can be predicted."""
+        choices = [self._with_one_way(choice, number) for number in sorted(set(self._numbers()))]
+        left = []
+        for each in choices:
+            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
+            variance = self._variance(each) * self.per_row_squared(-1)
+            left.append(predicted_rest(self.moments, self.cells, variance, asked))
+        return choices[int(np.argmin(left))]
+
+    # ---------------------------------------------------------------- other ladders
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -193,21 +210,27 @@ class Candidates:
         yield words, replace(best(), everybody=not best().everybody)
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
-        numbers = [math.ceil(share * len(self.single)) for share in ONE_WAY]
         asked = sum(len(part) == 1 for part in best().parts)
-        pairs = tuple(part for part in best().parts if len(part) > 1)
-        for number in numbers if fewer else reversed(numbers):
-            if number == asked or (number < asked) != fewer:
-                continue
-            any_ones = replace(best(), parts=self.single[:number] + pairs)  # the noise depends on their number only
-            variance = self._variance(any_ones) * self._per_row_squared(-1)
-            kept = telling_parts(self.moments, self.cells, variance, number)
-            yield f"{number} one-way tables", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
+        for number in self._numbers() if fewer else reversed(self._numbers()):
+            if number != asked and (number < asked) == fewer:
+                yield f"{number} one-way tables", self._with_one_way(best(), number)
+
+    def _numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried."""
+        return [math.ceil(share * len(self.single)) for share in ONE_WAY]
+
+    def _with_one_way(self, choice: Choice, number: int) -> Choice:
+        """The choice with this many one-way tables, those that tell most at its noise."""
+        pairs = tuple(part for part in choice.parts if len(part) > 1)
+        any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
+        variance = self._variance(any_ones) * self.per_row_squared(-1)
+        kept = telling_parts(self.moments, self.cells, variance, number)
+        return replace(choice, parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
         alone = self._variance(replace(best(), parts=self.single[:1]))
-        noise = self._variance(best()) * self._per_row_squared(-1)
+        noise = self._variance(best()) * self.per_row_squared(-1)
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
@@ -223,6 +246,27 @@ class Candidates:
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
                 yield f"{len(pairs)} two-way tables, raw answers", choice
 
+    def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        """The table of all columns at once, and raw answers: for domains that can be counted almost without noise."""
+        groups, raw = len(self.plan_of(best()).groupings[-1]), replace(best().settings, smooth=False)
+        cells = self.schema.domain_size(self.schema.coded)
+        if not is_small(self.schema) or cells * groups > MOST_COUNTED:
+            return
+        joint = replace(best(), parts=(self.schema.coded,), settings=replace(raw, extra=EXTRA_OF_DOMAIN))
+        pairs = replace(best(), parts=self.pairs, settings=raw)
+        of_pair = float(np.mean([self.schema.domain_size(pair) for pair in self.pairs]))
+        # Counts are whole numbers: the mean size of small noise is at most its variance. Empty cells keep its positive
+        # part, so all of them together must get less than the cells of a pair would.
+        variance = self._variance(joint)
+        if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
+            yield "the table of all columns, raw answers", joint
+
+    def _worth_adding(self, choice: Choice) -> bool:
+        """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
+        if choice.settings.extra:
+            return True
+        return out_of_reach(self.levels[-1], self.schema, choice.parts) > LEAST_OUT_OF_REACH
+
     def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
         free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
         for share in SHARES_ABOVE:
@@ -236,7 +280,7 @@ class Candidates:
 
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
-        known = self._known(choice, depth)
+        known = self.known(choice, depth)
         weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
@@ -248,7 +292,7 @@ class Candidates:
         most = -1.0
         best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self._per_row_squared(depth)
+            noise = variance(candidates[:number]) * self.per_row_squared(depth)
             gains = {
                 part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
@@ -259,15 +303,15 @@ class Candidates:
                 most, best = worth, parts
         return best
 
-    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+    def known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(replace(choice, everybody=False)).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
-                for part in question.parts:
+                for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
+                    precision[part.columns] = known + 1 / (question.variance * below * self.per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
     def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
@@ -299,7 +343,7 @@ class Candidates:
         """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def _per_row_squared(self, depth: int) -> float:
+    def per_row_squared(self, depth: int) -> float:
         """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 

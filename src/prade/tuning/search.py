@@ -24,10 +24,12 @@ from prade.core.arrays import Floats
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.tuning.ahead import Ladders, Outlook, likely_draws
-from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
+from prade.tuning.target_errors import expected_of_targets
 from prade.tuning.trials import Draw, Trials
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
@@ -165,6 +167,9 @@ class Search:
         _, spread = expected_in_another(gains, groups)
         prior = float(np.mean([each.mean() for each in public]))
         expected = Expected(round(error, 6), round(spread, 6), round(prior, 6), error_spread=round(error_spread, 6))
+        if self.rehearsal.wanted is not None:
+            seeds = [draw.seed for draw in fresh[0]]
+            expected = expected_of_targets(self.rehearsal, self.plan_of(self.best), self.best.settings, seeds)
         return expected, clearly_gain(gains)
 
     # ---------------------------------------------------------------- trials
@@ -186,7 +191,8 @@ class Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and (choice.above, choice.everybody) != (self.best.above, self.best.everybody):
+        shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
+        if kept and (shared or self.rehearsal.targets_above):
             kept = self._better_again(choice)
         if kept:
             self.best, self.errors = choice, errors

@@ -20,7 +20,7 @@ from prade.core.workers import Shared, Workers, WorkersError
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.trials import Draw, Trials, TrialsAhead
 from prade.tuning.work import work_of
@@ -60,7 +60,7 @@ class Stage:
 
 
 def _plan(task: Task, choice: Choice) -> Plan:
-    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
+    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
 
 
 def rehearsed(stage: Shared[Stage], budget: Budget, draw: Draw, number: int) -> Floats:
@@ -78,8 +78,7 @@ class Stages:
         if executor is None:
             return
         # a trial is a task, so its groups follow each other, and so do its stand-ins' public rows
-        kind, pairs, scored, bias = rehearsal.kind, rehearsal.pairs, rehearsal.scored, rehearsal.bias
-        alone = Stage(Rehearsal(kind, rehearsal.stand_ins, pairs, scored=scored, bias=bias, threads=1), task)
+        alone = Stage(rehearsal.changed(threads=1), task)
         if not isinstance(executor, ThreadPoolExecutor):
             self._folder = _scratch(alone)
         self._shared = Shared(alone, open_mapped, Path("" if self._folder is None else self._folder.name))
@@ -100,8 +99,7 @@ class Stages:
 def _scratch(stage: Stage) -> TemporaryDirectory[str]:
     """A folder with what workers need, without the numbers of numeric columns, which no rehearsal looks at."""
     stand_ins = [replace(each, public=replace(each.public, numbers={})) for each in stage.rehearsal.stand_ins]
-    of = stage.rehearsal
-    sent = Rehearsal(of.kind, stand_ins, of.pairs, scored=of.scored, bias=of.bias, threads=of.threads)
+    sent = stage.rehearsal.changed(stand_ins)
     folder = None
     try:
         folder = TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)

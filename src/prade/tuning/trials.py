@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from prade.core.arrays import Floats
 from prade.core.workers import Workers, WorkersError, result_of
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 
 LONGEST_WAIT = 1.0  # seconds until workers are looked at again
 

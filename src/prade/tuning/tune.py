@@ -27,12 +27,14 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search, Trial
 from prade.tuning.stage import Stages
 from prade.tuning.stand_ins import WORDS
+from prade.tuning.target_candidates import TargetCandidates
 from prade.tuning.trials import Trials
 
 if TYPE_CHECKING:
@@ -149,10 +151,12 @@ class Tuner:
             public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
         self.task, self.seed = task, seed
         self.public: Public = obeying(public, task.invariants)
-        self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, bias=bias, seed=seed, threads=threads)
+        how: dict[str, Any] = {"bias": bias, "seed": seed, "threads": threads, "targets": task.targets}
+        self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, **how)
         self.stages = Stages(self.rehearsal, task, executor)
         with single_threaded_blas():
-            self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
+            of_task = TargetCandidates if task.targets else Candidates
+            self.candidates = of_task(self.rehearsal, self.public, task.levels, self._plans(task.budget))
 
     def __enter__(self) -> Tuner:
         return self
@@ -210,7 +214,8 @@ class Tuner:
         expected, worthwhile = search.expected()
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
             nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
-            search.best = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings)
+            alone = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
+            search.best = candidates.with_least_noise(alone)
             expected, _ = search.expected()
         plan = plan_of(search.best)
         advice = _advice(rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))

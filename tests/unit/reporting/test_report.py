@@ -597,6 +597,7 @@ KEYS = {
     "caveats": str,
     "use": str,
     "careful": str,
+    "diagnosis": {"headlines", "remarks", "levels"},
     "methodology": None,
     "promise": None,
     "budget": None,

@@ -16,7 +16,7 @@ from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
 from prade.tuning.exploration import listed, plan_file

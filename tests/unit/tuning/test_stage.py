@@ -18,7 +18,7 @@ from prade.core.workers import WorkersError
 from prade.data.public import Public
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.stage import SCRATCH, Stages

@@ -13,7 +13,7 @@ import pytest
 
 from prade.core.errors import DataError
 from prade.core.workers import Workers, WorkersError
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.search import Search
 from prade.tuning.trials import Draw, Trials, TrialsAhead
@@ -50,7 +50,12 @@ def search_with(work, workers, effort, seconds=600):
     """A search whose draws are made by `work` on workers; without workers, here."""
     tables = [SimpleNamespace(groups=range(16))] * STAND_INS
     rehearsal = SimpleNamespace(
-        scored=16, stand_ins=tables, public_errors=lambda stand_in, *, fresh: np.full(16, 0.9), apart=False
+        scored=16,
+        stand_ins=tables,
+        public_errors=lambda stand_in, *, fresh: np.full(16, 0.9),
+        apart=False,
+        targets_above=False,
+        wanted=None,
     )
     trials = Trials(work, one) if workers is None else TrialsAhead(work, one, workers)
     allowed = Effort.of(effort, seconds)

@@ -109,12 +109,12 @@ class Descent:
     ) -> None:
         self.release = release
         self.plan = release.plan
-        self.public = public
         self.settings = settings or Settings()
         self.estimator = estimator or PAPERS.get(self.settings.estimator)
         self.rough = rough
         self.workers = workers or Workers(threads)
-        self.cells = cells or PublicCells(public, seed)
+        self.cells = (cells or PublicCells(public, seed)).with_added(release, self.settings)
+        self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
 
@@ -207,12 +207,14 @@ class LevelGroups:
         self.smoothed = self._smoothed(self.smoothing) if self.smoothing is not None and self.smooth else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
-        how: dict[str, Any] = {"limit": LIMIT, "trust": self.settings.trust, "max_steps": steps}
+        # Added rows are there to be raised from almost nothing to what raw answers say.
+        limit = None if self.settings.extra and not self.smooth else LIMIT
+        how: dict[str, Any] = {"limit": limit, "trust": self.settings.trust, "max_steps": steps}
         estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, **how)
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
-        self.method = Method(level, estimator, descent.plan.noise_budget.law if own_law else "gaussian")
+        self.method = Method(level, estimator, descent.plan.law if own_law else "gaussian")
 
     def __len__(self) -> int:
         return len(self.answers.totals)

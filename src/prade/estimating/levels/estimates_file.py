@@ -134,10 +134,7 @@ def read_levels(
             raise IncompatibleFile(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
             )
-        written = {**IN_EARLIER_FILES, **header.settings}
-        settings = structured(written, Settings)
-        if asdict(settings) != written:
-            raise Malformed("some settings are missing")
+        settings = _settings(header)
         rows = rows_of(table, public_groups)
         for level, grouping in enumerate(plan.groupings):
             mine, rows = rows[: len(grouping)], rows[len(grouping) :]
@@ -147,6 +144,22 @@ def read_levels(
         if rows:
             raise Malformed("there are more rows than groups")
     return settings, levels
+
+
+def settings_in(path: str | PathLike[str]) -> Settings:
+    """The settings with which the estimates of a file were made."""
+    from prade.data.tables import read_table
+
+    with damage_reported(path, "saved estimates", AGAIN):
+        return _settings(read_header(read_table(path), Header, path, FORMAT))
+
+
+def _settings(header: Header) -> Settings:
+    written = {**IN_EARLIER_FILES, **header.settings}
+    settings = structured(written, Settings)
+    if asdict(settings) != written:
+        raise Malformed("some settings are missing")
+    return settings
 
 
 @dataclass(frozen=True)
