@@ -46,7 +46,9 @@ def error_of(estimates: Estimates, rows: Any, pairs: int, seed: int) -> float:
     return float(np.mean(found))
 
 
-def chain(world: CensusYears, way: str, budget: Budget, folder: Path, options: argparse.Namespace, seed: int) -> list[float]:
+def chain(
+    world: CensusYears, way: str, budget: Budget, folder: Path, options: argparse.Namespace, seed: int
+) -> list[float]:
     """The errors of all years after the first."""
     first, *later = world.tables
     public = folder / f"{first}.parquet"
@@ -92,7 +94,9 @@ def main() -> None:
         for k, year in enumerate(years):
             change = other[:, k].mean() / one[:, k].mean() - 1
             worst = (other[:, k] / one[:, k] - 1).max()
-            lines.append([cap, year, f"{one[:, k].mean():.4f}", f"{other[:, k].mean():.4f}", f"{change:+.1%}", f"{worst:+.1%}"])
+            lines.append(
+                [cap, year, f"{one[:, k].mean():.4f}", f"{other[:, k].mean():.4f}", f"{change:+.1%}", f"{worst:+.1%}"]
+            )
     head = ["eps, five years", "year", *WAYS, "change", "worst world"]
     text = "Mean L1 error of two-way tables by place, from estimates.\n\n" + table(head, lines)
     report("chains", text, {cap: dict(ways) for cap, ways in found.items()})

@@ -72,7 +72,12 @@ def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
         check_kept(release, KEPT_CARRIED)
         if header_of(path).estimates == record:
             return PublicFiles.at([path], WEIGHT)
-    header = {"format": FORMAT, "release": release.fingerprint, "estimates": record, "change": learned_change(estimates)}
+    header = {
+        "format": FORMAT,
+        "release": release.fingerprint,
+        "estimates": record,
+        "change": learned_change(estimates),
+    }
     with recorded(release, KEPT_CARRIED):
         table = carried_rows(estimates, public)
         kept = {**(table.schema.metadata or {}), HEADER: json.dumps(header)}
