@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from prade.planning.questions import Ask as Ask
     from prade.planning.questions import Level as Level
     from prade.planning.settings import Settings as Settings
+    from prade.planning.targets import Target as Target
     from prade.planning.task import Task as Task
     from prade.privacy.budget import Budget as Budget
     from prade.privacy.ledger import Ledger as Ledger
@@ -70,6 +71,7 @@ _HOMES = {
     "Score": "prade.scoring.score",
     "Settings": "prade.planning.settings",
     "Synthesizer": "prade.synthesizer",
+    "Target": "prade.planning.targets",
     "Task": "prade.planning.task",
     "Unit": "prade.privacy.unit",
     "Workload": "prade.queries.workload",

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
 from prade.core.parameters import Parameters
 from prade.core.progress import Progress
@@ -22,17 +23,10 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.pipeline import (
-    estimate,
-    fit,
-    kept_or_new_plan,
-    refuse_early,
-    report,
-    sample,
-    write_sample,
-)
+from prade.pipeline import estimate, fit, kept_or_new_plan, refuse_early, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
+from prade.planning.targets import Target
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
@@ -70,18 +64,21 @@ class Synthesizer(Parameters):
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
     stores its arguments, which `plan` and `fit` use. The names of results end in an underscore.
 
-    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian.
+    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian or Laplace, whichever is better.
     * public: the public table, file or files that the estimates start from, given here or to `fit`. `weight` names the
       column with its weights.
     * schema: a `Schema` or the path of its file. Without one, `plan` or `fit` drafts a schema from the public table,
       warns, and keeps the draft as FOLDER.schema.toml.
     * folder: where to write the release, which is also the saved form of the synthesizer.
     * groups: the public list of groups; None treats everybody as one group. `levels` are its columns, coarse to fine.
+    * targets: what must be right first, each a `Target`, or the path of their file.
     * unit: the unit of protection, that is, how many rows one person may have.
     * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
     * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
       can also enter it with `prade ledger open`.
-    * tune: whether to choose the plan by rehearsal on the public table, in about `seconds`.
+    * tune: whether to choose the plan by rehearsal on the public table. `effort` is how much work that may be: 1 is
+      about what two idle cores do in a second. The plan does not depend on how busy the machine is, unless the
+      rehearsals take more than `seconds` (by default 600, or 5 for each 1 of effort).
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
     * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
@@ -131,11 +128,13 @@ class Synthesizer(Parameters):
         ledger: Ledger | str | PathLike[str] | None = None,
         cap: Number | Budget | None = None,
         tune: bool = True,
-        seconds: float = 120,
+        effort: float = EFFORT,
+        seconds: float | None = None,
         executor: Executor | None = None,
         progress: Progress | None = None,
         weak_protection: bool = False,
         against_advice: bool = False,
+        targets: Sequence[Target] | str | PathLike[str] = (),
     ) -> None:
         self.epsilon = epsilon
         self.public = public
@@ -150,11 +149,13 @@ class Synthesizer(Parameters):
         self.ledger = ledger
         self.cap = cap
         self.tune = tune
+        self.effort = effort
         self.seconds = seconds
         self.executor = executor
         self.progress = progress
         self.weak_protection = weak_protection
         self.against_advice = against_advice
+        self.targets = targets
 
     def __repr__(self) -> str:
         state = f"release of {self.release_.plan!r}" if hasattr(self, "release_") else "not fitted"
@@ -193,7 +194,7 @@ class Synthesizer(Parameters):
 
     def _task(self, table: PublicTable) -> Task:
         groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
-        details = self._budget(), unit, self.levels, groups
+        details = self._budget(), unit, self.levels, groups, (), self.targets
         if self.schema is None:
             return Task(self.dataset, self._drafted(table, groups, unit), *details)
         if not isinstance(self.schema, (Schema, str, PathLike)):
@@ -233,7 +234,16 @@ class Synthesizer(Parameters):
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
     def _terms(self, again: bool = False) -> Terms:
-        return Terms(self.ledger, self.cap, self.tune, self.seconds, again, self.weak_protection, self.against_advice)
+        return Terms(
+            self.ledger,
+            self.cap,
+            self.tune,
+            self.effort,
+            self.seconds,
+            again,
+            self.weak_protection,
+            self.against_advice,
+        )
 
     # ---------------------------------------------------------------- fit
 
@@ -390,6 +400,7 @@ class Synthesizer(Parameters):
             dataset=plan.dataset,
             weight=weight,
             ledger=ledger,
+            targets=plan.targets,
         )
         if readable:
             loaded.public_ = loaded._table()

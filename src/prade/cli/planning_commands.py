@@ -15,6 +15,7 @@ import click
 from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -238,8 +239,9 @@ def planning(command: Command) -> Command:
             "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),
         click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
+        click.option("--targets", "targets_file", type=FILE, help="File of the tables that must be right first."),
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
-        click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy, Gaussian noise."),
+        click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
         click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
         click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
         click.option(
@@ -259,7 +261,17 @@ def planning(command: Command) -> Command:
             help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
         ),
         click.option(
-            "--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals of a budget may take."
+            "--effort",
+            default=EFFORT,
+            show_default=True,
+            help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
+            "is the same however busy the machine is. W workers do W times the effort in the same time.",
+        ),
+        click.option(
+            "--seconds",
+            type=float,
+            help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
+            "[default: 600, or 5 for each 1 of effort]",
         ),
     ]
     for option in reversed(options):
@@ -308,6 +320,7 @@ def task_of(
     weight: str | None,
     groups_file: str | None,
     levels: str,
+    targets_file: str | None,
     epsilon: str | None,
     delta: str | None,
     rho: str | None,
@@ -326,7 +339,7 @@ def task_of(
             "--groups and --levels go together: give both, or neither to treat everybody as one group"
         )
     unit = Unit(max_rows_per_person, person_id=person_id)
-    task = Task(dataset, schema_file, budget, unit, level_columns, groups_file)
+    task = Task(dataset, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
     return task, PublicTable(public_files(public, weight))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from prade.planning.questions import Level as Level
     from prade.planning.settings import Settings as Settings
     from prade.planning.shares import weighted_asks as weighted_asks
+    from prade.planning.targets import Target as Target
     from prade.planning.task import Task as Task
 
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "Level": "prade.planning.questions",
     "Plan": "prade.planning.plan",
     "Settings": "prade.planning.settings",
+    "Target": "prade.planning.targets",
     "Task": "prade.planning.task",
     "weighted_asks": "prade.planning.shares",
 }

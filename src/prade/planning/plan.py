@@ -7,7 +7,7 @@ queries of its parts. The budget B s_a / sum(s) determines the noise scale of it
 
 where `rows` is the number of rows by which neighbouring tables differ. The costs of the asks add up to B (sequential
 composition); the groups of a level cost nothing extra, because each row is in only one of them. An (epsilon, delta)
-budget is split as the zCDP budget within it.
+budget is split as the zCDP budget within it, or, with Laplace noise, as the pure budget epsilon.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ from prade.planning.plan_file import (
 )
 from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, total_variance
 from prade.planning.settings import Settings
+from prade.planning.targets import Target, checked_targets
 from prade.planning.task import Task
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Law
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.unit import Unit
 from prade.queries.parts import Part
@@ -57,9 +58,11 @@ NAMES_SHOWN = 3  # tables that a line of the description names
 class Plan:
     """The questions about each group, the unit of protection and the budget: a value, and a readable file (`save`).
 
-    `settings` say how to estimate, `expected` which error to expect, `public` where the public table is. They cost
-    nothing and do not affect what is measured, so they may be edited after planning, and plans that differ only in them
-    are equal.
+    `settings` say how to estimate, `expected` which error to expect, `public` where the public table is, `targets` what
+    the plan was tuned for. They cost nothing and do not affect what is measured, so they may be edited after planning,
+    and plans that differ only in them are equal. `noise` is the law of all noise where it is not the usual one of the
+    budget's kind: a zcdp or an approx budget may be spent on Laplace noise. `noise_budget` is what is split: the budget
+    itself, or what an approx budget allows under that law (`prade.privacy.budget.Budget.noise_budget`).
 
     Each level adds its columns to those of the level before: ``["STATE"], ["PUMA"]`` means every state, and every PUMA
     within its state. If a level's total is None, the plan asks for the number of rows, as one more part of the level,
@@ -98,6 +101,8 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
+        targets: Sequence[Target] = (),
+        noise: Law | None = None,
     ) -> None:
         self.dataset = dataset_name(dataset)
         self.schema = schema
@@ -113,22 +118,12 @@ class Plan:
             raise PradeError(f"a plan needs a Budget and a Unit, got {budget!r} and {unit!r}")
         if budget == budget * 0:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
-        if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
-            raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
-        if not any(level.asks or level.total for level in levels):
-            raise PradeError("the plan asks no question: give at least one level a workload")
-        if not levels[-1].asks and not levels[-1].total:
-            raise PradeError(
-                "the last level asks no question, so nothing would be known about its groups: leave it out"
-            )
-        if any(ask.share == 0 for level in levels for ask in level.asks):
-            raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
+        self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
+        self.law: Law = noise or budget.law
+        _check_levels(levels, schema)
         nested: dict[str, None] = {}
         self.levels: tuple[Level, ...] = ()
         for level in levels:
-            for ask in level.asks:
-                if ask.workload.schema != schema:
-                    raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
             if nested and not level.by:
                 raise PradeError("a level without columns follows a level of groups: put it first, because levels nest")
             nested |= dict.fromkeys(level.by)
@@ -136,6 +131,7 @@ class Plan:
             self.levels += (self._settled(replace(level, by=tuple(nested))),)
         self.schema = schema.with_invariants(())
         self.invariants, self.published = stated(schema, invariants, self.groups, self.groupings)
+        self.targets = checked_targets(targets, self.schema, _task_levels(self.levels))
         self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
         counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
         if counts > MOST_COUNTS:
@@ -162,6 +158,7 @@ class Plan:
         settings: Settings | None = None,
         expected: Expected | None = None,
         public: PublicFiles | None = None,
+        noise: Law | None = None,
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
@@ -171,7 +168,8 @@ class Plan:
         if whole and levels and levels[0].by:
             levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        plan = cls(*what, settings=settings, expected=expected, public=public, invariants=task.invariants)
+        stated: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets, "noise": noise}
+        plan = cls(*what, settings=settings, expected=expected, public=public, **stated)
         if plan.task != task:
             raise PradeError(
                 f"the plan has the levels {', '.join(level.name for level in plan.levels)}, but the task has "
@@ -182,15 +180,10 @@ class Plan:
     @property
     def task(self) -> Task:
         """The task that the plan is for."""
-        levels = [level.by for level in self.levels]
-        return Task(self.dataset, self.schema, self.budget, self.unit, levels, self.groups, self.invariants)
+        stated = self.groups, self.invariants, self.targets
+        return Task(self.dataset, self.schema, self.budget, self.unit, _task_levels(self.levels), *stated)
 
     # ---------------------------------------------------------------- contents
-
-    @property
-    def noise_budget(self) -> Budget:
-        """The budget that is split: for an (epsilon, delta) budget the zCDP budget within it, which composes better."""
-        return self.budget.zcdp_within() if self.budget.kind == "approx" else self.budget
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
@@ -201,7 +194,8 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        return Content(*measured, self.settings, self.expected, self.public, self.invariants)
+        stated = self.invariants, self.targets, self.law
+        return Content(*measured, self.settings, self.expected, self.public, *stated)
 
     @cached_property
     def hash(self) -> str:
@@ -233,7 +227,7 @@ class Plan:
             lines += questions or ["  no questions: counts are added up from the levels below"]
         lines += lines_of(self.invariants)
         if self.expected is not None:
-            lines.append(str(self.expected))
+            lines += [str(self.expected), *map(str, self.expected.targets)]
         return "\n".join(lines)
 
     def promise(self) -> str:
@@ -321,7 +315,7 @@ class Plan:
         scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
         if scale > LARGEST_SCALE:
             raise PradeError(f"{self.budget} is so small that its noise would drown every count; give a larger budget")
-        return Question(level, parts, is_total, budget, budget.law, scale)
+        return Question(level, parts, is_total, budget, self.law, scale)
 
     def _settled(self, level: Level) -> Level:
         """The level with its total decided; the level's share of the budget stays the same."""
@@ -345,3 +339,21 @@ class Plan:
             ]
 
         return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
+
+
+def _check_levels(levels: Sequence[Level], schema: Schema) -> None:
+    if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
+        raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
+    if not any(level.asks or level.total for level in levels):
+        raise PradeError("the plan asks no question: give at least one level a workload")
+    if not levels[-1].asks and not levels[-1].total:
+        raise PradeError("the last level asks no question, so nothing would be known about its groups: leave it out")
+    if any(ask.share == 0 for level in levels for ask in level.asks):
+        raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
+    if any(ask.workload.schema != schema for level in levels for ask in level.asks):
+        raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
+
+
+def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:
+    """The levels of a plan's task: everybody is above all levels, and is not listed."""
+    return [level.by for level in (levels[1:] if len(levels) > 1 and not levels[0].by else levels)]

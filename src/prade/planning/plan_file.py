@@ -1,8 +1,8 @@
 """The file of a plan: TOML that people can read and edit. Unknown keys are refused.
 
 It contains everything that determines what is measured, including the schema and the list of groups, so that a release
-explains itself. The optional tables [settings], [expected] and [public] do not affect what is measured: they say how to
-estimate, which error to expect, and where the public table is.
+explains itself. The optional tables [settings], [expected], [public] and [[target]] do not affect what is measured:
+they say how to estimate, which error to expect, where the public table is, and what the plan was tuned for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from prade.core.documents import toml_table
@@ -22,10 +22,11 @@ from prade.data.invariants import Invariant, invariants_of
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.data.schema_file import content_of_table, one_line_arrays
-from prade.planning.expected import Expected
+from prade.planning.expected import Expected, TargetError
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.privacy.budget import Budget
+from prade.planning.targets import Target, targets_of_tables
+from prade.privacy.budget import Budget, Law
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells, Part, Predicate
@@ -34,10 +35,10 @@ from prade.queries.workload import Workload
 
 VERSION = 1
 KEYS = (
-    *("version", "dataset", "budget", "unit", "level", "settings", "expected", "public"),
-    *("invariant", "groups", "schema"),
+    *("version", "dataset", "noise", "budget", "unit", "level", "settings", "expected", "public"),
+    *("target", "invariant", "groups", "schema"),
 )
-OPTIONAL = ("settings", "expected", "public", "invariant", "groups")
+OPTIONAL = ("noise", "settings", "expected", "public", "target", "invariant", "groups")
 PUBLIC_KEYS = ("files", "encoding", "delimiter", "weight", "sha256")
 
 Record = TypeVar("Record")
@@ -60,12 +61,19 @@ class Content:
     expected: Expected | None
     public: PublicFiles | None
     invariants: Sequence[Invariant] = ()
+    targets: Sequence[Target] = ()
+    noise: Law | None = None
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
     """Plain values; the numbers of the budget and the shares are texts of exact fractions."""
     free = {name: asdict(value) for name, value in (("settings", plan.settings), ("expected", plan.expected)) if value}
+    if plan.expected is not None:
+        errors = free["expected"].pop("targets")
+        free["expected"] |= {"target": list(errors)} if errors else {}
     tables = {**measured_to_dict(plan), "schema": tomllib.loads(plan.schema.to_toml()), **free}
+    if plan.targets:
+        tables["target"] = [target.to_dict() for target in plan.targets]
     if plan.public is not None:
         weight = {} if plan.public.weight is None else {"weight": plan.public.weight}
         hashes = {"sha256": list(plan.public.sha256)} if plan.public.sha256 else {}
@@ -87,9 +95,12 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         for level in plan.levels
     ]
     stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
+    # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
+    noise = {} if plan.noise in (None, plan.budget.law) else {"noise": plan.noise}
     return {
         "version": VERSION,
         "dataset": plan.dataset,
+        **noise,
         "budget": plan.budget.to_dict(),
         "unit": plan.unit.to_dict(),
         "level": levels,
@@ -140,10 +151,12 @@ def content_of_toml(text: str) -> Content:
     groups = _groups(_table(document.get("groups", {}), "groups"))
     if "settings" in document:
         document["settings"] = {**IN_EARLIER_FILES, **_table(document["settings"], "settings")}
-    settings, expected = _record(document, "settings", Settings), _record(document, "expected", Expected)
+    settings, expected = _record(document, "settings", Settings), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
-    return Content(document["dataset"], schema, budget, unit, levels, groups, settings, expected, public, invariants)
+    targets = targets_of_tables(document.get("target", []))
+    stated = settings, expected, public, invariants, targets, document.get("noise")
+    return Content(document["dataset"], schema, budget, unit, levels, groups, *stated)
 
 
 _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words
@@ -168,12 +181,25 @@ def _record(document: Mapping[str, Any], key: str, record: type[Record]) -> Reco
             tuple(field.name for field in known),
             optional=tuple(field.name for field in known if field.default is not MISSING),
         )
-        for field in known:
+        for field in (field for field in known if field.type in _VALUES):
             value = table.get(field.name, field.default)
             types, words = _VALUES[field.type]
             if not isinstance(value, types) or (field.type in ("float", "int") and isinstance(value, bool)):
                 raise DataError(f"{field.name} is {str(value)[:40]!r}; write {words}")
         return record(**table)
+
+
+def _expected(document: Mapping[str, Any]) -> Expected | None:
+    """The expected errors: those of targets are tables within [expected]."""
+    if "expected" not in document:
+        return None
+    table = dict(_table(document["expected"], "expected"))
+    errors = _tables(table.pop("target", []), "expected.target")
+    found = [_record({"expected.target": error}, "expected.target", TargetError) for error in errors]
+    if "targets" in table:
+        raise DataError("expected: unknown key 'targets'; write [[expected.target]] tables")
+    made = _record({"expected": table}, "expected", Expected)
+    return None if made is None else replace(made, targets=tuple(each for each in found if each is not None))
 
 
 def _public(table: Mapping[str, Any]) -> PublicFiles:

@@ -12,8 +12,11 @@ noise. Equal shares spend too much on a table of two cells and too little on one
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 from prade.core.errors import WorkloadError
+from prade.data.schema import Schema
 from prade.planning.questions import Ask
 from prade.privacy.budget import Number
 from prade.queries.parts import Part
@@ -46,3 +49,30 @@ def weighted_asks(workload: Workload, share: Number = 1) -> tuple[Ask, ...]:
     weights = {size: len(parts) * math.isqrt(size * PRECISION**2) for size, parts in by_size.items()}
     unit = Ask(workload, share).share / sum(weights.values())  # the ask refuses an empty workload and a wrong share
     return tuple(Ask(Workload(workload.schema, by_size[size]), unit * weights[size]) for size in sorted(by_size))
+
+
+def favoured_asks(
+    schema: Schema, parts: Sequence[Part], first: Sequence[Part], times: Number, share: Number = 1, *, weighted: bool
+) -> tuple[Ask, ...]:
+    """Asks for some parts, of which each of the `first` gets `times` the part of `share` that another one gets.
+
+    If `weighted`, parts also grow with the square root of their cells. Parts with equal shares go into one ask, the
+    smallest shares first.
+
+    >>> from prade.data.schema import Schema
+    >>> schema = Schema.from_mbi({"sex": 4, "age": 16, "work": 4})
+    >>> sex, age, work = Workload.all_marginals(schema, 1)
+    >>> for ask in favoured_asks(schema, [sex, age, work], [age], 4, weighted=False):
+    ...     print([part.name for part in ask.workload], ask.share)
+    ['sex', 'work'] 1/3
+    ['age'] 2/3
+    """
+    whole, favour = Fraction(share), Fraction(times)
+    by_weight: dict[Fraction, list[Part]] = {}
+    for part in dict.fromkeys([*parts, *first]):
+        weight = favour if part in first else Fraction(1)
+        size = math.isqrt(part.n_cells * PRECISION**2) if weighted else 1
+        by_weight.setdefault(weight * size, []).append(part)
+    unit = whole / sum(weight * len(alike) for weight, alike in by_weight.items())
+    asked = sorted(by_weight.items(), key=lambda each: each[0])
+    return tuple(Ask(Workload(schema, alike), unit * weight * len(alike)) for weight, alike in asked)

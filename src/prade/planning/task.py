@@ -13,6 +13,7 @@ from prade.data.groups import Groups
 from prade.data.invariants import Invariant
 from prade.data.schema import Schema
 from prade.planning.invariants import stated
+from prade.planning.targets import Target, checked_targets
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.unit import Unit
@@ -21,6 +22,7 @@ LARGEST_BUDGET = 10**30  # an epsilon or rho that protects nobody, but is still 
 WORDS = {
     "budget": "epsilon or delta",
     "invariants": "list of invariants",
+    "targets": "list of targets",
 }  # what users call a field, where that differs from its name
 
 
@@ -34,7 +36,8 @@ class Task:
     that ``["STATE", "PUMA"]`` means every state, and every PUMA within its state; everybody is above all levels, and is
     not listed. groups: the public list of groups, with one row per group; without levels and groups all rows are one
     group. invariants: facts that the estimates and the synthetic rows meet exactly, each a `Rule` or `PublishedTotals`,
-    besides those of the schema.
+    besides those of the schema. targets: what must be right first, each a `Target`, or the path of their file; without
+    any, all two-way tables of the last level count alike.
 
     >>> from prade import Column
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
@@ -50,6 +53,7 @@ class Task:
     levels: tuple[tuple[str, ...], ...]
     groups: Groups
     invariants: tuple[Invariant, ...]
+    targets: tuple[Target, ...]
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Task:
         levels: Sequence[str | Sequence[str]] = (),
         groups: Any = None,
         invariants: Sequence[Invariant] = (),
+        targets: Sequence[Target] | str | PathLike[str] = (),
     ) -> None:
         schema = Schema.load(schema) if isinstance(schema, (str, PathLike)) else schema
         budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
@@ -77,7 +82,8 @@ class Task:
         nested = _nested(named or [()], listed)
         everybody = [()] if nested[0] else []  # it is above all levels
         facts, _ = stated(schema, invariants, listed, [listed.level(by) for by in (*everybody, *nested)])
-        values = dataset_name(dataset), schema.with_invariants(()), budget, unit, nested, listed, facts
+        wanted = checked_targets(targets, schema, nested)
+        values = dataset_name(dataset), schema.with_invariants(()), budget, unit, nested, listed, facts, wanted
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 

@@ -8,6 +8,7 @@ of 20.
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ def promise_of(release: Release, copied: float | None = None) -> dict[str, Any]:
         "account": read_account(release.path),
         "groups": len(plan.groups),
         "expected": None if plan.expected is None else str(plan.expected),
+        "targets": [] if plan.expected is None else [asdict(each) for each in plan.expected.targets],
         "copies": copies_in_words(copied),
         "levels": [_level(plan, level) for level in range(len(plan.levels))],
     }

@@ -44,6 +44,7 @@ class Situation:
     unseen: Sequence[str] = ()  # values that no public row has, but that the noisy answers show clearly
     copied: float | None = None  # share of synthetic rows that have all values of one public row
     added: int = 0  # rows of no public person that the estimates start from as well
+    drifted: Sequence[str] = ()  # columns that the public table is wrong about, and that were not measured below
 
     @property
     def last(self) -> str:
@@ -200,6 +201,17 @@ def measured_above(now: Situation) -> str | None:
     return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
 
 
+def wrong_above(now: Situation) -> str | None:
+    """Columns that the public table is wrong about, and that were measured at levels above the last one only."""
+    if not now.drifted:
+        return None
+    return (
+        f"{many(len(now.drifted), 'column')}, {named(now.drifted)}: the public table is wrong where "
+        f"{'it was' if len(now.drifted) == 1 else 'they were'} measured, and a {now.last} may differ from it in ways "
+        "that nothing has counted."
+    )
+
+
 def small_groups(now: Situation) -> str | None:
     """Groups that have fewer rows than the noise in one count may be off by."""
     asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
@@ -323,6 +335,7 @@ CAREFUL: tuple[Sentence, ...] = (
     harmful,
     not_measured,
     measured_above,
+    wrong_above,
     small_groups,
     wide_columns,
     wide_by_group,

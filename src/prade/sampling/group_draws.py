@@ -33,9 +33,11 @@ from prade.release.release import Release
 from prade.sampling.draw import check_whole
 from prade.sampling.improve import Search, improved_ranks
 from prade.sampling.sorted_rows import SortedRows, drawn_ranks
+from prade.sampling.target_tables import tables_first
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
+MANY_GROUPS = 16  # for which it is worth the while to cluster columns
 
 Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
 
@@ -67,11 +69,14 @@ class Drawer:
         """Make now what all groups share, so that threads do not make it twice."""
         if len(self.sorted_rows):
             self.sorted_rows.coded(np.zeros(1, np.int64))
+            if len(self.estimates.totals) >= MANY_GROUPS:
+                self.sorted_rows.cluster()
 
     @cached_property
     def sorted_rows(self) -> SortedRows:
         """The support's rows, sorted so that neighbours are alike."""
-        return SortedRows(self.estimates.support.public.prior.codes, self.estimates.plan.schema)
+        codes, plan = self.estimates.support.public.prior.codes, self.estimates.plan
+        return SortedRows(codes, plan.schema, first=tables_first(plan.targets, plan.schema))
 
     def rows(self, group: int, number: int) -> Rows:
         """Public rows drawn for a group of the last level, in random order."""
@@ -109,7 +114,8 @@ def drawn_batches(
     shared = Shared(
         drawer, opened_drawer, str(estimates.release.path.absolute()), print_of_estimates, int(seed), search
     )
-    key = _key(print_of_estimates, int(seed), search, batches)
+    wanted = tables_first(estimates.plan.targets, estimates.plan.schema)
+    key = _key(print_of_estimates, int(seed), search, batches, wanted)
     with _finished(estimates.release, key, keep and len(batches) > 1) as finished:
         kept = [None if finished is None else finished.path(str(number)) for number in range(len(batches))]
         tasks = [
@@ -201,9 +207,11 @@ def fingerprint(estimates: Estimates) -> str:
 # ---------------------------------------------------------------------- batches that are kept
 
 
-def _key(estimates: str, seed: int, search: Search, batches: Sequence[_Planned]) -> str:
-    """A fingerprint of all that batches depend on."""
-    digest = hashlib.sha256()
+def _key(
+    estimates: str, seed: int, search: Search, batches: Sequence[_Planned], first: Sequence[tuple[str, str]] = ()
+) -> str:
+    """A fingerprint of all that batches depend on; without tables to be met first, it is that of earlier versions."""
+    digest = hashlib.sha256(repr(first).encode() if first else b"")
     for batch in batches:
         digest.update(np.stack([batch.groups, batch.sizes]).astype(np.int64).tobytes() + b"end of batch")
     return run_key(estimates, seed, asdict(search), digest.hexdigest())

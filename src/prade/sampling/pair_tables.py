@@ -29,10 +29,12 @@ BLOCK = 2**14  # rows or visits that are prepared together
 class PairTables:
     """The tables of single columns and of pairs, laid out as `prade.sampling.kernels` needs them.
 
-    Columns that would make the tables too large are counted in runs of neighbouring codes.
+    Columns that would make the tables too large are counted in runs of neighbouring codes. Tables that are to be met
+    `first` are there once more for each time that they are listed, and so cost more; a column paired with itself is a
+    one-way table.
     """
 
-    def __init__(self, schema: Schema, codes: Codes, pairs: Pairs) -> None:
+    def __init__(self, schema: Schema, codes: Codes, pairs: Pairs, first: Sequence[tuple[str, str]] = ()) -> None:
         wanted = _checked_pairs(codes, pairs)
         names = [name for name in codes if wanted is None or any(name in pair for pair in wanted)]
         # the largest first: they have the long lines, and what a row looks up lies closer together
@@ -46,7 +48,9 @@ class PairTables:
         self.rows = lengths.pop()
         at = {name: a for a, name in enumerate(self.names)}
         chosen = combinations(self.names, 2) if wanted is None else wanted
-        self.links = sorted({(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen})
+        links = {(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen}
+        self.links = sorted([*links, *((min(at[x], at[y]), max(at[x], at[y])) for x, y in first)])
+        self.all_pairs = self.links == list(combinations(range(len(self.names)), 2))  # each once
         self.full = np.array(schema.shape(self.names))
         self.sizes = _coarse(self.full, self.links)
         self.start = np.cumsum(self.sizes) - self.sizes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -19,19 +19,15 @@ from prade.core.arrays import Floats
 from prade.core.words import many
 from prade.data.information import Information
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
-from prade.planning.shares import weighted_asks
-from prade.queries.workload import Workload
+from prade.queries.marginal import Marginal
+from prade.tuning.choice import Change, Choice
 from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
-from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments
+from prade.tuning.law_candidates import law_ladders, with_least_noise, with_one_way
 from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
-
-Change = tuple[str, "Choice"]
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
 # little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
@@ -52,51 +48,13 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 MIXTURES = (0.0, 0.3, 0.7)
 # Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
 OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
+TRUST = (1.0, 3.0, 10.0, 30.0, 100.0)  # factors of the n0 that raw answers give, which is rather too small
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
 MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
-
-    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
-    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it.
-    """
-
-    parts: tuple[Columns, ...]
-    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
-    total: Fraction = Fraction(0)
-    settings: Settings = field(default_factory=Settings)
-    weighted: bool = False
-    everybody: bool = False
-
-    def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
-        """The levels of a plan.
-
-        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
-        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
-        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
-        ['1/10', '9/10']
-        """
-        above = [
-            Level(by, Ask(Workload.marginals(schema, parts), share) if share else (), 0)
-            for by, (share, parts) in zip(nest[:-1], self.above, strict=True)
-        ]
-        if self.everybody:
-            above.insert(0, Level((), (), 0))
-        last = 1 - sum((share for share, _ in self.above), Fraction(0))
-        if self.total == 1:
-            return [*above, Level(nest[-1], (), last)]
-        divided = weighted_asks if self.weighted else Ask
-        asks = divided(Workload.marginals(schema, self.parts), last * (1 - self.total))
-        return [*above, Level(nest[-1], asks, last * self.total)]
 
 
 class Candidates:
@@ -108,6 +66,7 @@ class Candidates:
         self.rehearsal = rehearsal
         self.schema = public.prior.schema
         self.plan_of = plan_of
+        self.nest = tuple(nest)
         self.single: tuple[Columns, ...] = tuple((name,) for name in self.schema.coded)
         self.pairs: tuple[Columns, ...] = tuple(strongest_pairs(Information.of(public.prior, self.schema.coded)))
         self.levels = [[StandInLevel.of(stand_in, by) for stand_in in rehearsal.stand_ins] for by in nest[:-1]]
@@ -131,7 +90,7 @@ class Candidates:
         Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [Choice(self.single, above, share) for share in TOTALS]
+        choices = [with_least_noise(self, Choice(self.single, above, share)) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -150,6 +109,7 @@ class Candidates:
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)
         smoothed = best().settings.smooth
+        yield from law_ladders(self, best)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -168,11 +128,14 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and self.plan_of(best()).noise_budget.law == "laplace":
+        if smoothed and self.plan_of(best()).law == "laplace":
             yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
+        else:
+            yield self._settings(best, "trust", TRUST)
+            yield self._settings(best, "trust", (1.0, 1 / 3))
         if smoothed and best().total < 1:
             yield self._two_way(best)
         if best().total < 1 and self.pairs:
@@ -197,21 +160,19 @@ class Candidates:
         yield words, replace(best(), everybody=not best().everybody)
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
-        numbers = [math.ceil(share * len(self.single)) for share in ONE_WAY]
         asked = sum(len(part) == 1 for part in best().parts)
-        pairs = tuple(part for part in best().parts if len(part) > 1)
-        for number in numbers if fewer else reversed(numbers):
-            if number == asked or (number < asked) != fewer:
-                continue
-            any_ones = replace(best(), parts=self.single[:number] + pairs)  # the noise depends on their number only
-            variance = self._variance(any_ones) * self._per_row_squared(-1)
-            kept = telling_parts(self.moments, self.cells, variance, number)
-            yield f"{number} one-way tables", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
+        for number in self.numbers() if fewer else reversed(self.numbers()):
+            if number != asked and (number < asked) == fewer:
+                yield f"{number} one-way tables", with_one_way(self, best(), number)
+
+    def numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried, the largest first."""
+        return [math.ceil(share * len(self.single)) for share in ONE_WAY]
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
         alone = self._variance(replace(best(), parts=self.single[:1]))
-        noise = self._variance(best()) * self._per_row_squared(-1)
+        noise = self._variance(best()) * self.per_row_squared(-1)
         gains = {pair: predicted_gain(self._off_by(-1, pair), noise) for pair in self._small_pairs(-1, alone)}
         for number in TWO_WAY:
             kept = self._best_parts(gains, number)
@@ -261,7 +222,7 @@ class Candidates:
 
     def _worth_asking(self, choice: Choice, depth: int, share: Fraction) -> tuple[Columns, ...]:
         """The parts that are worth most, given the sums of deeper levels' answers, which cost nothing more."""
-        known = self._known(choice, depth)
+        known = self.known(choice, depth)
         weight = {1: max(len(self.single) - 1, 1), 2: 1}  # a one-way part is in all of its column's pairs
 
         def variance(parts: tuple[Columns, ...]) -> float:
@@ -273,7 +234,7 @@ class Candidates:
         most = -1.0
         best: tuple[Columns, ...] = ()
         for number in NUMBERS_ABOVE:
-            noise = variance(candidates[:number]) * self._per_row_squared(depth)
+            noise = variance(candidates[:number]) * self.per_row_squared(depth)
             gains = {
                 part: weight[len(part)] * predicted_gain(self._off_by(depth, part), noise, known.get(part, np.inf))
                 for part in candidates
@@ -284,15 +245,15 @@ class Candidates:
                 most, best = worth, parts
         return best
 
-    def _known(self, choice: Choice, depth: int) -> dict[Columns, float]:
+    def known(self, choice: Choice, depth: int) -> dict[Columns, float]:
         """Noise variances, in a level's shares, of the parts of deeper levels once their counts are added up."""
         precision: dict[Columns, float] = {}
         for question in self.plan_of(replace(choice, everybody=False)).questions:
             if question.level > depth and not question.is_total:
                 below = sum(map(len, self.levels[question.level])) / sum(map(len, self.levels[depth]))
-                for part in question.parts:
+                for part in (each for each in question.parts if isinstance(each, Marginal)):
                     known = precision.get(part.columns, 0.0)
-                    precision[part.columns] = known + 1 / (question.variance * below * self._per_row_squared(depth))
+                    precision[part.columns] = known + 1 / (question.variance * below * self.per_row_squared(depth))
         return {columns: 1 / each for columns, each in precision.items()}
 
     def _small_pairs(self, depth: int, variance: float) -> tuple[Columns, ...]:
@@ -324,7 +285,7 @@ class Candidates:
         """Number of rows of a level's typical group."""
         return float(np.median(np.concatenate([level.rows for level in self.levels[depth]])))
 
-    def _per_row_squared(self, depth: int) -> float:
+    def per_row_squared(self, depth: int) -> float:
         """The factor from the variance of a count to that of a share: the mean of 1 / rows^2."""
         return float(np.mean([np.mean(level.rows**-2.0) for level in self.levels[depth]]))
 
@@ -333,6 +294,10 @@ class Candidates:
         depth %= len(self.levels)
         questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
+
+    def noise_in_shares(self, choice: Choice) -> float:
+        """The same at the last level, as a variance of shares."""
+        return self._variance(choice) * self.per_row_squared(-1)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:
         if (depth, columns) not in self._off:

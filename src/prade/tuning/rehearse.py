@@ -5,6 +5,8 @@ in the real run (`prade.estimating.levels.descent`), and a group's error is
 
     (1 - P) * mean over pairs of |p - q|_1  +  2 P          P: probability that its number of rows is off by 250 or more
 
+or, with targets, that of what they name (`prade.tuning.target_errors`).
+
 Groups that chose a plan make its error look smaller than it is. So where a stand-in has enough groups, some choose the
 plan and others, which had no part in it, say which error to expect.
 
@@ -34,12 +36,14 @@ from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.planning.settings import Settings
+from prade.planning.targets import Target
 from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
 from prade.scoring.public_baseline import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS, chosen_pairs
 from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
+from prade.tuning.target_errors import LEAST_ERROR, REST, StandInTargets, WantedErrors, errors_in
 
 MOST_SCORED = 16  # groups per stand-in: their mean error is then known to about a quarter of what groups differ by
 MOST_PAIRS = 80  # the mean over these differs from the mean over all pairs by far less than groups differ
@@ -74,6 +78,7 @@ class Rehearsal:
         scored: int = MOST_SCORED,
         bias: int | None = CONTEST_BIAS,
         threads: int | None = None,
+        wanted: WantedErrors | None = None,
     ) -> None:
         self.kind = kind
         self.stand_ins = tuple(stand_ins)
@@ -81,6 +86,7 @@ class Rehearsal:
         self.scored = scored
         self.bias = bias
         self.threads = threads or cores()
+        self.wanted = wanted
 
     @classmethod
     def of(
@@ -94,6 +100,7 @@ class Rehearsal:
         bias: int | None = CONTEST_BIAS,
         seed: int = 0,
         threads: int | None = None,
+        targets: Sequence[Target] = (),
     ) -> Rehearsal:
         """For a plan with these groups and levels (the columns of each). The seed decides which rows stand in.
 
@@ -109,7 +116,15 @@ class Rehearsal:
             raise TooSmall(TOO_SMALL)
         every = chosen_pairs(public.prior.schema.coded, "all")
         chosen = generator.permutation(len(every))[:pairs]
-        return cls(kind, stand_ins, [every[k] for k in sorted(chosen)], scored=scored, bias=bias, threads=threads)
+        wanted = WantedErrors.of(targets, public)
+        among = [every[k] for k in sorted(chosen)]
+        return cls(kind, stand_ins, among, scored=scored, bias=bias, threads=threads, wanted=wanted)
+
+    def changed(self, stand_ins: Sequence[StandIn] | None = None, *, threads: int | None = None) -> Rehearsal:
+        """The same rehearsal with other stand-ins, or another number of threads."""
+        chosen = self.stand_ins if stand_ins is None else stand_ins
+        how: dict[str, Any] = {"scored": self.scored, "bias": self.bias, "wanted": self.wanted}
+        return Rehearsal(self.kind, chosen, self.pairs, threads=threads or self.threads, **how)
 
     @cached_property
     def apart(self) -> bool:
@@ -140,8 +155,14 @@ class Rehearsal:
     ) -> Floats:
         """The errors in the groups of one stand-in that choose a plan; with `fresh`, in those that say its error.
 
-        Trials with one seed share the noise, up to its scale.
+        Trials with one seed share the noise, up to its scale. With targets, they are those of what the targets name.
         """
+        return self._joined(*self.both_errors(plan, settings, seed=seed, stand_in=stand_in, fresh=fresh))
+
+    def both_errors(
+        self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
+    ) -> tuple[Floats, Floats]:
+        """The errors of two-way tables [groups], and those of everything that targets name [groups, wanted]."""
         chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
         descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
         scored = self.groups_of(stand_in, fresh=fresh)
@@ -149,9 +170,13 @@ class Rehearsal:
         def distance(made: GroupEstimate) -> float:
             return mean_distance(self.truth(stand_in, made.group), made.estimate, self.pairs)
 
-        distances = np.array(list(descent.map(distance, scored))) * chosen.shrink
+        if self.wanted is None:
+            distances, wanted = np.array(list(descent.map(distance, scored))), np.zeros((len(scored), 0))
+        else:
+            distances, wanted = errors_in(descent, scored, self.targets_of(stand_in), distance)
+        distances = distances * chosen.shrink
         risk = self.risk(plan, stand_in, seed)
-        return np.asarray((1 - risk) * distances + WORST * risk)
+        return np.asarray((1 - risk) * distances + WORST * risk), wanted
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates."""
@@ -178,16 +203,52 @@ class Rehearsal:
 
     def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
         """The errors of the public baseline in the same groups as those of `errors`."""
+        return self._joined(*self.both_public_errors(stand_in, fresh=fresh))
+
+    def both_public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> tuple[Floats, Floats]:
+        """As `both_errors`, of the public baseline."""
         chosen = self.stand_ins[stand_in]
         baseline = PublicBaseline(chosen.public, chosen.recurring)
         groups = self.groups_of(stand_in, fresh=fresh)
         errors = [baseline.error(self.truth(stand_in, group), group, self.pairs) for group in groups]
-        return np.array(errors) * chosen.shrink
+        wanted = np.zeros((len(groups), 0)) if self.wanted is None else self.targets_of(stand_in).public_errors(groups)
+        return np.array(errors) * chosen.shrink, wanted
 
     @property
     def public_error(self) -> float:
         """The mean error of the public baseline, in the groups that choose a plan."""
         return mean_of([self.public_errors(stand_in) for stand_in in range(len(self.stand_ins))])
+
+    # ---------------------------------------------------------------- targets
+
+    def targets_of(self, stand_in: int) -> StandInTargets:
+        """What the targets name, in a stand-in."""
+        return self._targets[stand_in]
+
+    @cached_property
+    def targets_above(self) -> bool:
+        """Whether some target is at a level above the last, where all groups share the noise, and so its luck."""
+        return any(not last for each in self._targets for last in each.last)
+
+    @cached_property
+    def _targets(self) -> list[StandInTargets]:
+        return [] if self.wanted is None else [StandInTargets(self.wanted, each) for each in self.stand_ins]
+
+    @cached_property
+    def _scales(self) -> tuple[float, Floats]:
+        """The public table's mean errors, to divide by, in the groups that choose a plan."""
+        both = [self.both_public_errors(stand_in) for stand_in in range(len(self.stand_ins))]
+        wanted = np.mean([each.mean(axis=0) for _, each in both], axis=0)
+        by_level = wanted if self.wanted is None else self.wanted.by_level(wanted)
+        return max(mean_of([each for each, _ in both]), LEAST_ERROR), np.maximum(by_level, LEAST_ERROR)
+
+    def _joined(self, distances: Floats, wanted: Floats) -> Floats:
+        """The errors that count: of two-way tables or, with targets, mostly of what they name."""
+        if self.wanted is None:
+            return distances
+        of_distance, of_wanted = self._scales
+        joined = wanted @ (self.wanted.weights / of_wanted) + REST * distances / of_distance
+        return np.asarray(joined / (1 + REST))
 
     # ---------------------------------------------------------------- one trial
 
@@ -208,7 +269,8 @@ class Rehearsal:
         power = 1 if plan.noise_budget.kind == "pure" else 2
         budget = plan.noise_budget * (1 / chosen.noise**power)
         rules = [each for each in plan.invariants if isinstance(each, Rule)]  # added rows obey them too
-        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups, invariants=rules)
+        what = plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups
+        return Plan(*what, invariants=rules, noise=plan.law)
 
 
 def mean_of(errors: Sequence[Floats]) -> float:
@@ -220,7 +282,7 @@ def mean_of(errors: Sequence[Floats]) -> float:
 
 
 def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ...]:
-    """Counts with noise: the standard noise of a part depends on seed, level and part only, whatever else is asked."""
+    """Counts with noise: the standard noise of a part depends on seed, level, part and law, whatever else is asked."""
     finest = plan.groupings[-1]
     noisy = []
     for question in plan.questions:
@@ -239,7 +301,15 @@ def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ..
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
     generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
     shape = groups, part.n_cells
-    return generator.laplace(size=shape) if question.law == "laplace" else generator.standard_normal(shape)
+    laplace = generator.laplace(size=shape)
+    return laplace if question.law == "laplace" else _gaussian(laplace)
+
+
+def _gaussian(laplace: Floats) -> Floats:
+    """Gaussian noise with the same ranks as Laplace noise, so that trials of both laws share their luck."""
+    from scipy.special import ndtri
+
+    return np.asarray(-np.sign(laplace) * ndtri(np.exp(-np.abs(laplace)) / 2))
 
 
 def _sum_of_noise(question: Question, cells: int, shape: tuple[int, int], generator: np.random.Generator) -> Floats:

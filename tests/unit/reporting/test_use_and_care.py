@@ -56,6 +56,12 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             situation(expected=Expected(0.35, 0.1, 0.3)),
         ),
         (
+            "wrong_above",
+            situation(drifted=["SEX"]),
+            "1 column, SEX: the public table is wrong where it was measured, and a PLACE may differ",
+            situation(),
+        ),
+        (
             "not_measured",
             situation(Level("PLACE", tables("AGE"))),
             "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred",

@@ -67,7 +67,7 @@ def shown_cells(release: Release, absent_in: Callable[[Part], Flags]) -> tuple[S
         return ()
     looked_at = sum(int(each.sum()) for each in absent.values())
     first, last = (raw_answers(release, level) for level in (0, len(plan.levels) - 1))
-    law, rows = plan.noise_budget.law, max(float(first.totals.sum()), 1.0)
+    law, rows = plan.law, max(float(first.totals.sum()), 1.0)
     for part, none in absent.items():
         number = first.parts.index(part)
         counts = first.counts[number].sum(axis=0)

@@ -1,0 +1,274 @@
+"""How far estimates of a stand-in are off in what the targets name, at the targets' levels.
+
+A stand-in's group g has the error
+
+    sum over wanted w of  weight_w e_w(g) / p_l(w)   +   rest * d(g) / p_d,        divided by 1 + rest
+
+e_w(g) is the error of what is wanted (`prade.planning.targets`) in the group itself or, for a level above the last, in
+the group of that level that contains g. d(g) is the error that counts without targets: that of two-way tables of the
+last level. p_l is the public table's mean error in all that is wanted at level l, and p_d its d: errors of large groups
+are small, and must not count less for that. The public table then has the error one. `REST` keeps a plan from giving up
+what nobody named.
+
+At a level above the last, the estimate is the sum of the last level's groups, as users will see it. Where a stand-in
+has too many of them, it is the level's own estimate, which is nearer to the truth in what is not measured below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
+from prade.data.groups import Grouping
+from prade.data.public import Public
+from prade.data.recurring_groups import RecurringGroups
+from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
+from prade.planning.expected import Expected, TargetError
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.planning.targets import Target, Wanted, wanted_of
+from prade.scoring.public_baseline import PublicBaseline
+from prade.tuning.expectation import expected_in_another
+from prade.tuning.stand_ins import StandIn
+
+if TYPE_CHECKING:
+    from prade.data.schema import Schema
+    from prade.tuning.rehearse import Rehearsal
+
+REST = 0.1  # weight of all two-way tables of the last level beside that of all targets together
+MOST_SUMMED = 400  # groups of a stand-in that are all estimated for the sake of levels above; otherwise only some are
+LEAST_ERROR = 1e-3  # of the public table, to divide by: what it has right to within that needs no budget
+
+CellsOfRows = tuple[NDArray[Any], int]  # the cell of each row, and the number of cells
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What the public rows tell about the numbers in a numeric column: the mean in each bin, and one row's spread."""
+
+    centres: Floats
+    deviation: float
+
+    @classmethod
+    def of(cls, public: Public, column: str) -> Numbers:
+        """From the rows that have a number; a bin without rows has the number between its neighbours."""
+        numbers, weights = public.numbers[column], public.prior.weights
+        size, known = public.prior.schema[column].present, ~np.isnan(numbers)
+        if not known.any():
+            return cls(np.zeros(size), 1.0)
+        code, number, weight = public.prior.codes[column][known], numbers[known], weights[known]
+        mass = mass_per_cell(code, weight, size)
+        seen = np.flatnonzero(mass)
+        centres = np.interp(np.arange(size), seen, (mass_per_cell(code, weight * number, size)[seen] / mass[seen]))
+        mean = np.average(number, weights=weight)
+        deviation = float(np.sqrt(np.average((number - mean) ** 2, weights=weight)))
+        return cls(centres, deviation if deviation > 0 else 1.0)
+
+
+class WantedErrors:
+    """All that the targets of a task want, with what is needed to score it."""
+
+    def __init__(self, wanted: Sequence[Wanted], schema: Schema, numbers: Mapping[str, Numbers]) -> None:
+        self.wanted = tuple(wanted)
+        self.schema = schema
+        self.numbers = dict(numbers)
+        self.weights = np.array([each.weight for each in self.wanted])
+
+    @classmethod
+    def of(cls, targets: Sequence[Target], public: Public) -> WantedErrors | None:
+        """For some targets and the public table; None without targets."""
+        if not targets:
+            return None
+        wanted = wanted_of(targets, public.prior.schema)
+        means = {each.part.columns[0] for each in wanted if each.kind == "mean"}
+        return cls(wanted, public.prior.schema, {name: Numbers.of(public, name) for name in means})
+
+    def __len__(self) -> int:
+        return len(self.wanted)
+
+    def by_level(self, errors: Floats) -> Floats:
+        """The weighted mean of errors, one for each thing wanted, over all that is wanted at its level."""
+        levels = [each.by for each in self.wanted]
+        same = np.array([[one == other for one in levels] for other in levels])
+        return np.asarray((same @ (self.weights * errors)) / (same @ self.weights))
+
+    def cells(self, number: int, codes: Mapping[str, NDArray[Any]]) -> CellsOfRows:
+        """The cells that tell what is wanted; the last one has the rows that have no part in a statistic."""
+        each = self.wanted[number]
+        if each.kind in ("table", "predicate"):
+            return each.part.cells(self.schema, codes), each.part.n_cells + (each.kind == "predicate")
+        column = each.part.columns[0]
+        size = self.schema[column].present
+        code = np.minimum(codes[column].astype(np.int64), size)
+        return (code if each.query is None else np.where(each.query.mask(codes), code, size)), size + 1
+
+    def errors(self, number: int, truth: Floats, estimate: Floats) -> Floats:
+        """The errors of estimated masses of cells, each group's beside its true ones: [groups]."""
+        each = self.wanted[number]
+        if each.kind in ("table", "predicate"):
+            return np.asarray(np.abs(_shares(truth) - _shares(estimate)).sum(axis=1))
+        true, estimated = _shares(truth[:, :-1]), _shares(estimate[:, :-1])
+        if each.kind == "mean":
+            numbers = self.numbers[each.part.columns[0]]
+            return np.asarray(np.abs((true - estimated) @ numbers.centres) / numbers.deviation)
+        return np.array([_quantile_error(*both, each.at) for both in zip(true, estimated, strict=True)])
+
+
+class StandInTargets:
+    """The true shares of what is wanted in a stand-in's groups, and where its public rows are."""
+
+    def __init__(self, errors: WantedErrors, stand_in: StandIn) -> None:
+        self.errors = errors
+        self.stand_in = stand_in
+        finest = stand_in.groups.level(stand_in.groups.names)
+        self.levels: list[Grouping] = [stand_in.groups.level(each.by) for each in errors.wanted]
+        self.above: list[Ints] = [finest.above(level) for level in self.levels]
+        self.last = [len(level) == len(finest) and set(level.by) == set(finest.by) for level in self.levels]
+
+    @cached_property
+    def truth(self) -> list[Floats]:
+        """True numbers of rows in the cells of everything wanted: [groups of its level, cells]."""
+        found = []
+        for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):
+            cells, size = self.errors.cells(number, self.stand_in.codes)
+            found.append(mass_by_group(above[self.stand_in.group], len(level), cells, size).astype(np.float64))
+        return found
+
+    @cached_property
+    def cells(self) -> list[CellsOfRows]:
+        """The cells of the public rows in everything wanted."""
+        codes = self.stand_in.public.prior.codes
+        return [self.errors.cells(number, codes) for number in range(len(self.errors))]
+
+    def errors_of(self, number: int, groups: Ints, masses: Floats) -> Floats:
+        """The errors of masses [groups, cells] in these groups of a wanted thing's level."""
+        return self.errors.errors(number, self.truth[number][groups], masses) * self.stand_in.shrink
+
+    def public_errors(self, groups: range) -> Floats:
+        """The public baseline's errors: [groups of the last level, wanted]."""
+        found, public = np.zeros((len(groups), len(self.errors))), self.stand_in.public
+        baselines = {
+            level.by: PublicBaseline(public, RecurringGroups.of(public, level))
+            for level in {each.by: each for each in self.levels}.values()
+        }
+        for number, (level, above) in enumerate(zip(self.levels, self.above, strict=True)):
+            places, mine = np.unique(above[list(groups)], return_inverse=True)
+            cells, size = self.cells[number]
+            weights = (baselines[level.by].weights(int(place)) for place in places)
+            masses = np.stack([mass_per_cell(cells, each, size) for each in weights])
+            found[:, number] = self.errors_of(number, places, masses)[mine]
+        return found
+
+
+def errors_in(
+    descent: Descent, scored: range, targets: StandInTargets, distance: Callable[[GroupEstimate], float]
+) -> tuple[Floats, Floats]:
+    """distance(estimate) of the scored groups of the last level, and the errors of everything wanted in them.
+
+    The second array is [scored groups, wanted]; groups of one parent share the errors of its level.
+    """
+    last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
+    support, groups = descent.foundation.support, len(targets.stand_in.groups)
+    cells = [(support.of(each), size) for each, size in targets.cells]
+    summed = above if groups <= MOST_SUMMED else []
+    found = np.zeros((len(scored), len(targets.errors)))
+
+    def of_group(made: GroupEstimate) -> tuple[float, list[float], list[Floats]]:
+        masses = {k: mass_per_cell(cells[k][0], made.estimate.weights, cells[k][1]) for k in (*last, *summed)}
+        parts = [made.total * masses[number] for number in summed]
+        if made.group not in scored:
+            return 0.0, [], parts
+        group = np.array([made.group])
+        return distance(made), [float(targets.errors_of(k, group, masses[k][None])[0]) for k in last], parts
+
+    parents = descent.top
+    for level in range(len(descent.plan.levels) - 1):
+        parents = descent.handed_on(level, parents)
+        for number in (each for each in above if not summed):
+            by = targets.levels[number].by
+            if set(by) == set(descent.plan.levels[level].by) or (not by and level == 0):
+                weights_of = partial(_weights_of if by else _everybody, descent, parents)
+                found[:, number] = _own_errors(targets, number, cells[number], scored, weights_of)
+    wanted = range(groups) if summed else scored
+    made = list(descent.level(len(descent.plan.levels) - 1, parents, of_group, wanted))
+    for k, number in enumerate(summed):
+        sums = np.zeros((len(targets.levels[number]), cells[number][1]))
+        np.add.at(sums, targets.above[number], np.stack([parts[k] for _, _, parts in made]))
+        found[:, number] = targets.errors_of(number, np.arange(len(sums)), sums)[targets.above[number][list(scored)]]
+    mine = [made[wanted.index(group)] for group in scored]
+    found[:, last] = np.array([errors for _, errors, _ in mine]).reshape(len(mine), len(last))
+    return np.array([away for away, _, _ in mine]), found
+
+
+def _own_errors(
+    targets: StandInTargets, number: int, cells: CellsOfRows, scored: range, weights_of: Callable[[int], Floats]
+) -> Floats:
+    """The errors of the estimates that groups of a level above the last have themselves."""
+    places, mine = np.unique(targets.above[number][list(scored)], return_inverse=True)
+    masses = np.stack([mass_per_cell(cells[0], weights_of(int(place)), cells[1]) for place in places])
+    return np.asarray(targets.errors_of(number, places, masses)[mine])
+
+
+def _weights_of(descent: Descent, groups: Sequence[Parent], group: int) -> Floats:
+    """Weights of the support's rows in a group of a level above the last."""
+    return descent.foundation.weights(groups[group].ancestors)
+
+
+def _everybody(descent: Descent, groups: Sequence[Parent], _: int) -> Floats:
+    """Weights of the support's rows in all groups of the first level together."""
+    weights = [group.total * _weights_of(descent, groups, number) for number, group in enumerate(groups)]
+    return np.asarray(np.sum(weights, axis=0))
+
+
+def expected_of_targets(rehearsal: Rehearsal, plan: Plan, settings: Settings, seeds: Sequence[int]) -> Expected:
+    """The error of two-way tables, and those of everything wanted, with noise and groups that chose no plan."""
+    wanted = rehearsal.wanted
+    assert wanted is not None
+    stand_ins = range(len(rehearsal.stand_ins))
+    made = [
+        [rehearsal.both_errors(plan, settings, seed=seed, stand_in=k, fresh=True) for seed in seeds] for k in stand_ins
+    ]
+    public = [rehearsal.both_public_errors(k, fresh=True) for k in stand_ins]
+    groups = len(plan.groupings[-1])
+    errors = [np.stack([distances for distances, _ in each]) for each in made]
+    error, error_spread = expected_in_another(errors, groups)
+    _, spread = expected_in_another([public[k][0][None] - errors[k] for k in stand_ins], groups)
+    targets = []
+    for number, each in enumerate(wanted.wanted):
+        one = [
+            np.unique(
+                rehearsal.targets_of(k).above[number][list(rehearsal.groups_of(k, fresh=True))], return_index=True
+            )
+            for k in stand_ins
+        ]
+        tables = [np.stack([found[1][first, number] for found in made[k]]) for k, (_, first) in enumerate(one)]
+        found, off = expected_in_another(tables, len(plan.groups.level(each.by)))
+        prior = float(np.mean([public[k][1][first, number].mean() for k, (_, first) in enumerate(one)]))
+        targets.append(TargetError(each.words, each.level, round(found, 6), round(off, 6), round(prior, 6)))
+    prior = float(np.mean([each[0].mean() for each in public]))
+    rounded = round(error, 6), round(spread, 6), round(prior, 6)
+    return Expected(*rounded, error_spread=round(error_spread, 6), targets=tuple(targets))
+
+
+def _shares(masses: Floats) -> Floats:
+    """Each group's masses divided by their sum; zeros where there is nobody."""
+    whole = masses.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(masses, whole, out=np.zeros_like(masses), where=whole > 0))
+
+
+def _quantile_error(truth: Floats, estimate: Floats, at: float) -> float:
+    """Twice the share of the true rows between the place that the estimate takes for the quantile and the true one.
+
+    >>> _quantile_error(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 0.25)
+    0.5
+    """
+    edges = np.arange(len(truth) + 1.0)
+    reached = np.concatenate([[0.0], np.cumsum(estimate)])
+    place = np.interp(at, reached, edges) if reached[-1] > 0 else edges[-1] / 2
+    return float(2 * abs(np.interp(place, edges, np.concatenate([[0.0], np.cumsum(truth)])) - at))

@@ -1,0 +1,87 @@
+"""Samples meet the tables of targets first, and those of releases without targets are what they were."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prade import Column, Schema, Target
+from prade.core.workers import Workers
+from prade.data.prior import Prior
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.plan import Plan
+from prade.sampling.group_draws import drawn_batches
+from prade.sampling.improve import Search, improved_ranks
+from prade.sampling.pair_tables import PairTables
+from prade.sampling.sorted_rows import SortedRows, drawn_ranks
+from prade.sampling.target_tables import tables_first
+from worlds.many_places import public, release
+
+SCHEMA = Schema([Column(name, "categorical", values=tuple(range(5))) for name in "abcdefgh"])
+
+
+@pytest.fixture(scope="module")
+def prior():
+    """Rows whose columns all depend on each other, with uneven weights."""
+    rng = np.random.default_rng(5)
+    hidden = rng.integers(0, 5, 3_000)
+    codes = {name: np.where(rng.random(3_000) < 0.6, hidden, rng.integers(0, 5, 3_000)) for name in "abcdefgh"}
+    return Prior(SCHEMA, codes, rng.gamma(0.5, size=3_000))
+
+
+def test_a_table_that_is_met_first_is_there_again_with_the_same_counts(prior):
+    once = PairTables(SCHEMA, prior.codes, "all")
+    again = PairTables(SCHEMA, prior.codes, "all", [("a", "b"), ("a", "b"), ("c", "c")])
+    assert again.cells == once.cells + 25 + 25 + 25
+    rows = np.arange(100)
+    masses = again.masses(rows, np.ones(100))
+    both = np.bincount(prior.codes["a"][rows] * 5 + prior.codes["b"][rows], minlength=25)
+    assert masses.sum() == once.masses(rows, np.ones(100)).sum() + 300
+    found, before = (np.bincount(each.astype(int)) for each in (masses, once.masses(rows, np.ones(100))))
+    more = 2 * np.bincount(both, minlength=len(found))  # the table of a and b is there two more times, that of c once
+    more += np.bincount(np.bincount(prior.codes["c"][rows], minlength=5), minlength=len(found))
+    more[0] += 20  # cells of c with another value of c
+    assert np.array_equal(found, before + more)
+
+
+def errors(prior, first):
+    """Distances of a sample's tables from the distribution's: of a with b, of c, and the mean of all pairs."""
+    rows = SortedRows(prior.codes, SCHEMA, first=first)
+    edges, found = rows.edges(prior.weights), []
+    for seed in range(6):
+        given = drawn_ranks(edges, 60, np.random.default_rng(seed))
+        ranks = improved_ranks(rows, prior.weights, edges, given, np.random.default_rng([seed, 1]), Search())
+        drawn = Prior(SCHEMA, {name: code[rows.order[ranks]] for name, code in prior.codes.items()}, np.ones(60))
+        pairs = [("a", "b"), ("c",), *((x, y) for x in "abcdefgh" for y in "abcdefgh" if x < y)]
+        away = [np.abs(drawn.project(pair) - prior.project(pair)).sum() for pair in pairs]
+        found.append([away[0], away[1], np.mean(away[2:])])
+    return np.mean(found, axis=0)
+
+
+def test_what_is_met_first_is_met_better_and_the_rest_hardly_worse(prior):
+    """Seeds are fixed, so this never alarms by chance."""
+    alike = errors(prior, ())
+    first = errors(prior, tables_first([Target(["a x b", "c"], by="all")], SCHEMA))
+    assert first[0] < 0.9 * alike[0]
+    assert first[1] <= alike[1]
+    assert first[2] < 1.03 * alike[2]
+
+
+def test_tables_of_several_kinds_of_targets():
+    schema = Schema([Column("AGE", "numeric", edges=(18, 65)), *SCHEMA.columns])
+    wanted = [Target(["a x b x c"], ["d == 1 and e == 2", "f == 0"], ["mean(AGE)"], by="all")]
+    assert set(tables_first(wanted, schema)) == {
+        *(("a", "b"), ("a", "c"), ("b", "c")), ("d", "e"), ("f", "f"), ("AGE", "AGE"),
+    }  # fmt: skip
+    assert tables_first([], schema) == ()
+
+
+def test_a_releases_rows_follow_its_plans_targets():
+    made = Estimates.of(release(), public())
+    made = made.with_totals(np.where(np.arange(len(made.totals)) < 3, made.totals, 0.0))
+    wanted = Plan(**{**vars(made.plan.content), "targets": (Target(["AGE x WORK"]),)})
+    other = Estimates(replace(made.release, plan=wanted), made.public, made.settings, made.levels)
+    batches = [list(drawn_batches(each, 4, search=Search(), workers=Workers(1))) for each in (made, other)]
+    rows = [np.concatenate([batch.rows for batch in each]) for each in batches]
+    assert len(rows[0]) == len(rows[1])
+    assert not np.array_equal(*rows)

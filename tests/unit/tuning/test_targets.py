@@ -1,0 +1,192 @@
+"""Tuning for targets: errors are those of what the targets name, at their levels, and the tuner spends on them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prade import Ask, Budget, Level, Plan, Target, Task, Unit, Workload
+from prade.core.arrays import mass_by_group
+from prade.data.public import Public
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.settings import Settings
+from prade.queries.marginal import Marginal
+from prade.tuning.choice import Choice
+from prade.tuning.rehearse import Rehearsal, mean_of
+from prade.tuning.target_errors import REST, WantedErrors
+from prade.tuning.tune import tune
+
+LEVELS = ["STATE", "PLACE"]
+TARGETS = (
+    Target(["RACE x EMPLOY", "SEX"], by=["STATE", "PLACE"], weight=2),
+    Target(predicates=["AGE >= 65 and SEX == 1"], by="PLACE"),
+    Target(statistics=["mean(AGE)", "median(AGE) where SEX == 1"], by="all"),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_draw():
+    """One draw of noise: more of them take longer, and go the same way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prade.tuning.search.MOST_DRAWS", 1)
+        yield
+
+
+def task_of(data, *targets, epsilon=5):
+    return Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups, targets=targets)
+
+
+@pytest.fixture(scope="module")
+def rehearsal(data):
+    public = Public.of(data.schema, data.public, LEVELS)
+    return Rehearsal.of(public, data.groups, LEVELS, targets=task_of(data, *TARGETS).targets, threads=1)
+
+
+@pytest.fixture(scope="module")
+def plan(data):
+    return Plan.simplest(task_of(data))
+
+
+# ---------------------------------------------------------------- what is scored
+
+
+def test_errors_of_two_way_tables_are_the_same_with_targets_and_without(rehearsal, plan):
+    without = Rehearsal(rehearsal.kind, rehearsal.stand_ins, rehearsal.pairs, threads=1)
+    distances, wanted = rehearsal.both_errors(plan)
+    assert np.array_equal(without.errors(plan), distances)
+    assert wanted.shape == (len(distances), 7)
+
+
+def test_the_public_table_has_the_error_one_and_each_level_counts_by_its_weight(rehearsal, plan):
+    assert rehearsal.public_error == pytest.approx(1)
+    public = [rehearsal.both_public_errors(k) for k in range(2)]
+    distance = np.mean([each.mean() for each, _ in public])
+    scales = np.mean([each.mean(axis=0) for _, each in public], axis=0)
+    weights = np.array([1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4, 1 / 8, 1 / 8])
+    state, place, everybody = [0, 2], [1, 3, 4], [5, 6]
+    for level in (state, place, everybody):
+        scales[level] = np.average(scales[level], weights=weights[level])
+    distances, wanted = rehearsal.both_errors(plan, stand_in=1)
+    expected = (wanted / scales @ weights + REST * distances / distance) / (1 + REST)
+    assert rehearsal.errors(plan, stand_in=1) == pytest.approx(expected)
+
+
+def test_a_predicate_is_a_table_of_two_cells(rehearsal):
+    """Against true rows and public rows looked at one by one, in one group of a stand-in."""
+    stand_in, group = rehearsal.stand_ins[0], 1
+    rows, public = stand_in.group == group, stand_in.public.prior
+    both = [({name: code[rows] for name, code in stand_in.codes.items()}, np.ones(rows.sum()))]
+    both.append((public.codes, public.weights))
+    at, sex = public.schema["AGE"].cell_texts().index("[65, 70)"), public.schema["SEX"].values.index(1)
+    old = [np.average((codes["AGE"] >= at) & (codes["SEX"] == sex), weights=weights) for codes, weights in both]
+    errors = rehearsal.targets_of(0).public_errors(range(group, group + 1))[0]
+    assert errors[4] == pytest.approx(2 * abs(old[0] - old[1]))
+
+
+def test_means_and_quantiles_of_known_shares(data):
+    public = Public.of(data.schema, data.public, LEVELS)
+    targets = task_of(data, Target(statistics=["mean(AGE)", "quantile(AGE, 0.25)"], by="all")).targets
+    errors = WantedErrors.of(targets, public)
+    bins = data.schema["AGE"].present
+    truth, estimate = np.zeros((2, 1, bins + 1))
+    truth[0, 3], truth[0, bins], estimate[0, 5] = 10, 7, 1  # seven rows have no age, and no part in it
+    numbers, codes = public.numbers["AGE"], public.prior.codes["AGE"]
+    away = numbers[codes == 5].mean() - numbers[codes == 3].mean()
+    assert errors.errors(0, truth, estimate)[0] == pytest.approx(away / numbers.std())
+    assert errors.errors(1, truth, truth)[0] == 0
+    assert errors.errors(1, truth, estimate)[0] == pytest.approx(2 * 0.75)  # all true rows are below bin 5
+    truth[0, 2] = 30  # a quarter of the rows is now in bin 3, and the true quantile a third into bin 2
+    estimate[0] = truth[0]
+    estimate[0, 2], estimate[0, 3] = 10, 30  # its own quantile is at the end of bin 2
+    assert errors.errors(1, truth, estimate)[0] == pytest.approx(2 * 0.5)
+
+
+def test_errors_above_the_last_level_are_those_of_the_groups_added_up(rehearsal, data, monkeypatch):
+    """Against all estimates of a release; with many groups, the level's own estimate stands in for them."""
+    level = [Level("STATE"), Level("PLACE", Ask(Workload.marginals(data.schema, [["RACE", "EMPLOY"], "SEX"])))]
+    plan = Plan("people", data.schema, Budget.pure(3), Unit(1), level, data.groups)
+    settings, chosen, targets = Settings(n0=1.0), rehearsal.stand_ins[0], rehearsal.targets_of(0)
+    estimates = Estimates.of(rehearsal.release(plan, 0, 3), chosen.public, settings, cells=chosen.cells)
+    _, wanted = rehearsal.both_errors(plan, settings, seed=3)
+    monkeypatch.setattr("prade.tuning.target_errors.MOST_SUMMED", 2)
+    _, near = rehearsal.both_errors(plan, settings, seed=3)
+    for number in (0, 2, 5, 6):  # RACE x EMPLOY and SEX by STATE, the mean and the median of everybody
+        masses = estimates.masses(targets.cells[number]) * estimates.totals[:, None]
+        above = targets.above[number]
+        sums = np.zeros((above.max() + 1, masses.shape[1]))
+        np.add.at(sums, above, masses)
+        found = targets.errors_of(number, np.arange(len(sums)), sums)[above[list(rehearsal.groups_of(0))]]
+        assert wanted[:, number] == pytest.approx(found, abs=2e-4)  # rehearsals take fewer steps
+        assert number > 2 or near[:, number] == pytest.approx(found, abs=0.002)  # what is measured adds up
+    assert wanted[:, 0].max() > 0.008  # so that the tolerances tell something
+    assert np.array_equal(wanted[:, [1, 3, 4]], near[:, [1, 3, 4]])  # those of the last level
+
+
+def test_true_counts_are_those_of_the_stand_ins_rows(rehearsal):
+    targets, chosen = rehearsal.targets_of(1), rehearsal.stand_ins[1]
+    part = rehearsal.wanted.wanted[1].part
+    cells = part.cells(chosen.public.prior.schema, chosen.codes)
+    assert np.array_equal(targets.truth[1], mass_by_group(chosen.group, len(chosen.groups), cells, part.n_cells))
+    assert [each.sum() for each in targets.truth] == [len(chosen.group)] * 4 + [
+        targets.truth[4].sum(), len(chosen.group), len(chosen.group)
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def test_a_choice_gives_target_parts_their_larger_share(data):
+    race, both = (Marginal.of(data.schema, each) for each in (["RACE"], ["RACE", "EMPLOY"]))
+    above = ((Fraction(1, 5), ()),)
+    choice = Choice((("AGE",), ("RACE",)), above, Fraction(0), first=((both,), (race,)), times=Fraction(3))
+    state, place = choice.levels(data.schema, [("STATE",), ("STATE", "PLACE")])
+    assert [(ask.workload.parts, ask.share) for ask in state.asks] == [((both,), Fraction(1, 5))]
+    assert [([part.name for part in ask.workload], ask.share) for ask in place.asks] == [
+        (["AGE"], Fraction(4, 5) / 4),
+        (["RACE"], Fraction(4, 5) * 3 / 4),
+    ]
+    larger = replace(choice, weighted=True).levels(data.schema, [("STATE",), ("STATE", "PLACE")])[1]
+    ratio = larger.asks[1].share / larger.asks[0].share
+    assert float(ratio) == pytest.approx(3 * np.sqrt(race.n_cells / data.schema.size("AGE")), rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def tuned(data):
+    """With a target at both levels, and without."""
+    wanted = Target(["RACE x EMPLOY"], by=LEVELS)
+    options = {"seconds": 600, "threads": 1, "bias": None}
+    return [tune(task_of(data, *targets, epsilon=1), data.public, **options) for targets in ([], [wanted])]
+
+
+def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
+    default, targeted = tuned
+    assert targeted.finished
+    assert not default.expected.targets
+    names = [part.name for question in targeted.plan.questions for part in question.parts]
+    assert {"RACE x EMPLOY"} & set(names) or {"RACE", "EMPLOY"} <= set(names)
+    public = Public.of(data.schema, data.public, LEVELS)
+    rehearsal = Rehearsal.of(public, data.groups, LEVELS, targets=targeted.plan.targets, bias=None, threads=1)
+    errors = [
+        np.mean([rehearsal.both_errors(each.plan, each.settings, seed=9, stand_in=k)[1].mean(0) for k in range(2)], 0)
+        for each in tuned
+    ]
+    assert (errors[1] < errors[0]).all()
+    said = targeted.expected.targets
+    assert [(each.what, each.by) for each in said] == [("RACE x EMPLOY", "STATE"), ("RACE x EMPLOY", "STATE+PLACE")]
+    assert all(each.error < each.prior for each in said)
+    assert targeted.plan.task.targets == task_of(data, Target(["RACE x EMPLOY"], by=LEVELS)).targets
+
+
+def test_workers_find_the_same_plan_for_targets(data, tuned):
+    wanted = Target(["RACE x EMPLOY"], by=LEVELS)
+    with ThreadPoolExecutor(2) as threads:
+        found = tune(task_of(data, wanted, epsilon=1), data.public, effort=600, bias=None, executor=threads)
+    assert found.plan.to_toml() == tuned[1].plan.to_toml()
+
+
+def test_trials_are_compared_by_what_the_targets_name(tuned):
+    assert tuned[1].trials[0].error == pytest.approx(mean_of([np.array([tuned[1].trials[0].best])]))
+    assert any("target" in trial.what for trial in tuned[1].trials)
+    assert not any("target" in trial.what for trial in tuned[0].trials)
