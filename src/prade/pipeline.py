@@ -70,10 +70,11 @@ def plan(
     """Decide what to measure, from public data only. This spends nothing.
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
-    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
-    ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
-    measures all one-way tables at the last level, and ``plan.expected`` is None. Rehearsals run in threads, or on the
-    workers of an `executor`, which try more in the same seconds.
+    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
+    chooses the plan by rehearsal on the public table, in about `seconds`, and ``plan.expected`` has the expected error.
+    Without it, or if the public table is too small for a rehearsal, the plan measures all one-way tables at the last
+    level, and ``plan.expected`` is None. Rehearsals run in threads, or on the workers of an `executor`, which try more
+    in the same seconds.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like

@@ -123,7 +123,12 @@ def log_mean_likelihood(variation, deviations, noise, rows, expected):
         for w in SCALES:
             s = ratio * w * variation.between + w / rows * variation.within
             zero = np.zeros(len(s))
-            told.append(sum(multivariate_normal(zero, s + np.diag(v**2)).logpdf(y) for y, v in zip(deviations, noise, strict=True)))
+            told.append(
+                sum(
+                    multivariate_normal(zero, s + np.diag(v**2)).logpdf(y)
+                    for y, v in zip(deviations, noise, strict=True)
+                )
+            )
             before.append(-((np.log(ratio * w / expected) ** 2 + np.log(w / usual) ** 2) / UNSURE**2) / 2)
     told, before = np.array(told), np.exp(before)
     return told.max() + np.log(before @ np.exp(told - told.max()) / before.sum())

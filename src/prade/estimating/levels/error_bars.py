@@ -205,7 +205,9 @@ class _Apart:
         """T with the means."""
         return differing_apart(variation, self.families, self.numbers[:, 2], self.numbers[:, 3], rows)
 
-    def of_others(self, unexplained: Floats, interactions: Floats, between: Floats, left: Floats, row: Floats) -> Floats:
+    def of_others(
+        self, unexplained: Floats, interactions: Floats, between: Floats, left: Floats, row: Floats
+    ) -> Floats:
         """Variances of what the measured cells do not explain of others: of columns that were not measured, and of
         interactions, which differ by what B leaves open and have little part in how columns moved.
         """
