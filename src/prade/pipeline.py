@@ -98,7 +98,7 @@ def carried_on(release: Release | PathName, task: Task) -> PublicTable:
     """A release as the public table of the next one: its estimates as weighted rows, in the release's folder."""
     release = _release(release)
     need_same_kind(release, task)
-    return PublicTable(carried_files(kept_estimates(release), public_of(release)))
+    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan)))
 
 
 def measure(

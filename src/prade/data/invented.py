@@ -107,7 +107,7 @@ def census_like(
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
     public = Side(here, before, 1) if relation == "earlier years" else Side(elsewhere, now, 1)
-    private = Side(here, now, 1 + persons, **DRIFT)
+    private = Side(here, now, 1 + persons, steps=1, **DRIFT)
     places = {name: np.repeat(each, len(now)) for name, each in places_of(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
     return CensusLike(

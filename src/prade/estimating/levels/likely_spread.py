@@ -127,11 +127,11 @@ def likely_spread(
         return joint
     apart *= likely
     s = (1 - likely) * (joint.directions * joint.values) @ joint.directions.T
-    s += differing_apart(variation, families, *apart[:2], rows) / np.outer(root, root)
+    s += differing_apart(variation, families, apart[0], apart[1], rows) / np.outer(root, root)
     with single_threaded_blas():
         values, vectors = np.linalg.eigh(s)
-    numbers = ((1 - likely) * each for each in joint.numbers)
-    return LikelySpread(*numbers, joint.evidence, np.maximum(values, 0.0), vectors, apart)
+    a, w, mean_a, mean_w = ((1 - likely) * each for each in joint.numbers)
+    return LikelySpread(a, w, mean_a, mean_w, joint.evidence, np.maximum(values, 0.0), vectors, apart)
 
 
 def differing_apart(variation: PublicVariation, families: Ints, a: Floats, w: Floats, rows: float) -> Floats:
