@@ -46,8 +46,8 @@ class Settings:
     support: int = 200_000
     extra: float = 0.0
     unseen: bool = True
-    # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release of
-    # a chain takes what the last one found (`prade.sampling.carried`).
+    # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release
+    # of a chain takes what the last one found (`prade.sampling.carried`).
     change: float = 0.03
     trust: float = 1.0
 

@@ -191,8 +191,9 @@ class KeptGroup:
     def read(cls, row: Row) -> KeptGroup:
         """From a row of the file."""
         optional = row.alike, row.spread, row.excess, row.apart
-        numbers = (None if each is None else np.array(each) for each in optional)
-        return cls(row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers), *numbers, row.emptied)
+        alike, fitted, excess, apart = (None if each is None else np.array(each) for each in optional)
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, apart, row.emptied)
 
 
 def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:
