@@ -36,6 +36,7 @@ MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in 
 FEWEST_MORE = 5  # trials that more draws must leave time for
 QUICKER = 4  # times: what a second draw with a stand-in may be quicker than the first, before one was seen
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
+LARGE = 0.1  # of the error: with targets, what gains more does so with any noise
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
 
@@ -194,8 +195,7 @@ class Search:
                 break
         self.slowest = max(self.slowest, self.draws.pace(done))
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
-        if kept and (shared or self.rehearsal.targets_above):
+        if kept and self._shares_luck(choice) and not self._beyond_luck(mean, known):
             kept = self._better_again(choice)
         took = time.monotonic() - began
         self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
@@ -203,6 +203,15 @@ class Search:
             self.best, self.errors = choice, errors
             self.smoothed = choice if choice.settings.smooth else self.smoothed
         return self.trials[-1]
+
+    def _shares_luck(self, choice: Choice) -> bool:
+        """Whether groups share noise that decides about a choice: of what it changes, or of targets above them."""
+        changed = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
+        return changed or self.rehearsal.targets_above
+
+    def _beyond_luck(self, mean: float, known: Sequence[Floats]) -> bool:
+        """Whether a difference is larger than shared noise can explain: early steps towards targets are that large."""
+        return self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
 
     def _better_again(self, choice: Choice) -> bool:
         """Whether it pays with other noise too: groups share a level's noise, and standard errors do not show that."""

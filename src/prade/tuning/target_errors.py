@@ -175,7 +175,7 @@ def errors_in(
     """
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
-    cells = [(support.of(each), size) for each, size in targets.cells]
+    cells = [(support.of(each).astype(np.intp), size) for each, size in targets.cells]  # as `bincount` takes them
     summed = above if groups <= MOST_SUMMED else []
     found = np.zeros((len(scored), len(targets.errors)))
 
