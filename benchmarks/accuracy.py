@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 
 from common import ROOT, report, table
 from jobs import Job, kept, seconds_of
-from prade import Plan
+from prade import Budget, Plan
 
 ALL = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
 MAIN = ("10", "1", "0.1")
@@ -22,14 +22,14 @@ DRAWN = 2
 NAMES = {"euclidean": "published", "least-kl": "published, least-KL projection"}
 
 
-def plan_for(job: Job, epsilon: str) -> tuple[Plan, dict[str, Any]]:
-    """The tuner's plan, made once and kept: it sees no private row."""
+def plan_for(job: Job, budget: str | Budget) -> tuple[Plan, dict[str, Any]]:
+    """The tuner's plan for a budget or an epsilon, made once and kept: it sees no private row."""
 
     def run() -> dict[str, Any]:
-        tuned = job.tuned(epsilon)
+        tuned = job.tuned(budget)
         return {"plan": tuned.plan.to_toml(), "advice": tuned.advice, "trials": len(tuned.trials)}
 
-    found = kept(job.name, f"plan {epsilon}", run)
+    found = kept(job.name, f"plan {budget}", run)
     return Plan.from_toml(found["plan"]), found
 
 

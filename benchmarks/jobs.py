@@ -100,9 +100,9 @@ class Job:
 
     # ---------------------------------------------------------------- runs
 
-    def tuned(self, epsilon: str) -> Tuned:
-        """The plan for a budget, from public data alone."""
-        return tune(self.task(epsilon), self.rows, seconds=TUNING, threads=THREADS)
+    def tuned(self, budget: str | Budget) -> Tuned:
+        """The plan for a budget or an epsilon, from public data alone."""
+        return tune(self.task(budget), self.rows, seconds=TUNING, threads=THREADS)
 
     def task(self, budget: str | Budget) -> Task:
         """What a release for a budget is for."""
@@ -126,11 +126,11 @@ class Job:
         """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
         with tempfile.TemporaryDirectory() as folder:
             found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
-            level, weights = plan.groupings[-1], self.rows.prior.weights
-            own = RecurringGroups.of(self.rows, level)
+            rows = found.support.public  # large tables are thinned
+            own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
 
             def as_it_is(_: int, group: int) -> np.ndarray:
-                mine = np.where(own.rows(self.rows, group), weights, 0.0) if own.recurs[group] else weights
+                mine = np.where(own.rows(rows, group), weights, 0.0) if own.recurs[group] else weights
                 return mine / mine.sum()
 
             found.weights = as_it_is  # in the place of what was estimated
@@ -171,7 +171,7 @@ class Job:
         asked, inside = release.plan, group >= 0
         plan = Plan(
             asked.dataset, asked.schema, asked.budget * 10**6, asked.unit, asked.levels, asked.groups,
-            settings=asked.settings,
+            settings=asked.settings, noise=asked.law,
         )  # fmt: skip
         answers = []
         for question in plan.questions:
@@ -204,7 +204,9 @@ def seconds_of(job: Job, plan: Plan, groups: int, share: float) -> dict[str, flo
     listed = {name: values[:groups] for name, values in job.listed.to_dict().items()}
     rows = np.random.default_rng(0).permutation(len(job.rows))[: round(share * len(job.rows))]
     public = job.rows.take(np.sort(rows))
-    asked = Plan(plan.dataset, plan.schema, plan.budget, plan.unit, plan.levels, listed, settings=plan.settings)
+    asked = Plan(
+        plan.dataset, plan.schema, plan.budget, plan.unit, plan.levels, listed, settings=plan.settings, noise=plan.law
+    )
     with tempfile.TemporaryDirectory() as folder:
         release = job.release(asked, Path(folder))
         began = time.perf_counter()

@@ -110,6 +110,11 @@ SYSTEMS: dict[str, System] = {
         "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; the time does "
         "not include tuning", beforehand=systems.tuned, public=True,
     ),
+    "prade-approximate": System(
+        f"prade, {APPROXIMATE}", APPROXIMATE, systems.prade_approximate, "the same under the promise of MST and AIM "
+        "(dpmm); the tuner also chooses between Laplace and Gaussian noise", beforehand=systems.tuned_approximate,
+        public=True,
+    ),
     "published": System(
         "Algorithm 2 as published", PURE, systems.published, "40 pairs by state, 8 one-way parts by PUMA; Euclidean "
         "projection", public=True,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from common import OUT
 from jobs import THREADS, Job, acs, nist
-from prade import Schema, Unit
+from prade import Budget, Schema, Unit
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.tuning.tune import Tuned, tune
@@ -29,8 +29,8 @@ class QuickJob(Job):
 
     tuning: float = 20.0
 
-    def tuned(self, epsilon: str) -> Tuned:
-        return tune(self.task(epsilon), self.rows, seconds=self.tuning, threads=THREADS)
+    def tuned(self, budget: str | Budget) -> Tuned:
+        return tune(self.task(budget), self.rows, seconds=self.tuning, threads=THREADS)
 
 
 def adult() -> Job:

@@ -131,7 +131,17 @@ def extrapolated(task: Task, began: float, done: dict[int, Coded]) -> Drawn:
 
 def prade(task: Task) -> Drawn:
     """The default, from file to file."""
-    job, plan = task.job, task.plan
+    return measured(task, task.plan)
+
+
+def prade_approximate(task: Task) -> Drawn:
+    """The default under the promise that MST and AIM make."""
+    return measured(task, plan_for(task.job, Budget.approx(task.epsilon, DELTA))[0])
+
+
+def measured(task: Task, plan: Plan) -> Drawn:
+    """A plan of prade's, from file to file."""
+    job = task.job
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         release = job.release(plan, Path(folder))
@@ -205,6 +215,11 @@ def learn(name: str, settings_of: str, task: Task) -> Drawn:
 def tuned(task: Task) -> dict[str, Any]:
     """The plan of prade's tuner, made once and kept."""
     return plan_for(task.job, task.epsilon)[1]
+
+
+def tuned_approximate(task: Task) -> dict[str, Any]:
+    """The plan of prade's tuner for (epsilon, delta), made once and kept."""
+    return plan_for(task.job, Budget.approx(task.epsilon, DELTA))[1]
 
 
 def with_group_column(job: Job) -> tuple[Schema, pa.Table]:

@@ -63,7 +63,7 @@ class Synthesizer(Parameters):
     ``fit(private, public)`` spends epsilon once; everything after it is free and can be repeated. The constructor only
     stores its arguments, which `plan` and `fit` use. The names of results end in an underscore.
 
-    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian.
+    * epsilon: a number, or a `Budget`. With `delta`, the noise is Gaussian or Laplace, whichever is better.
     * public: the public table, file or files that the estimates start from, given here or to `fit`. `weight` names the
       column with its weights.
     * schema: a `Schema` or the path of its file. Without one, `plan` or `fit` drafts a schema from the public table,

@@ -29,7 +29,9 @@ from worlds.plans import ledger_for
 FALSE_ALARM = 1e-4
 ENOUGH = 18_000  # counts from which on a question is tested by itself: fewer do not tell nine tenths from ten
 BUDGETS = {"pure": Budget.pure(2), "zcdp": Budget.zcdp("1/8"), "approx": Budget.approx(2, 1e-6)}
-CHECKS = len(BUDGETS) * (3 + 3 + 2 + 1 + 1)  # the questions of both plans, each plan as a whole, correlation, totals
+LAWS = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+SPENT = [*LAWS.items(), ("approx", "laplace")]  # the usual laws, and a plan that chose the other one
+CHECKS = len(SPENT) * (3 + 3 + 2 + 1 + 1)  # the questions of both plans, each plan as a whole, correlation, totals
 ALPHA = FALSE_ALARM / CHECKS
 FAR = 6  # standard errors of a mean square: squares are skewed, and a normal's tail at ALPHA would be left too often
 
@@ -94,9 +96,9 @@ def truth(name):
     )
 
 
-def released(folder, name, kind):
+def released(folder, name, kind, law=None):
     """Measure into a folder; the release, and its file as pyarrow reads it."""
-    plan = Plan("people", SCHEMA, BUDGETS[kind], Unit(2), PLANS[name], GROUPS[name])
+    plan = Plan("people", SCHEMA, BUDGETS[kind], Unit(2), PLANS[name], GROUPS[name], noise=law)
     pq.write_table(pa.table(people()), folder / "people.parquet")
     release = measure(plan, folder / "people.parquet", folder / "release", ledger_for(plan, folder / "ledger"))
     return release, pq.read_table(folder / "release" / "measurements.parquet")
@@ -133,14 +135,14 @@ def p_values(table, true):
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """Each plan measured once under each budget."""
-    return cache(lambda name, kind: released(tmp_path_factory.mktemp("release"), name, kind))
+    return cache(lambda name, *spent: released(tmp_path_factory.mktemp("release"), name, *spent))
 
 
-@pytest.mark.parametrize("kind", BUDGETS)
+@pytest.mark.parametrize("spent", SPENT, ids=" ".join)
 @pytest.mark.parametrize("name", PLANS)
-def test_the_noise_has_the_law_and_scale_of_the_file(name, kind, measured):
-    release, table = measured(name, kind)
-    assert set(table["law"].to_pylist()) == {"laplace" if kind == "pure" else "gaussian"}
+def test_the_noise_has_the_law_and_scale_of_the_file(name, spent, measured):
+    release, table = measured(name, *spent)
+    assert set(table["law"].to_pylist()) == {spent[1]}
     assert {float(question.scale) for question in release.plan.questions} == set(table["scale"].to_pylist())
     found = p_values(table, truth(name))
     assert len(found) == LARGE[name] + 1
@@ -179,9 +181,9 @@ def largest_correlation(columns):
     return found, stats.norm.isf(ALPHA / len(correlations) / 2)
 
 
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_totals_parts_and_cells_have_noise_of_their_own(kind, measured):
-    assert np.less(*largest_correlation(columns_of_noise(*measured("wide", kind))))
+@pytest.mark.parametrize("spent", SPENT, ids=" ".join)
+def test_totals_parts_and_cells_have_noise_of_their_own(spent, measured):
+    assert np.less(*largest_correlation(columns_of_noise(*measured("wide", *spent))))
 
 
 def test_noise_that_is_used_twice_would_be_noticed():
@@ -191,10 +193,10 @@ def test_noise_that_is_used_twice_would_be_noticed():
     assert np.greater(*largest_correlation([*columns, columns[0] + generator.laplace(size=STATES * TOWNS)]))
 
 
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_totals_have_the_standard_deviation_that_they_declare(kind, measured):
+@pytest.mark.parametrize("spent", SPENT, ids=" ".join)
+def test_totals_have_the_standard_deviation_that_they_declare(spent, measured):
     """Of the mean of the total that was asked for and the sum of the halves; the other parts say nothing of it."""
-    release, _ = measured("wide", kind)
+    release, _ = measured("wide", *spent)
     totals, deviation = release.totals(0)
     errors = totals - truth("wide")[: STATES * TOWNS]
     assert off(errors, deviation) < FAR

@@ -17,10 +17,11 @@ def plan_of(
     budget: Any = 1,
     unit: Unit = ONE_ROW,
     dataset: str = "survey",
+    noise: Any = None,
 ) -> Plan:
     """A plan; a budget that is not a `Budget` is an epsilon."""
     budget = budget if isinstance(budget, Budget) else Budget.pure(budget)
-    return Plan(dataset, schema, budget, unit, list(levels), groups)
+    return Plan(dataset, schema, budget, unit, list(levels), groups, noise=noise)
 
 
 def ledger_for(plan: Plan, path: Path | str, cap: Any = None) -> Ledger:

@@ -240,7 +240,7 @@ def planning(command: Command) -> Command:
         click.option("--levels", default="", help="Levels from coarse to fine, as in STATE,PUMA+YEAR."),
         click.option("--targets", "targets_file", type=FILE, help="File of the tables that must be right first."),
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
-        click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy, Gaussian noise."),
+        click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
         click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
         click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
         click.option(

@@ -7,7 +7,7 @@ queries of its parts. The budget B s_a / sum(s) determines the noise scale of it
 
 where `rows` is the number of rows by which neighbouring tables differ. The costs of the asks add up to B (sequential
 composition); the groups of a level cost nothing extra, because each row is in only one of them. An (epsilon, delta)
-budget is split as the zCDP budget within it.
+budget is split as the zCDP budget within it, or, with Laplace noise, as the pure budget epsilon.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from prade.planning.questions import TOTAL, Ask, Level, Question, total_part, to
 from prade.planning.settings import Settings
 from prade.planning.targets import Target, checked_targets
 from prade.planning.task import Task
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Law
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.unit import Unit
 from prade.queries.parts import Part
@@ -60,7 +60,9 @@ class Plan:
 
     `settings` say how to estimate, `expected` which error to expect, `public` where the public table is, `targets` what
     the plan was tuned for. They cost nothing and do not affect what is measured, so they may be edited after planning,
-    and plans that differ only in them are equal.
+    and plans that differ only in them are equal. `noise` is the law of all noise where it is not the usual one of the
+    budget's kind: a zcdp or an approx budget may be spent on Laplace noise. `noise_budget` is what is split: the budget
+    itself, or what an approx budget allows under that law (`prade.privacy.budget.Budget.noise_budget`).
 
     Each level adds its columns to those of the level before: ``["STATE"], ["PUMA"]`` means every state, and every PUMA
     within its state. If a level's total is None, the plan asks for the number of rows, as one more part of the level,
@@ -99,6 +101,7 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
+        noise: Law | None = None,
         targets: Sequence[Target] = (),
     ) -> None:
         self.dataset = dataset_name(dataset)
@@ -115,6 +118,8 @@ class Plan:
             raise PradeError(f"a plan needs a Budget and a Unit, got {budget!r} and {unit!r}")
         if budget == budget * 0:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
+        self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
+        self.law: Law = noise or budget.law
         if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
             raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
         if not any(level.asks or level.total for level in levels):
@@ -165,6 +170,7 @@ class Plan:
         settings: Settings | None = None,
         expected: Expected | None = None,
         public: PublicFiles | None = None,
+        noise: Law | None = None,
     ) -> Plan:
         """The plan for a task that asks, at each of the task's levels, the questions of `levels`.
 
@@ -174,7 +180,7 @@ class Plan:
         if whole and levels and levels[0].by:
             levels = [Level(()), *levels]
         what = task.dataset, task.schema, task.budget, task.unit, levels, task.groups
-        stated: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets}
+        stated: dict[str, Any] = {"invariants": task.invariants, "targets": task.targets, "noise": noise}
         plan = cls(*what, settings=settings, expected=expected, public=public, **stated)
         if plan.task != task:
             raise PradeError(
@@ -191,11 +197,6 @@ class Plan:
 
     # ---------------------------------------------------------------- contents
 
-    @property
-    def noise_budget(self) -> Budget:
-        """The budget that is split: for an (epsilon, delta) budget the zCDP budget within it, which composes better."""
-        return self.budget.zcdp_within() if self.budget.kind == "approx" else self.budget
-
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groups of each level."""
@@ -205,7 +206,8 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        return Content(*measured, self.settings, self.expected, self.public, self.invariants, self.targets)
+        stated = self.invariants, self.law, self.targets
+        return Content(*measured, self.settings, self.expected, self.public, *stated)
 
     @cached_property
     def hash(self) -> str:
@@ -325,7 +327,7 @@ class Plan:
         scale = budget.noise_scale(rows * per_row, rows**2 * per_row)
         if scale > LARGEST_SCALE:
             raise PradeError(f"{self.budget} is so small that its noise would drown every count; give a larger budget")
-        return Question(level, parts, is_total, budget, budget.law, scale)
+        return Question(level, parts, is_total, budget, self.law, scale)
 
     def _settled(self, level: Level) -> Level:
         """The level with its total decided; the level's share of the budget stays the same."""

@@ -26,7 +26,7 @@ from prade.planning.expected import Expected, TargetError
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import IN_EARLIER_FILES, Settings
 from prade.planning.targets import Target, targets_of_tables
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Law
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells, Part, Predicate
@@ -35,10 +35,10 @@ from prade.queries.workload import Workload
 
 VERSION = 1
 KEYS = (
-    *("version", "dataset", "budget", "unit", "level", "settings", "expected", "public"),
+    *("version", "dataset", "noise", "budget", "unit", "level", "settings", "expected", "public"),
     *("target", "invariant", "groups", "schema"),
 )
-OPTIONAL = ("settings", "expected", "public", "target", "invariant", "groups")
+OPTIONAL = ("noise", "settings", "expected", "public", "target", "invariant", "groups")
 PUBLIC_KEYS = ("files", "encoding", "delimiter", "weight", "sha256")
 
 Record = TypeVar("Record")
@@ -61,6 +61,7 @@ class Content:
     expected: Expected | None
     public: PublicFiles | None
     invariants: Sequence[Invariant] = ()
+    noise: Law | None = None
     targets: Sequence[Target] = ()
 
 
@@ -94,9 +95,12 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
         for level in plan.levels
     ]
     stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
+    # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
+    noise = {} if plan.noise in (None, plan.budget.law) else {"noise": plan.noise}
     return {
         "version": VERSION,
         "dataset": plan.dataset,
+        **noise,
         "budget": plan.budget.to_dict(),
         "unit": plan.unit.to_dict(),
         "level": levels,
@@ -150,8 +154,14 @@ def content_of_toml(text: str) -> Content:
     settings, expected = _record(document, "settings", Settings), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
-    targets = targets_of_tables(document.get("target", []))
-    stated = settings, expected, public, invariants, targets
+    stated = (
+        settings,
+        expected,
+        public,
+        invariants,
+        document.get("noise"),
+        targets_of_tables(document.get("target", [])),
+    )
     return Content(document["dataset"], schema, budget, unit, levels, groups, *stated)
 
 

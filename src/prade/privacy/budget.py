@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from prade.core.errors import PradeError
 from prade.core.numbers import exact, float_above, readable, root_above
@@ -37,8 +37,9 @@ class Budget:
                             is at most a rho, for every a > 1
     approx(epsilon, delta)  P(M(x) in S) <= e^epsilon P(M(y) in S) + delta       uses Gaussian noise
 
-    for neighbouring tables x, y and every set S of releases. Budgets of the same kind add up, even if one release is
-    chosen after looking at another. A float stands for the decimal number that it prints as: 0.1 is one tenth.
+    for neighbouring tables x, y and every set S of releases. The last two may also use Laplace noise (`noise_budget`).
+    Budgets of the same kind add up, even if one release is chosen after looking at another. A float stands for the
+    decimal number that it prints as: 0.1 is one tenth.
 
     >>> budget = Budget.pure(1)
     >>> budget.split([1, 2])
@@ -118,7 +119,7 @@ class Budget:
 
     @property
     def law(self) -> Law:
-        """The distribution of the noise that this kind of budget uses."""
+        """The distribution of the noise that this kind of budget uses unless another one is chosen."""
         return "laplace" if self.kind == "pure" else "gaussian"
 
     def __repr__(self) -> str:
@@ -243,11 +244,45 @@ class Budget:
 
     # ---------------------------------------------------------------- noise
 
+    def noise_budget(self, law: Law | None = None) -> Budget:
+        """The budget that a release splits among its questions if all of its noise has this law (default: `law`).
+
+            kind      laplace          gaussian
+            pure      itself           refused: no epsilon bounds it
+            zcdp      itself           itself
+            approx    pure(epsilon)    zcdp_within()
+
+        *Laplace noise within (epsilon, delta).* If the shares of the questions add up to pure(epsilon), the release is
+        epsilon-DP, which is (epsilon, 0)-DP, and a larger delta promises less. Its entry in a ledger is the whole
+        (epsilon, delta) all the same, so it adds up with other releases as any (epsilon, delta) does. With m tables b
+        grows with m and sigma with sqrt(m): Laplace noise is better for few tables, Gaussian noise for many.
+
+        *Laplace noise within rho.* Let neighbouring tables change count i by d_i. With noise of scale b the two laws of
+        the noisy count differ by a factor of at most exp(|d_i| / b), so their Renyi divergence of order a is at most
+        a d_i^2 / (2 b^2) (Bun and Steinke 2016, proposition 3.3). The noise of different counts is independent, so the
+        divergences add up to at most a l2_squared / (2 b^2): `noise_scale` gives b as it gives sigma, and `cost_of` is
+        right for both. But the variance is 2 b^2 instead of sigma^2.
+
+        >>> Budget.approx(1, 1e-9).noise_budget("laplace")
+        Budget.pure('1')
+        """
+        chosen = self.law if law is None else law
+        if chosen not in get_args(Law):
+            raise PradeError(f"the law of the noise is {str(chosen)[:40]!r}; it is 'laplace' or 'gaussian'")
+        if self.kind == "pure" and chosen == "gaussian":
+            raise PradeError(
+                "Gaussian noise keeps no pure budget, whatever its scale: use Laplace noise, or a budget with a delta"
+            )
+        if self.kind != "approx":
+            return self
+        return Budget.pure(self.epsilon) if chosen == "laplace" else self.zcdp_within()
+
     def noise_scale(self, l1: int | Fraction, l2_squared: int | Fraction) -> Fraction:
         """The noise scale that this budget pays for: a fraction that a float represents exactly, never too small.
 
         pure:    b >= l1 / epsilon, for discrete Laplace noise, P(z) ~ exp(-|z| / b)
-        zcdp:    sigma^2 >= l2_squared / (2 rho), for discrete Gaussian noise, P(z) ~ exp(-z^2 / (2 sigma^2))
+        zcdp:    sigma^2 >= l2_squared / (2 rho), for discrete Gaussian noise, P(z) ~ exp(-z^2 / (2 sigma^2)), and
+                 the same for b^2 (`noise_budget`)
         approx:  sigma as for `zcdp_within`
 
         `l1` and `l2_squared` bound how much *all* counts of the release together change between neighbouring tables:
@@ -274,8 +309,8 @@ class Budget:
     def cost_of(self, scale: float | Fraction, l1: int | Fraction, l2_squared: int | Fraction) -> Budget:
         """The cost of a release with this noise scale, as a budget of this kind (and delta); never too low.
 
-        The noise has the distribution `law`; `l1` and `l2_squared` are as in `noise_scale`. A float is taken at its
-        exact binary value, because the noise is drawn with that value.
+        The noise has the distribution `law`, or under zCDP either one; `l1` and `l2_squared` are as in `noise_scale`. A
+        float is taken at its exact binary value, because the noise is drawn with that value.
 
         >>> Budget.zcdp(1).cost_of(scale=10, l1=4, l2_squared=8)
         Budget.zcdp('1/25')

@@ -47,7 +47,7 @@ def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
     for number, part in enumerate(answers.parts):
         if not absent[number].any():
             continue
-        largest = largest_noise(plan.noise_budget.law, float(answers.variance[0, number]), FALSE_ALARM / looked_at)
+        largest = largest_noise(plan.law, float(answers.variance[0, number]), FALSE_ALARM / looked_at)
         shown = np.flatnonzero(absent[number] & (answers.counts[number][0] > largest))
         texts = cell_texts(part, plan.schema) if len(shown) else []
         found += [texts[cell] for cell in shown]

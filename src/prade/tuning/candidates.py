@@ -23,10 +23,19 @@ from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.planning.shares import favoured_asks, weighted_asks
+from prade.privacy.budget import Law
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
 from prade.queries.workload import Workload
-from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments, telling_parts
+from prade.tuning.gain import (
+    Columns,
+    StandInLevel,
+    off_by,
+    predicted_gain,
+    predicted_rest,
+    shrunk_moments,
+    telling_parts,
+)
 from prade.tuning.mutual_information import Information, strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.target_candidates import target_ladders
@@ -67,8 +76,9 @@ class Choice:
     `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
     totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
     shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it. `first` are the parts of
-    each level that tell what the targets name, if the level asks anything: each has `times` the share of another part.
+    it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
+    None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
+    the level asks anything: each has `times` the share of another part.
     """
 
     parts: tuple[Columns, ...]
@@ -77,6 +87,7 @@ class Choice:
     settings: Settings = field(default_factory=Settings)
     weighted: bool = False
     everybody: bool = False
+    law: Law | None = None
     first: tuple[tuple[Part, ...], ...] = ()
     times: Fraction = Fraction(1)
 
@@ -143,7 +154,7 @@ class Candidates:
         Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [Choice(self.single, above, share) for share in TOTALS]
+        choices = [self.with_least_noise(Choice(self.single, above, share)) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -161,6 +172,11 @@ class Candidates:
         yield from target_ladders(self, best)
         grouped = bool(self.plan_of(best()).groups.names)
         smoothed = best().settings.smooth
+        law = best().law
+        if grouped and smoothed and best().total < 1:
+            yield self._other_law(best, other_parts=True)
+        if best().law == law:
+            yield self._other_law(best, other_parts=False)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -179,7 +195,7 @@ class Candidates:
         if any(level.by and level.recurring.recurs.any() for level in chain(*self.levels)):
             for weights in OWN:
                 yield self._settings(best, "own", weights)
-        if smoothed and self.plan_of(best()).noise_budget.law == "laplace":
+        if smoothed and self.plan_of(best()).law == "laplace":
             yield self._settings(best, "posterior", ("laplace", "linear"))
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
@@ -190,6 +206,44 @@ class Candidates:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
+
+    # ---------------------------------------------------------------- the law of the noise
+
+    def with_least_noise(self, choice: Choice) -> Choice:
+        """The choice with the law under which the counts of its last question have the least variance."""
+        return min(self._laws(choice), key=lambda each: self.plan_of(each).questions[-1].variance)
+
+    def _laws(self, choice: Choice) -> list[Choice]:
+        """The choice with every law worth trying: under zCDP, Laplace noise only doubles the variance."""
+        laws: tuple[Law | None, ...] = (None, "laplace") if self.plan_of(choice).budget.kind == "approx" else (None,)
+        return [replace(choice, law=law) for law in laws]
+
+    def _other_law(self, best: Callable[[], Choice], other_parts: bool) -> Iterator[Change]:
+        """The same choice with noise of another law, or with as many one-way tables as that law would do best with.
+
+        Gaussian noise grows with the square root of the number of tables, Laplace noise with the number itself: where
+        one law does best with many tables and the other with few, the same tables do not show which is better.
+        """
+        for other in self._laws(best()):
+            if other.law == best().law:
+                continue
+            words = f"{self.plan_of(other).law.capitalize()} noise"
+            if not other_parts:
+                yield words, other
+            elif (changed := self._best_one_way(other)).parts != other.parts:
+                yield f"{words}, {many(len(changed.parts), 'table')}", changed
+
+    def _best_one_way(self, choice: Choice) -> Choice:
+        """The choice with the one-way tables that leave the least error at its noise, as far as can be predicted."""
+        choices = [self._with_one_way(choice, number) for number in sorted(set(self._numbers()))]
+        left = []
+        for each in choices:
+            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
+            variance = self._variance(each) * self.per_row_squared(-1)
+            left.append(predicted_rest(self.moments, self.cells, variance, asked))
+        return choices[int(np.argmin(left))]
+
+    # ---------------------------------------------------------------- other ladders
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -205,16 +259,22 @@ class Candidates:
         yield words, replace(best(), everybody=not best().everybody)
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
-        numbers = [math.ceil(share * len(self.single)) for share in ONE_WAY]
         asked = sum(len(part) == 1 for part in best().parts)
-        pairs = tuple(part for part in best().parts if len(part) > 1)
-        for number in numbers if fewer else reversed(numbers):
-            if number == asked or (number < asked) != fewer:
-                continue
-            any_ones = replace(best(), parts=self.single[:number] + pairs)  # the noise depends on their number only
-            variance = self._variance(any_ones) * self.per_row_squared(-1)
-            kept = telling_parts(self.moments, self.cells, variance, number)
-            yield f"{number} one-way tables", replace(best(), parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
+        for number in self._numbers() if fewer else reversed(self._numbers()):
+            if number != asked and (number < asked) == fewer:
+                yield f"{number} one-way tables", self._with_one_way(best(), number)
+
+    def _numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried."""
+        return [math.ceil(share * len(self.single)) for share in ONE_WAY]
+
+    def _with_one_way(self, choice: Choice, number: int) -> Choice:
+        """The choice with this many one-way tables, those that tell most at its noise."""
+        pairs = tuple(part for part in choice.parts if len(part) > 1)
+        any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
+        variance = self._variance(any_ones) * self.per_row_squared(-1)
+        kept = telling_parts(self.moments, self.cells, variance, number)
+        return replace(choice, parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)

@@ -157,6 +157,19 @@ def telling_parts(moments: Floats, cells: Sequence[slice], variance: float, numb
     return taken
 
 
+def predicted_rest(moments: Floats, cells: Sequence[slice], variance: float, asked: Sequence[int]) -> float:
+    """What all cells together are still off by once these parts have been asked for: the sum of sqrt(S'_ii).
+
+    >>> predicted_rest(np.array([[1.0, 0.0], [0.0, 4.0]]), [slice(0, 1), slice(1, 2)], 0.0, [1])
+    1.0
+    """
+    at = np.concatenate([np.arange(len(moments))[cells[part]] for part in asked])
+    mine = moments[:, at]
+    known = np.linalg.solve(moments[np.ix_(at, at)] + variance * np.eye(len(at)), mine.T)
+    rest = np.diag(moments) - np.einsum("ij,ji->i", mine, known)
+    return float(np.sum(np.sqrt(np.maximum(rest, 0.0))))
+
+
 def _ratio(above: Floats, below: Floats) -> Floats:
     shape = np.broadcast_shapes(above.shape, below.shape)
     return np.divide(above, below, out=np.zeros(shape), where=np.broadcast_to(below > 0, shape))

@@ -267,7 +267,7 @@ class Rehearsal:
         """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""
         power = 1 if plan.noise_budget.kind == "pure" else 2
         budget = plan.noise_budget * (1 / chosen.noise**power)
-        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups)
+        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups, noise=plan.law)
 
 
 def mean_of(errors: Sequence[Floats]) -> float:
@@ -279,7 +279,7 @@ def mean_of(errors: Sequence[Floats]) -> float:
 
 
 def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ...]:
-    """Counts with noise: the standard noise of a part depends on seed, level and part only, whatever else is asked."""
+    """Counts with noise: the standard noise of a part depends on seed, level, part and law, whatever else is asked."""
     finest = plan.groupings[-1]
     noisy = []
     for question in plan.questions:
@@ -298,7 +298,15 @@ def _noisy(plan: Plan, chosen: StandIn, seed: int) -> tuple[tuple[Ints, ...], ..
 def _standard(question: Question, part: Part, name: str, groups: int, seed: int) -> Floats:
     generator = np.random.default_rng([seed, 2, question.level, crc32(name.encode())])
     shape = groups, part.n_cells
-    return generator.laplace(size=shape) if question.law == "laplace" else generator.standard_normal(shape)
+    laplace = generator.laplace(size=shape)
+    return laplace if question.law == "laplace" else _gaussian(laplace)
+
+
+def _gaussian(laplace: Floats) -> Floats:
+    """Gaussian noise with the same ranks as Laplace noise, so that trials of both laws share their luck."""
+    from scipy.special import ndtri
+
+    return np.asarray(-np.sign(laplace) * ndtri(np.exp(-np.abs(laplace)) / 2))
 
 
 def _sum_of_noise(question: Question, cells: int, shape: tuple[int, int], generator: np.random.Generator) -> Floats:

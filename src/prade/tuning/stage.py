@@ -53,7 +53,7 @@ class Stage:
 
 
 def _plan(task: Task, choice: Choice) -> Plan:
-    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings)
+    return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
 
 
 def rehearsed(stage: Shared[Stage], budget: Budget, draw: Draw, number: int) -> Found:

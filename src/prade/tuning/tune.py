@@ -193,7 +193,8 @@ class Tuner:
         expected, worthwhile = search.expected()
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
             nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
-            search.best = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
+            alone = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
+            search.best = candidates.with_least_noise(alone)
             expected, _ = search.expected()
         plan = plan_of(search.best)
         advice = _advice(rehearsal, plan, expected, worthwhile, finished)

@@ -27,8 +27,8 @@ def marginals(*columns) -> Workload:
     return Workload.marginals(SCHEMA, columns)
 
 
-def make(*levels, budget=None, unit=None, groups=PLACES, schema=SCHEMA, dataset="survey") -> Plan:
-    return Plan(dataset, schema, budget or Budget.pure(1), unit or Unit(), list(levels), groups)
+def make(*levels, budget=None, unit=None, groups=PLACES, schema=SCHEMA, dataset="survey", noise=None) -> Plan:
+    return Plan(dataset, schema, budget or Budget.pure(1), unit or Unit(), list(levels), groups, noise=noise)
 
 
 # ------------------------------------------------------------------ shares and scales
@@ -103,6 +103,30 @@ def test_approx_is_split_as_the_zcdp_within_it(uneven):
     assert plan.noise_budget == budget.zcdp_within()
     assert [question.scale for question in plan.questions] == [question.scale for question in same.questions]
     assert sum(question.share for question in plan.questions).as_approx("1e-9") <= budget
+
+
+def test_laplace_noise_within_approx_is_that_of_the_pure_budget(uneven):
+    plan = make(*uneven, budget=Budget.approx(1, "1e-9"), unit=Unit(2), noise="laplace")
+    same = make(*uneven, unit=Unit(2))
+    assert plan.questions == same.questions
+    assert (plan.noise_budget, plan.budget) == (Budget.pure(1), Budget.approx(1, "1e-9"))
+    lines = plan.describe().splitlines()
+    assert lines[0].endswith("epsilon = 1 and delta = 1e-9 (approximate differential privacy)")
+    assert lines[1:] == same.describe().splitlines()[1:]
+
+
+def test_laplace_noise_within_rho_has_the_scale_of_gaussian_noise_and_twice_its_variance(uneven):
+    plan, usual = (make(*uneven, budget=Budget.zcdp("1/200"), noise=noise) for noise in ("laplace", None))
+    for one, other in zip(plan.questions, usual.questions, strict=True):
+        assert (one.law, other.law) == ("laplace", "gaussian")
+        assert (one.share, one.scale) == (other.share, other.scale)
+        assert one.variance == pytest.approx(2 * other.variance, rel=0.01)
+
+
+def test_the_usual_law_may_be_named_and_changes_nothing(uneven):
+    for budget, noise in ((ONE, "laplace"), (Budget.zcdp(1), "gaussian"), (Budget.approx(1, "1e-9"), "gaussian")):
+        named, plain = make(*uneven, budget=budget, noise=noise), make(*uneven, budget=budget)
+        assert (named, named.questions, named.to_toml()) == (plain, plain.questions, plain.to_toml())
 
 
 @pytest.mark.parametrize("budget", [Budget.pure("1/3"), Budget.zcdp("0.7"), Budget.approx(2, "1e-6")], ids=str)
@@ -244,6 +268,7 @@ def every_change():
         labels=("a", "b"),
         order=1,
         names=("AGE", "SEX"),
+        noise=None,
     ):
         schema = Schema(columns)
         parts = [
@@ -252,7 +277,8 @@ def every_change():
             Cells(["AGE"], [*table, *[len(labels)] * (schema.size("AGE") - len(table))], len(labels), labels),
         ]
         first = Level(by[0], [Ask(Workload(schema, parts[::order]), share), Ask(Workload(schema, parts[:1]))], total)
-        return Plan(dataset, schema, budget, unit, [first, Level(by[1], Workload(schema, parts[1:]), 0)], groups)
+        levels = [first, Level(by[1], Workload(schema, parts[1:]), 0)]
+        return Plan(dataset, schema, budget, unit, levels, groups, noise=noise)
 
     yield "as it is", plan()
     yield "dataset", plan(dataset="survey2")
@@ -260,6 +286,8 @@ def every_change():
     yield "kind", plan(budget=Budget.zcdp(1))
     yield "approx", plan(budget=Budget.approx(1, "1e-9"))
     yield "delta", plan(budget=Budget.approx(1, "1e-8"))
+    yield "law within approx", plan(budget=Budget.approx(1, "1e-9"), noise="laplace")
+    yield "law within zcdp", plan(budget=Budget.zcdp(1), noise="laplace")
     yield "max_rows", plan(unit=Unit(3, "ID", 1))
     yield "person_id", plan(unit=Unit(2, "id", 1))
     yield "per_group", plan(unit=Unit(2, "ID", 2))
@@ -444,6 +472,9 @@ GROUPS_ONLY = Schema([Column("G", "group", values=(1, 2))])
             PradeError,
             "use a larger budget",
         ),
+        ({"noise": "gaussian"}, PradeError, "Gaussian noise keeps no pure budget"),
+        ({"noise": "normal"}, PradeError, "the law of the noise is 'normal'; it is 'laplace' or 'gaussian'"),
+        ({"noise": ""}, PradeError, "the law of the noise is ''"),
         ({"levels": []}, PradeError, "at least one Level"),
         ({"levels": None}, PradeError, "at least one Level"),
         ({"levels": Level((), marginals("age"))}, PradeError, "a list of at least one Level"),

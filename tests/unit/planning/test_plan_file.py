@@ -125,6 +125,30 @@ def test_parts_that_are_all_tables_are_written_as_tables(plan):
     assert Plan.from_toml(written).questions[0].parts == queries.parts
 
 
+def laplace_within_approx(**changes):
+    schema = Schema.from_mbi({"age": 10, "sex": 2})
+    levels = [Level("PUMA", Workload.all_marginals(schema, 1), 0)]
+    return Plan("survey", schema, Budget.approx(1, "1e-9"), Unit(1), levels, {"PUMA": [1, 2]}, **changes)
+
+
+def test_the_law_of_the_noise_is_in_the_file_where_it_is_not_the_usual_one(tmp_path):
+    plan = laplace_within_approx(noise="laplace")
+    assert 'dataset = "survey"\nnoise = "laplace"\n' in plan.to_toml()
+    plan.save(tmp_path / "plan.toml")
+    found = Plan.load(tmp_path / "plan.toml")
+    assert (found, found.law, found.questions) == (plan, "laplace", plan.questions)
+    assert found.with_public(None).with_labels(found.schema).law == "laplace"
+    usual = Plan.from_toml(plan.to_toml().replace('noise = "laplace"', 'noise = "gaussian"'))
+    assert usual == laplace_within_approx() != plan
+    assert "\nnoise" not in usual.to_toml()
+
+
+def test_files_without_a_law_mean_what_they_meant_in_earlier_versions():
+    plan = laplace_within_approx()
+    assert plan.hash == "1afff95e66487698d645090276f97a0031d9be1e50f22e05748f2354dc4efc66"  # by version 0.4
+    assert {question.law for question in plan.questions} == {"gaussian"}
+
+
 def test_names_with_odd_characters(tmp_path):
     odd = ["a`b", 'a"b', "a'''b", "a\nb", "a\x01\x7f\x00b", "a\\b", "größe = [", "]", "#", "\u2028\x85\xa0", " "]
     schema = Schema([Column(name, "categorical", values=tuple(odd)) for name in odd])
@@ -214,8 +238,10 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
         ("version = 1\ndataset", "dataset", DataError, "version is missing"),
         ("version = 1\ndataset", "version = 2\ndataset", DataError, "version is 2; .* `version = 1`"),
         ("version = 1\ndataset", "version = true\ndataset", DataError, "version is True"),
-        ('dataset = "survey"', "", DataError, "dataset is missing; the keys are version, dataset, budget"),
+        ('dataset = "survey"', "", DataError, "dataset is missing; the keys are version, dataset, noise, budget"),
         ('dataset = "survey"', 'data = "survey"', DataError, "unknown key 'data'"),
+        ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', PradeError, "Gaussian noise keeps no pure"),
+        ('dataset = "survey"', 'dataset = "survey"\nnoise = 1', PradeError, "the law of the noise is '1'; it is 'lap"),
         ('dataset = "survey"', 'dataset = "survey"\nlevels = 1', DataError, "'levels'; did you mean 'level'"),
         ("[unit]\nmax_rows = 1\nneighbours", "[unit]\nneighbours", PradeError, "unit: .*max_rows"),
         ("max_rows = 1", "max_row = 1", PradeError, "unit: .*unknown: max_row"),

@@ -376,6 +376,24 @@ def test_conversions_go_only_where_one_promise_implies_the_other():
             Budget.zcdp(1).as_approx(delta)
 
 
+def test_what_is_split_depends_on_the_law_of_the_noise():
+    approx = Budget.approx(1, 1e-6)
+    assert approx.noise_budget() == approx.noise_budget("gaussian") == approx.zcdp_within()
+    assert approx.noise_budget("laplace") == Budget.approx(1, 0).noise_budget("laplace") == Budget.pure(1)
+    assert Budget.pure(2).noise_budget() == Budget.pure(2).noise_budget("laplace") == Budget.pure(2)
+    assert [Budget.zcdp(1).noise_budget(law) for law in (None, "laplace", "gaussian")] == [Budget.zcdp(1)] * 3
+
+
+def test_laws_that_do_not_keep_the_promise_are_refused():
+    with pytest.raises(PradeError, match="Gaussian noise keeps no pure budget"):
+        Budget.pure(1).noise_budget("gaussian")
+    with pytest.raises(PradeError, match="delta is 0, but Gaussian noise needs a delta"):
+        Budget.approx(1, 0).noise_budget()
+    for wrong in ("normal", "", 0, ["laplace"]):
+        with pytest.raises(PradeError, match="it is 'laplace' or 'gaussian'"):
+            Budget.zcdp(1).noise_budget(wrong)
+
+
 def test_budgets_are_light_to_import():
     heavy = "('scipy', 'numpy', 'pyarrow', 'opendp')"
     code = f"import sys, prade.privacy.budget; print([m for m in {heavy} if m in sys.modules])"

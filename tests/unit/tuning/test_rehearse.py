@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from prade.core.errors import DataError
 from prade.data.groups import Groups
@@ -21,7 +22,7 @@ from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
 from prade.scoring.score import joint_errors
 from prade.tuning.gain import StandInLevel
-from prade.tuning.rehearse import Rehearsal, _noisy
+from prade.tuning.rehearse import Rehearsal, _noisy, _standard
 from prade.tuning.stand_ins import StandIn
 from worlds.plans import plan_of
 
@@ -52,10 +53,11 @@ def same_places(data, public):
     return Rehearsal.of(public, listed(data.public), LEVELS)
 
 
-def asking(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None):
+def asking(data, epsilon, columns=("AGE", "RACE", "WAGE"), total="1/10", groups=None, budget=None, noise=None):
     ask = Ask(Workload.marginals(data.schema, columns), 1 - Fraction(total))
     levels = [Level("STATE"), Level("PLACE", ask, total)]
-    return plan_of(data.schema, *levels, groups=groups or listed(data.groups), budget=budget or epsilon)
+    places = groups or listed(data.groups)
+    return plan_of(data.schema, *levels, groups=places, budget=budget or epsilon, noise=noise)
 
 
 # ---------------------------------------------------------------------- who plays whom
@@ -299,6 +301,28 @@ def test_noise_in_a_fold_has_the_plans_scale(data, elsewhere, law):
     pairs = zip(_noisy(noisy, stand_in, 1)[1], _noisy(exact, stand_in, 1)[1], strict=True)
     noise = np.concatenate([(one - other).ravel() for one, other in pairs])
     assert noise.std() == pytest.approx(question.variance**0.5, rel=0.25)
+
+
+def test_both_laws_share_their_luck_and_have_their_own_shape(data, elsewhere):
+    """Gaussian noise is Laplace noise moved to the same quantile: the largest draw of one is that of the other."""
+    stand_in = elsewhere.stand_ins[0]
+    question = asking(data, 1, groups=stand_in.groups).questions[1]
+    laplace, gaussian = (
+        _standard(replace(question, law=law), question.parts[0], "AGE", 3000, 7).ravel()
+        for law in ("laplace", "gaussian")
+    )
+    assert (np.argsort(laplace) == np.argsort(gaussian)).all()
+    assert stats.norm.cdf(gaussian) == pytest.approx(stats.laplace.cdf(laplace), rel=1e-6)
+    assert (laplace.std(), gaussian.std()) == (pytest.approx(2**0.5, rel=0.05), pytest.approx(1, rel=0.05))
+
+
+def test_a_plan_is_rehearsed_with_its_own_law(data, elsewhere):
+    budget = Budget.approx(1, "1e-9")
+    for noise, law in ((None, "gaussian"), ("laplace", "laplace")):
+        plan = asking(data, 1, budget=budget, noise=noise)
+        rehearsed = elsewhere.release(plan).plan
+        assert {question.law for question in rehearsed.questions} == {law}
+        assert [each.scale for each in rehearsed.questions] == [each.scale for each in plan.questions]
 
 
 def test_halves_are_rehearsed_with_less_noise(data, same_places):

@@ -369,7 +369,8 @@ def candidates_for(data, epsilon, nest=(("STATE",), ("STATE", "PLACE"))):
     rehearsal = Rehearsal.of(public, data.groups, LEVELS, threads=1)
 
     def asking(choice):
-        return plan_of(data.schema, *choice.levels(data.schema, nest), groups=data.groups, budget=epsilon)
+        levels = choice.levels(data.schema, nest)
+        return plan_of(data.schema, *levels, groups=data.groups, budget=epsilon, noise=choice.law)
 
     return Candidates(rehearsal, public, nest, asking)
 
@@ -399,6 +400,50 @@ def test_the_posterior_is_a_candidate_under_laplace_noise_only(data):
         seen = [change for ladder in candidates.ladders(lambda chosen=start: chosen) for change in ladder]
         found = [(words, choice.settings) for words, choice in seen if words.startswith("posterior")]
         assert found == [(f"posterior {name}", replace(start.settings, posterior=name)) for name in offered]
+
+
+APPROX = Budget.approx(4, "1e-9")
+
+
+def test_the_other_law_is_a_candidate_within_epsilon_and_delta_only(data):
+    for budget, offered in ((4, []), (Budget.zcdp(1), []), (APPROX, ["Gaussian noise"])):
+        candidates = candidates_for(data, budget)
+        start = candidates.simplest()
+        seen = [change for ladder in candidates.ladders(lambda chosen=start: chosen) for change in ladder]
+        laws = [(words, choice) for words, choice in seen if choice.law != start.law]
+        assert [words for words, _ in laws if "table" not in words] == offered
+        assert all(candidates.plan_of(choice).law != candidates.plan_of(start).law for _, choice in laws)
+
+
+def test_the_first_choice_has_the_law_with_less_noise(data):
+    """At delta 1e-9 ten tables have less Laplace noise, at delta 1/100 ten have less Gaussian noise, and four not."""
+    candidates, risky = candidates_for(data, APPROX), candidates_for(data, Budget.approx(4, "1/100"))
+    start = candidates.simplest()
+    assert start.law == risky.simplest().law == "laplace"
+    many_tables = replace(start, parts=candidates.single + candidates.pairs)
+    assert len(many_tables.parts) == 10
+    assert candidates.with_least_noise(many_tables).law == "laplace"
+    assert risky.with_least_noise(many_tables).law is None
+    assert candidates.with_least_noise(replace(start, total=Fraction(1), law=None)).law == "laplace"
+
+
+def test_the_other_law_comes_with_the_tables_that_suit_it(data):
+    """At a budget where noise drowns most tables, fewer of them are predicted to be better than all."""
+    candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
+    start = Choice(candidates.single, ((Fraction(0), ()),))
+    ((words, choice),) = candidates._other_law(lambda: start, other_parts=True)
+    assert words == f"Laplace noise, {many(len(choice.parts), 'table')}"
+    assert 0 < len(choice.parts) < len(start.parts)
+    assert choice == replace(start, law="laplace", parts=choice.parts)
+
+
+def test_a_plan_within_epsilon_and_delta_is_never_expected_to_be_worse_than_the_pure_one(data):
+    """With few tables the tuner finds the very plan that it finds for the pure budget."""
+    approx, pure = (tuned_for(data, budget, seconds=600) for budget in (Budget.approx(1, "1e-9"), 1))
+    assert approx.plan.law == "laplace"
+    assert approx.plan.budget == Budget.approx(1, "1e-9")
+    assert approx.expected.error <= pure.expected.error + 1e-9
+    assert approx.plan.questions == pure.plan.questions
 
 
 def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):

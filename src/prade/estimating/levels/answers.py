@@ -95,7 +95,7 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         np.stack([mean.variance for mean in means.values()], axis=1),
         totals.value,
         totals.variance,
-        np.stack([draws[part] == 1 for part in means], axis=1) if plan.noise_budget.law == "laplace" else None,
+        np.stack([draws[part] == 1 for part in means], axis=1) if plan.law == "laplace" else None,
     )
 
 

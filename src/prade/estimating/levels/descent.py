@@ -211,7 +211,7 @@ class LevelGroups:
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
-        self.method = Method(level, estimator, descent.plan.noise_budget.law if own_law else "gaussian")
+        self.method = Method(level, estimator, descent.plan.law if own_law else "gaussian")
 
     def __len__(self) -> int:
         return len(self.answers.totals)
