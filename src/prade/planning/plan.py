@@ -145,12 +145,7 @@ class Plan:
         self.invariants, self.published = stated(schema, invariants, self.groups, self.groupings)
         self.targets = checked_targets(targets, self.schema, _task_levels(self.levels))
         self.questions: tuple[Question, ...] = tuple(self._questions())  # refuses a budget that is too small
-        counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
-        if counts > MOST_COUNTS:
-            raise PradeError(
-                f"the plan asks for {counts:,} counts, more than fit in memory (at most {MOST_COUNTS:,}): ask for "
-                "fewer columns at a time, coarser bins or fewer groups"
-            )
+        self._check_counts()
 
     # ---------------------------------------------------------------- tasks
 
@@ -328,6 +323,14 @@ class Plan:
         if scale > LARGEST_SCALE:
             raise PradeError(f"{self.budget} is so small that its noise would drown every count; give a larger budget")
         return Question(level, parts, is_total, budget, self.law, scale)
+
+    def _check_counts(self) -> None:
+        counts = sum(len(self.groupings[question.level]) * question.cells for question in self.questions)
+        if counts > MOST_COUNTS:
+            raise PradeError(
+                f"the plan asks for {counts:,} counts, more than fit in memory (at most {MOST_COUNTS:,}): ask for "
+                "fewer columns at a time, coarser bins or fewer groups"
+            )
 
     def _settled(self, level: Level) -> Level:
         """The level with its total decided; the level's share of the budget stays the same."""
