@@ -28,8 +28,8 @@ from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
+from prade.tuning.expected_targets import expected_of_targets
 from prade.tuning.rehearse import Rehearsal, mean_of
-from prade.tuning.target_errors import expected_of_targets
 from prade.tuning.trials import Draw, Trials
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
