@@ -99,7 +99,7 @@ def carried_change(table: PublicTable) -> float | None:
 
 
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
-    """The plan with the change that the release behind its public table found; with other tables, the plan unchanged."""
+    """The plan with the change that the release behind its public table found; otherwise the plan unchanged."""
     change = carried_change(table)
     if change is None:
         return plan
