@@ -115,15 +115,15 @@ def need_same_kind(release: Release, task: Task) -> None:
             name for name in plan.schema.coded if plan.schema[name] != task.schema[name]
         ]
         raise DataError(
-            f"{release.path} was made with another schema (it differs in {', '.join(different[:5]) or 'group columns'}); "
-            f"a release can be the prior of tables with its own columns, values and edges: use its schema, or give "
+            f"{release.path} was made with another schema, which differs in {', '.join(different[:5]) or 'groups'}; "
+            "a release can be the prior of tables with the same columns, values and edges: use its schema, or give "
             "public files"
         )
     lacking = [name for name in task.levels[-1] if name not in plan.levels[-1].by]
     if lacking:
         raise DataError(
-            f"{release.path} has no {', '.join(lacking)}: its groups are {'+'.join(plan.levels[-1].by) or 'everybody'}; "
-            "plan the same levels, or give public files"
+            f"{release.path} has no {', '.join(lacking)}: its groups are {plan.levels[-1].name}; plan the same levels, "
+            "or give public files"
         )
 
 

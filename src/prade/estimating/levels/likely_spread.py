@@ -20,7 +20,7 @@ from prade.estimating.levels.variation import PublicVariation
 EXPECTED_WITHIN = 2.0
 # A group may also differ from its prior in ways that public groups do not differ by, such as a rise of all wages,
 # however many rows it has. That part of (w / n) C is this share of what public groups differ by, tr B / tr C. Where
-# noise decides nothing (epsilon 10), the fit gave 0.01 to 0.3 for everybody, and 0.003 to 0.16 for places and states: on
+# noise decides nothing (epsilon 10), the fit gave 0.01 to 0.3 for everybody, 0.003 to 0.16 for places and states: on
 # ACS 2024 (public IL and OH) and on invented census tables of other states and of earlier years alike. The means of w,
 # for error bars, expect it; the most likely w, for estimates, does without as long as the answers do not show it.
 UNLIKE_PUBLIC = 0.05
@@ -127,11 +127,11 @@ def likely_spread(
         return joint
     apart *= likely
     s = (1 - likely) * (joint.directions * joint.values) @ joint.directions.T
-    s += differing_apart(variation, families, *apart[:2], rows) / np.outer(root, root)
+    s += differing_apart(variation, families, apart[0], apart[1], rows) / np.outer(root, root)
     with single_threaded_blas():
         values, vectors = np.linalg.eigh(s)
-    numbers = ((1 - likely) * each for each in joint.numbers)
-    return LikelySpread(*numbers, joint.evidence, np.maximum(values, 0.0), vectors, apart)
+    a, w, mean_a, mean_w = ((1 - likely) * each for each in joint.numbers)
+    return LikelySpread(a, w, mean_a, mean_w, joint.evidence, np.maximum(values, 0.0), vectors, apart)
 
 
 def differing_apart(variation: PublicVariation, families: Ints, a: Floats, w: Floats, rows: float) -> Floats:
