@@ -297,8 +297,7 @@ class _Adam:
 
     def __init__(self, network: _Network) -> None:
         self.network, self.steps = network, 0
-        self.means = [np.zeros_like(each) for each in network.weights]
-        self.squares = [np.zeros_like(each) for each in network.weights]
+        self.means, self.squares = ([np.zeros_like(each) for each in network.weights] for _ in range(2))
 
     def step(self, slopes: Sequence[Singles], rate: np.float32) -> None:
         """One step against the slopes."""
