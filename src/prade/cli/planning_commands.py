@@ -15,6 +15,7 @@ import click
 from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -229,11 +230,16 @@ def planning(command: Command) -> Command:
         click.option(
             "--public",
             multiple=True,
-            required=True,
             type=FILE,
             help="File of public rows; may be given several times.",
         ),
         weight,
+        click.option(
+            "--previous",
+            metavar="RELEASE",
+            type=FILE,
+            help="Instead of --public: folder of the last release of the same groups, whose estimates are the prior.",
+        ),
         click.option(
             "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),
@@ -260,7 +266,17 @@ def planning(command: Command) -> Command:
             help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
         ),
         click.option(
-            "--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals of a budget may take."
+            "--effort",
+            default=EFFORT,
+            show_default=True,
+            help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
+            "is the same however busy the machine is. W workers do W times the effort in the same time.",
+        ),
+        click.option(
+            "--seconds",
+            type=float,
+            help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
+            "[default: 600, or 5 for each 1 of effort]",
         ),
     ]
     for option in reversed(options):
@@ -307,6 +323,7 @@ def task_of(
     schema_file: str,
     public: tuple[str, ...],
     weight: str | None,
+    previous: str | None,
     groups_file: str | None,
     levels: str,
     targets_file: str | None,
@@ -322,6 +339,11 @@ def task_of(
     from prade.planning.task import Task
     from prade.privacy.unit import Unit
 
+    if bool(public) == (previous is not None) or (previous is not None and weight is not None):
+        raise click.UsageError(
+            "give the public rows that estimates start from: files with --public (and --weight), or the last release "
+            "with --previous"
+        )
     budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
     if bool(level_columns) != bool(groups_file):
         raise click.UsageError(
@@ -329,6 +351,10 @@ def task_of(
         )
     unit = Unit(max_rows_per_person, person_id=person_id)
     task = Task(dataset, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
+    if previous is not None:
+        from prade.pipeline import carried_on
+
+        return task, carried_on(previous, task)
     return task, PublicTable(public_files(public, weight))
 
 

@@ -33,6 +33,8 @@ EMPLOYED, UNEMPLOYED, INACTIVE = 1, 2, 3
 BORN_HERE, BORN_ABROAD_TO_CITIZENS, NATURALISED, NOT_A_CITIZEN = 1, 2, 3, 4
 BLACK, ASIAN, ISLANDER, OTHER_RACE = 2, 3, 5, 6
 CAMPUS, ISLANDERS = 4, 5  # indices among the factors of a place
+# what the private side of `census_like` has changed by
+DRIFT = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "place_drift": 0.35}
 MANAGERS, PROFESSIONALS, CARE, OFFICE, SERVICES = 1, 2, 3, 4, 5
 
 
@@ -51,7 +53,7 @@ class CensusLike:
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """How the public and the private side differ: states, years, and the drift of the model's constants."""
 
     states: tuple[int, ...]
@@ -62,7 +64,8 @@ class _Side:
     care: float = 0.0  # logit of care work, the category that grows
     islanders: float = 0.0  # logit of the race that is rare on the public side
     remote: float = 0.0  # probit of working from home
-    place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side
+    place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side, by step
+    steps: int = 1  # of that change, each independent of the others
 
 
 def census_like(
@@ -103,31 +106,30 @@ def census_like(
         raise PradeError(f"relation must be one of {', '.join(map(repr, get_args(Relation)))}; got {relation!r}")
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
-    public = _Side(here, before, 1) if relation == "earlier years" else _Side(elsewhere, now, 1)
-    drift = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "place_drift": 0.35}
-    private = _Side(here, now, 1 + persons, **drift)
-    places = {name: np.repeat(each, len(now)) for name, each in _places(private, places_per_state, seed).items()}
+    public = Side(here, before, 1) if relation == "earlier years" else Side(elsewhere, now, 1)
+    private = Side(here, now, 1 + persons, steps=1, **DRIFT)
+    places = {name: np.repeat(each, len(now)) for name, each in places_of(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
     return CensusLike(
-        public=_survey(public, persons, places_per_state, seed),
-        private=_survey(private, persons, places_per_state, seed),
+        public=survey(public, persons, places_per_state, seed),
+        private=survey(private, persons, places_per_state, seed),
         schema=schema_between(public.years[0] - OLDEST, now[-1]),
-        groups=_table(places, {}),
+        groups=table_of(places, {}),
         max_rows=len(now),
     )
 
 
-def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
+def survey(side: Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
     """The table of one side: places -> persons -> attributes, each step based on all steps before it."""
     rng = np.random.default_rng([seed, side.first_id])
-    x = _persons(side, _places(side, places_per_state, seed), persons, rng)
+    x = _persons(side, places_of(side, places_per_state, seed), persons, rng)
     x.prices, x.care, x.desk = side.prices + 0.03 * (x.YEAR - 2020), side.care, side.remote
     for step in (_family, _work, _money, _home):
         step(x, _Scores(x.index, rng))
-    return _table(vars(x), _missing(x, rng))
+    return table_of(vars(x), _missing(x, rng))
 
 
-def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
+def places_of(side: Side, per_state: int, seed: int) -> dict[str, Array]:
     """The factors of each place, f = 0.25 state + 0.95 place; a state has the same places on both sides."""
     factors = []
     for state in side.states:
@@ -135,7 +137,7 @@ def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
         f = 0.25 * rng.standard_normal(6) + 0.95 * rng.standard_normal((per_state, 6))
         for rare in (CAMPUS, ISLANDERS):  # every state has one pronounced college town and one islander community
             f[f[:, rare].argmax(), rare] += 1.2
-        factors.append(f + side.place_drift * rng.standard_normal(f.shape))
+        factors.append(f + side.place_drift * rng.standard_normal((side.steps, *f.shape)).sum(axis=0))
     urban, wealth, older, diverse, campus, islander = np.concatenate(factors).T
     return {
         "STATE": np.repeat(side.states, per_state),
@@ -164,7 +166,7 @@ def _ages(places: dict[str, Array], place: Array, rng: np.random.Generator) -> A
     return np.asarray(np.minimum(drawn, OLDEST))  # the sum may be rounded up to the next place
 
 
-def _persons(side: _Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
+def _persons(side: Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
     """People with their lasting attributes, one row for each year in which they are surveyed.
 
     Each person is surveyed in one certain year, for which the age is drawn, and in each other year with probability
@@ -308,7 +310,7 @@ def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
     return absent | {name: absent[name] | (rng.random(len(idle)) < share) for name, share in unanswered.items()}
 
 
-def _table(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
+def table_of(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
     """The columns of the schema, in its order; scores and factors are left out."""
     import pyarrow as pa
 
