@@ -217,7 +217,7 @@ def test_a_budget_is_divided_over_years_and_no_year_spends_more(files, tmp_path)
     done = call("ledger", "plan", "people", "--years", 2, "--cap", 3, "--shares", "1,2", *unit)
     assert "epsilon = 1 (pure differential privacy) may be spent this year." in done.output
     private = files / "private.parquet"
-    refused = call("measure", files / "plan2.toml", private, "-o", tmp_path / "release", code=1)
+    refused = call("measure", files / "plan2.toml", private, "-o", tmp_path / "release", code=3)
     assert "is in year 1 of 2 (epsilon = 1, epsilon = 2)" in refused.stderr
     assert "begin the next year with `prade ledger next-year`" in refused.stderr
     facts = json.loads(call("ledger", "next-year", "people", "--json").stdout)
