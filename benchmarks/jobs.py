@@ -39,7 +39,8 @@ from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
-TUNING = 120  # seconds
+TUNING = 120  # effort
+PATIENCE = 3600  # seconds that it may take on a busy machine
 OTHER_METHODS = "baselines", "measuring/adaptive"  # the second room is the part of the door that only they use
 ONLY_SHOW = "cli", "reporting"  # rooms that decide no result
 
@@ -104,7 +105,7 @@ class Job:
 
     def tuned(self, budget: str | Budget) -> Tuned:
         """The plan for a budget or an epsilon, from public data alone."""
-        return tune(self.task(budget), self.rows, seconds=TUNING, threads=THREADS)
+        return tune(self.task(budget), self.rows, effort=TUNING, seconds=PATIENCE, threads=THREADS)
 
     def task(self, budget: str | Budget) -> Task:
         """What a release for a budget is for."""

@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 from prade.core.progress import Progress
 from prade.core.workers import Workers
@@ -25,7 +26,7 @@ from prade.data.public_table import PublicTable
 from prade.estimating.cuda import need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.measuring.public_overlap import refuse_public
+from prade.measuring.early_refusals import refuse_early
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
@@ -34,10 +35,9 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside, saved_plan
+from prade.release.saved_plans import kept_plan, plan_beside
 from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
@@ -62,7 +62,8 @@ def plan(
     *,
     weight: str | None = None,
     tune: bool = True,
-    seconds: float = 120,
+    effort: float = EFFORT,
+    seconds: float | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -71,10 +72,12 @@ def plan(
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
     weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
-    chooses the plan by rehearsal on the public table, in about `seconds`, and ``plan.expected`` has the expected error.
-    Without it, or if the public table is too small for a rehearsal, the plan measures all one-way tables at the last
-    level, and ``plan.expected`` is None. Rehearsals run in threads, or on the workers of an `executor`, which try more
-    in the same seconds.
+    chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
+    the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
+    ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about what two idle cores do in a
+    second. The plan does not depend on how busy the machine is, unless the rehearsals take more than `seconds` (by
+    default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an `executor`, which end sooner:
+    give W workers W times the effort to try W times as much in the same time.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -90,7 +93,9 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, seconds=seconds, threads=threads, executor=executor, progress=progress).plan
+            made = tuned(
+                task, rows, effort=effort, seconds=seconds, threads=threads, executor=executor, progress=progress
+            ).plan
     return expecting_change(made, table).with_public(table.hashed_files)
 
 
@@ -294,13 +299,13 @@ def kept_or_new_plan(
 ) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
-    A tuned plan depends on how much the tuner could try in its time. If a run that continues an interrupted one made
-    another plan, the ledger would not recognise it and would charge for it again.
+    A tuned plan may depend on the version of prade and, where the time was up, on the machine. If a run that continues
+    an interrupted one made another plan, the ledger would not recognise it and would charge for it again.
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
     how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
-    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, **how)
+    made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, **how)
     made.save(plan_beside(folder))
     return made
 
@@ -377,19 +382,6 @@ def synthesize(
         fitted = fit(task, private, public, folder, terms, on_stage=on_stage, **how)
         on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
         return report(fitted.release, **how)
-
-
-# ---------------------------------------------------------------------- refusals
-
-
-def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathName, weak_protection: bool) -> None:
-    """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
-
-    A run that continues with a kept plan does not rehearse, so `measure` refuses in time.
-    """
-    if saved_plan(folder) is None:
-        refuse_weak(budget, weak_protection)
-        refuse_public(private, table.source)
 
 
 def _release(release: Release | PathName) -> Release:

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
 from prade.core.parameters import Parameters
 from prade.core.progress import Progress
@@ -22,7 +23,8 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.pipeline import estimate, fit, kept_or_new_plan, refuse_early, report, sample, write_sample
+from prade.measuring.early_refusals import refuse_early
+from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
 from prade.planning.targets import Target
@@ -32,8 +34,8 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.unit import Unit
 from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
+from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
-from prade.release.saved_plans import saved_plan
 from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
@@ -75,7 +77,9 @@ class Synthesizer(Parameters):
     * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
     * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
       can also enter it with `prade ledger open`.
-    * tune: whether to choose the plan by rehearsal on the public table, in about `seconds`.
+    * tune: whether to choose the plan by rehearsal on the public table. `effort` is how much work that may be: 1 is
+      about what two idle cores do in a second. The plan does not depend on how busy the machine is, unless the
+      rehearsals take more than `seconds` (by default 600, or 5 for each 1 of effort).
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
     * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
@@ -125,7 +129,8 @@ class Synthesizer(Parameters):
         ledger: Ledger | str | PathLike[str] | None = None,
         cap: Number | Budget | None = None,
         tune: bool = True,
-        seconds: float = 120,
+        effort: float = EFFORT,
+        seconds: float | None = None,
         executor: Executor | None = None,
         progress: Progress | None = None,
         weak_protection: bool = False,
@@ -145,6 +150,7 @@ class Synthesizer(Parameters):
         self.ledger = ledger
         self.cap = cap
         self.tune = tune
+        self.effort = effort
         self.seconds = seconds
         self.executor = executor
         self.progress = progress
@@ -191,35 +197,13 @@ class Synthesizer(Parameters):
         groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
         details = self._budget(), unit, self.levels, groups, (), self.targets
         if self.schema is None:
-            return Task(self.dataset, self._drafted(table, groups, unit), *details)
+            return Task(self.dataset, drafted_schema(self.folder, table, groups, unit), *details)
         if not isinstance(self.schema, (Schema, str, PathLike)):
             raise PradeError(
                 f"schema is a {type(self.schema).__name__}; give a prade.Schema, the path of its file, or None to "
                 "draft one from the public table"
             )
         return Task(self.dataset, self.schema, *details)
-
-    def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
-        """Draft a schema from the public table and keep it beside the folder; a kept plan has its own."""
-        if (kept := saved_plan(self.folder)) is not None:
-            plan = Plan.load(kept)
-            return plan.schema.with_invariants(plan.invariants)
-        path = Path(f"{Path(self.folder).absolute()}.schema.toml")
-        names = table.typed.column_names
-        identifiers = [name for name in names if name == unit.person_id]
-        drafted = table.draft([name for name in groups.names if name in names], identifiers)
-        if path.exists() and Schema.load(path) != drafted:
-            raise PradeError(
-                f"{path} is not the draft of this public table; if you corrected it, give it as schema=, otherwise "
-                "remove it"
-            )
-        drafted.save(path)
-        warnings.warn(
-            f"no schema was given, so {path} was drafted from the public table, with {len(drafted.coded)} columns. "
-            "Read it, add the values that private rows may have but the public table lacks, and give it as schema=",
-            stacklevel=4,
-        )
-        return drafted
 
     def _budget(self) -> Budget:
         if isinstance(self.epsilon, Budget):
@@ -229,7 +213,16 @@ class Synthesizer(Parameters):
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
     def _terms(self, again: bool = False) -> Terms:
-        return Terms(self.ledger, self.cap, self.tune, self.seconds, again, self.weak_protection, self.against_advice)
+        return Terms(
+            self.ledger,
+            self.cap,
+            self.tune,
+            self.effort,
+            self.seconds,
+            again,
+            self.weak_protection,
+            self.against_advice,
+        )
 
     # ---------------------------------------------------------------- fit
 

@@ -48,6 +48,7 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 MIXTURES = (0.0, 0.3, 0.7)
 # Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
 OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
+TRUST = (1.0, 3.0, 10.0, 30.0, 100.0)  # factors of the n0 that raw answers give, which is rather too small
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
@@ -132,6 +133,9 @@ class Candidates:
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
+        else:
+            yield self._settings(best, "trust", TRUST)
+            yield self._settings(best, "trust", (1.0, 1 / 3))
         if smoothed and best().total < 1:
             yield self._two_way(best)
         if best().total < 1 and self.pairs:

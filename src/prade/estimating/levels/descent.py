@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -50,8 +50,8 @@ Result = TypeVar("Result")
 
 LIMIT = 5.0  # of multipliers: an answer changes the prior's weight of a row by at most a factor of e^5 = 148
 TOLERANCE = 1e-3  # of MAP's objective: far below the effect of the noise
-MOST_STEPS = 200  # of MAP: with thousands of raw cells, more steps improve the error by less than a hundredth
-FEW_STEPS = 25  # of MAP in rehearsals: smoothed answers need fewer, raw ones end up to a tenth worse
+MOST_STEPS = 200  # of MAP, far more than it takes to get to the tolerance
+FEW_STEPS = 25  # of MAP in rehearsals: enough for thousands of raw cells, too
 PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
@@ -211,7 +211,8 @@ class LevelGroups:
         steps = FEW_STEPS if descent.rough else MOST_STEPS
         # Added rows are there to be raised from almost nothing to what raw answers say.
         limit = None if self.settings.extra and not self.smooth else LIMIT
-        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=limit, max_steps=steps)
+        how: dict[str, Any] = {"limit": limit, "trust": self.settings.trust, "max_steps": steps}
+        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, **how)
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
