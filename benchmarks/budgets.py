@@ -62,16 +62,16 @@ def judged(rehearsal: Rehearsal, plan: Plan) -> Floats:
     )
 
 
-def compared(name: str, seconds: float, threads: int, wanted: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def compared(name: str, effort: float, threads: int, wanted: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The table of one job, and its figures."""
     task, public = JOBS[name]()
     rows = public.rows(task.schema, task.groups)
-    tune(task, rows, seconds=0, threads=threads)  # compiles what is compiled
-    at_once, together = timed(lambda: explore(task, public, list(BUDGETS), seconds=seconds, threads=threads).plans)
+    tune(task, rows, effort=0, threads=threads)  # compiles what is compiled
+    at_once, together = timed(lambda: explore(task, public, list(BUDGETS), effort=effort, threads=threads).plans)
     single = {}
     for budget in wanted:
         alone = Task(task.dataset, task.schema, budget, task.unit, task.levels, task.groups)
-        single[budget] = timed(lambda alone=alone: tune(alone, rows, seconds=seconds, threads=threads).plan)
+        single[budget] = timed(lambda alone=alone: tune(alone, rows, effort=effort, threads=threads).plan)
     judge = Rehearsal.of(rows, task.groups, task.levels, threads=threads)
     lines, figures = [], []
     for budget, plan in zip(BUDGETS, at_once, strict=True):
@@ -93,7 +93,7 @@ def compared(name: str, seconds: float, threads: int, wanted: Sequence[str]) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120, help="for one budget")
+    parser.add_argument("--effort", type=float, default=120, help="for one budget")
     parser.add_argument("--jobs", nargs="*", choices=list(JOBS), default=list(JOBS))
     parser.add_argument(
         "--single", nargs="*", choices=list(BUDGETS), default=list(BUDGETS), help="budgets to run alone"
@@ -107,9 +107,9 @@ def main() -> None:
     threads = 1 if options.processor else cores()
     clock = "processor time of one thread" if options.processor else f"{threads} threads"
     texts, figures = zip(
-        *(compared(name, options.seconds, threads, options.single) for name in options.jobs), strict=True
+        *(compared(name, options.effort, threads, options.single) for name in options.jobs), strict=True
     )
-    head = f"`prade plan --epsilon {','.join(BUDGETS)} --seconds {options.seconds:g}` ({clock})."
+    head = f"`prade plan --epsilon {','.join(BUDGETS)} --effort {options.effort:g}` ({clock})."
     report("budgets", "\n\n".join([head, *texts]), dict(zip(options.jobs, figures, strict=True)))
 
 

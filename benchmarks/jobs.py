@@ -12,7 +12,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from prade.data.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
+from prade.planning.settings import Settings
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import mean_distance
 from prade.scoring.public_baseline import public_errors
@@ -38,7 +39,8 @@ from prade.scoring.score import Score, chosen_pairs, score
 from prade.tuning.tune import Tuned, tune
 
 THREADS = cores()
-TUNING = 120  # seconds
+TUNING = 120  # effort
+PATIENCE = 3600  # seconds that it may take on a busy machine
 OTHER_METHODS = "baselines", "measuring/adaptive"  # the second room is the part of the door that only they use
 ONLY_SHOW = "cli", "reporting"  # rooms that decide no result
 
@@ -89,20 +91,21 @@ class Job:
         level = self.listed.level(self.listed.names)
         return float(public_errors(self.truth, self.rows, level, "all", threads=THREADS).mean())
 
-    def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1) -> float:
-        """Mean distance of distributions on the public rows, one a group, from the truth: no sampling in it."""
+    def distance(self, weights_of: Callable[[int], np.ndarray], every: int = 1, rows: Public | None = None) -> float:
+        """Mean distance of distributions on the public rows, or on others, one a group, from the truth: no sampling."""
+        prior = (rows or self.rows).prior
         coded, group = self.truth
         errors = []
         for number in range(0, len(self.listed), every):
             mine = {name: code[group == number] for name, code in coded.codes.items()}
-            errors.append(mean_distance(mine, self.rows.prior, self.pairs, weights_of(number), threads=THREADS))
+            errors.append(mean_distance(mine, prior, self.pairs, weights_of(number), threads=THREADS))
         return float(np.mean(errors))
 
     # ---------------------------------------------------------------- runs
 
     def tuned(self, budget: str | Budget) -> Tuned:
         """The plan for a budget or an epsilon, from public data alone."""
-        return tune(self.task(budget), self.rows, seconds=TUNING, threads=THREADS)
+        return tune(self.task(budget), self.rows, effort=TUNING, seconds=PATIENCE, threads=THREADS)
 
     def task(self, budget: str | Budget) -> Task:
         """What a release for a budget is for."""
@@ -125,7 +128,8 @@ class Job:
     def prior_drawn(self, plan: Plan, seed: int) -> dict[str, Any]:
         """The public table published in our place: as many rows as our release would give each group, drawn as ours."""
         with tempfile.TemporaryDirectory() as folder:
-            found = Estimates.of(self.release(plan, Path(folder)), self.rows, plan.settings, threads=THREADS)
+            settings = replace(plan.settings or Settings(), extra=0.0, unseen=False)
+            found = Estimates.of(self.release(plan, Path(folder)), self.rows, settings, threads=THREADS)
             rows = found.support.public  # large tables are thinned
             own, weights = RecurringGroups.of(rows, plan.groupings[-1]), rows.prior.weights
 
@@ -159,8 +163,8 @@ class Job:
             last = len(plan.levels) - 1
             rows = sample_groups(noisy, seed, threads=THREADS)
             return {
-                "exact answers": self.distance(lambda group: exact.weights(last, group), every),
-                "noisy answers": self.distance(lambda group: noisy.weights(last, group), every),
+                "exact answers": self.distance(lambda group: exact.weights(last, group), every, exact.support.public),
+                "noisy answers": self.distance(lambda group: noisy.weights(last, group), every, noisy.support.public),
                 "rows": float(np.nanmean(self.scored(*rows).detail[::every])),
                 "unreachable": self.unreachable(),
             }

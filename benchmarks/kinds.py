@@ -13,7 +13,7 @@ from typing import Any
 
 from accuracy import shown
 from common import need_data, table
-from jobs import THREADS, TUNING, Job, acs, kept, nist
+from jobs import PATIENCE, THREADS, TUNING, Job, acs, kept, nist
 from prade import Budget, Plan
 from prade.tuning.tune import tune
 
@@ -39,24 +39,24 @@ def tables_asked(plan: Plan) -> tuple[int, int, int]:
     return len(mine), sum(len(part.columns) > 1 for part in mine), len(asked) - len(mine)
 
 
-def plan_of(job: Job, budget: str | Budget, seconds: float) -> Plan:
+def plan_of(job: Job, budget: str | Budget, effort: float) -> Plan:
     """The tuner's plan, made once and kept, with what was tried."""
 
     def run() -> dict[str, Any]:
-        tuned = tune(job.task(budget), job.rows, seconds=seconds, threads=THREADS)
+        tuned = tune(job.task(budget), job.rows, effort=effort, seconds=PATIENCE, threads=THREADS)
         trials = [(each.what, round(each.error, 4), each.kept) for each in tuned.trials]
         return {"plan": tuned.plan.to_toml(), "finished": tuned.finished, "trials": trials}
 
-    return Plan.from_toml(kept(f"kinds-{job.name}", f"plan {budget} {seconds:g}", run)["plan"])
+    return Plan.from_toml(kept(f"kinds-{job.name}", f"plan {budget} {effort:g}", run)["plan"])
 
 
 def cell(name: str, job: Job, epsilon: str, kind: str, options: argparse.Namespace) -> list[Any]:
     """One row of the table."""
     budget = KINDS[kind](epsilon)
-    plan = plan_of(job, budget, options.seconds)
+    plan = plan_of(job, budget, options.effort)
 
     def run(number: int) -> dict[str, Any]:
-        key = f"ours {budget} {options.seconds:g} {number}"
+        key = f"ours {budget} {options.effort:g} {number}"
         return kept(f"kinds-{job.name}", key, lambda: job.ours(plan, number))
 
     found = [run(number) for number in range(options.runs)]
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPS")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--runs", type=int, default=1, help="releases of each cell")
-    parser.add_argument("--seconds", type=float, default=TUNING, help="time of the tuner; more on a busy machine")
+    parser.add_argument("--effort", type=float, default=TUNING, help="work of the tuner")
     options = parser.parse_args()
     need_data()
     print(table(HEAD, list(rows(options))))

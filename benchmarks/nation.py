@@ -48,11 +48,11 @@ class Run:
     files: Nation
     folder: Path
     epsilon: str = "1"
-    seconds: float = 0.0  # for tuning; without any, the plan is the simplest one
+    effort: float = 0.0  # of tuning; without any, the plan is the simplest one
 
     def key(self, stage: str, workers: int) -> str:
         """What a finished stage is kept under."""
-        return f"{self.name} eps {self.epsilon} tuned {self.seconds:g} s: {stage}, {workers} workers"
+        return f"{self.name} eps {self.epsilon} tuned {self.effort:g}: {stage}, {workers} workers"
 
     def used(self, stage: str, workers: int) -> Used:
         """What a stage uses; it is run unless that was done before."""
@@ -93,7 +93,7 @@ class Run:
         return [*options, "--levels", ",".join(LEVELS), "--epsilon", self.epsilon, "--dataset", "nation"]
 
     def _tuning(self) -> list[str]:
-        return ["--seconds", f"{self.seconds:g}"] if self.seconds else ["--no-tune"]
+        return ["--effort", f"{self.effort:g}"] if self.effort else ["--no-tune"]
 
     def _paid(self) -> list[str]:
         return [str(self.folder / "measured"), "--ledger", str(self.folder / "ledger")]
@@ -278,7 +278,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--states", type=int, default=48)
     parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--seconds", type=float, default=60, help="for tuning")
+    parser.add_argument("--effort", type=float, default=60, help="of tuning")
     parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers [default: 1, 2, and 16 on 16 cores]")
     parser.add_argument("--no-growth", action="store_true", help="leave out the smaller runs and the cost on paper")
     parser.add_argument("--growth-of", nargs="+", choices=STAGES[1:], default=STAGES[1:], help="stages of smaller runs")
@@ -287,13 +287,13 @@ def main() -> None:
     workers = options.workers or [1, 2, *([16] if cores() >= 16 else [])]
     files = nation(options.places, options.rows, options.states)
     name = files.public.parent.name
-    run = Run(name, files, OUT / f"{name}-run", options.epsilon, options.seconds)
+    run = Run(name, files, OUT / f"{name}-run", options.epsilon, options.effort)
     shown, found = stages(run, workers)
     scored = errors(run, workers[0])
     expected = f"{scored['expected']:.4f} ± {scored['spread']:.4f}" if "expected" in scored else "unknown"
     text = [
         f"{machine()}. {options.places:,} places and {options.rows:,} rows in {options.states} states; half of them "
-        f"are public. Levels {', '.join(LEVELS)}, 36 columns, epsilon {options.epsilon}, {options.seconds:g} s of "
+        f"are public. Levels {', '.join(LEVELS)}, 36 columns, epsilon {options.epsilon}, effort {options.effort:g} of "
         "tuning.",
         shown,
         same_everywhere(run, workers),

@@ -70,11 +70,11 @@ def _last_year(rows: Any) -> tuple[Any, Any]:
     return pc.invert(last), last
 
 
-def tried(world: World, epsilon: str, seconds: float, runs: int) -> dict[str, Any]:
+def tried(world: World, epsilon: str, effort: float, runs: int) -> dict[str, Any]:
     """One plan: its promise, the error of each run, and that of the public baseline."""
     began = time.monotonic()
     task = Task("people", world.schema, epsilon, Unit(1), LEVELS, world.groups)
-    tuned = tune(task, world.public, seconds=seconds)
+    tuned = tune(task, world.public, effort=effort)
     level = tuned.plan.groupings[-1]
     codes, number = encode(world.schema, world.private).codes, numbers_of(world.groups, LEVELS, world.private)
     truth = [{name: code[number == group] for name, code in codes.items()} for group in range(len(level))]
@@ -127,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--first", type=int, default=0, help="the first seed of the generated tables")
-    parser.add_argument("--seconds", type=float, default=20, help="of tuning")
+    parser.add_argument("--effort", type=float, default=20, help="of tuning")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--persons", type=int, default=50_000)
     parser.add_argument("--places", type=int, default=16)
@@ -137,7 +137,7 @@ def main() -> None:
     for seed in range(options.first, options.first + options.seeds):
         for world in worlds(seed, options.persons, options.places):
             for epsilon in options.epsilons:
-                found = tried(world, epsilon, options.seconds, options.runs)
+                found = tried(world, epsilon, options.effort, options.runs)
                 every.setdefault((world.name, epsilon), []).append(found)
                 shown = {name: round(float(value), 4) for name, value in found.items()}
                 print(seed, world.name, epsilon, shown, flush=True)

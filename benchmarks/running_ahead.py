@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from types import SimpleNamespace
@@ -27,8 +28,8 @@ from prade.core.threads import single_threaded_blas
 from prade.core.workers import Workers
 from prade.data.public import Public
 from prade.tuning import trials
-from prade.tuning.clock import Clock
-from prade.tuning.trials import Draw, Found, Trials, TrialsAhead
+from prade.tuning.effort import Effort
+from prade.tuning.trials import Draw, Trials, TrialsAhead
 from prade.tuning.tune import Tuner
 
 WORKERS = (1, 2, 4, 8, 16)
@@ -39,9 +40,9 @@ class Known:
 
     def __init__(self, tuner: Tuner) -> None:
         self.tuner = tuner
-        self.found: dict[Draw, Found] = {}
+        self.found: dict[Draw, tuple[Any, float]] = {}
 
-    def __call__(self, draw: Draw) -> Found:
+    def __call__(self, draw: Draw) -> tuple[Any, float]:
         if draw not in self.found:
             began = time.process_time()
             errors = self.tuner.stages.here.errors(self.tuner.task.budget, draw)
@@ -69,7 +70,7 @@ class ByHand(Executor):
     def advance(self, *_: Any, **options: Any) -> None:
         """Move the clock to the end of the next draw."""
         self.now, _, draw, future = heappop(self._running)
-        future.set_result(self._known(draw))
+        future.set_result(self._known(draw)[0])
         self._start()
 
     def _start(self) -> None:
@@ -85,25 +86,25 @@ def moved_by(executor: ByHand) -> Iterator[None]:
     clock = SimpleNamespace(monotonic=lambda: executor.now)
     with ExitStack() as patches:
         patches.enter_context(patch.object(trials, "wait", executor.advance))
-        for module in ("search", "trials", "clock"):
-            patches.enter_context(patch(f"prade.tuning.{module}.time", clock))
+        patches.enter_context(patch("prade.tuning.effort.time", clock))
         yield
 
 
 def alone(tuner: Tuner, known: Known) -> tuple[float, int]:
     """A search to its end without workers: the seconds of its draws, and their number."""
-    draws = Trials(lambda draw: known(draw)[0])
+    draws = Trials(lambda draw: known(draw)[0], partial(tuner.stages.here.work, tuner.task.budget))
     with single_threaded_blas():
-        tuner._searched(tuner.task.budget, Clock.of(10**6, None), None, 0, draws)
+        tuner._searched(tuner.task.budget, Effort.of(10**6), None, 0, draws)
     return sum(took for _, took in known.found.values()), draws.asked
 
 
 def repeated(tuner: Tuner, known: Known, workers: int) -> tuple[float, int, int]:
     """Seconds until the search ends, draws that it asked for, draws that were made in vain."""
     executor = ByHand(workers, known)
-    draws = TrialsAhead(lambda draw, number: known(draw), Workers(executor=executor))
+    work = partial(tuner.stages.here.work, tuner.task.budget)
+    draws = TrialsAhead(lambda draw, number: known(draw)[0], work, Workers(executor=executor))
     with moved_by(executor), single_threaded_blas():
-        tuner._searched(tuner.task.budget, Clock(0.0, 10**6, None), None, 0, draws)
+        tuner._searched(tuner.task.budget, Effort.of(10**6), None, 0, draws)
         draws.close()
     return executor.now, draws.asked, draws.made - draws.asked
 

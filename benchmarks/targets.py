@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from common import need_data, table
-from jobs import THREADS, Job, acs, kept
+from jobs import PATIENCE, THREADS, Job, acs, kept
 from prade import Plan, Target
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import Coded
@@ -41,16 +41,16 @@ def targets_of(name: str, job: Job) -> list[Target]:
 
 
 @cache
-def plan_for(name: str, seconds: float) -> Plan:
+def plan_for(name: str, effort: float) -> Plan:
     """The tuner's plan, which is made once and kept: it sees no private row."""
     job = acs()
 
     def run() -> dict[str, Any]:
         task = replace(job.task(EPSILON), targets=targets_of(name, job))
-        tuned = tune(task, job.rows, seconds=seconds, threads=THREADS)
+        tuned = tune(task, job.rows, effort=effort, seconds=PATIENCE, threads=THREADS)
         return {"plan": tuned.plan.to_toml(), "trials": len(tuned.trials), "finished": tuned.finished}
 
-    return Plan.from_toml(kept("targets", f"plan {name} {seconds:g}", run)["plan"])
+    return Plan.from_toml(kept("targets", f"plan {name} {effort:g}", run)["plan"])
 
 
 def rehearsed(name: str, plan: Plan, job: Job) -> Expected:
@@ -115,15 +115,15 @@ def compared(title: str, names: Sequence[tuple[str, str]], columns: Sequence[Seq
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=120, help="time of the tuner for each plan")
+    parser.add_argument("--effort", type=float, default=120, help="work of the tuner for each plan")
     parser.add_argument("--private", action="store_true", help="also run on the private table, and score")
     parser.add_argument("--seed", type=int, default=0, help="seed of the synthetic rows")
     options = parser.parse_args()
     need_data()
     job = acs()
-    default = plan_for("default", options.seconds)
+    default = plan_for("default", options.effort)
     for name in ("five tables", "states"):
-        plan = plan_for(name, options.seconds)
+        plan = plan_for(name, options.effort)
         print(f"## Targets: {name}\n\n{plan.describe()}\n")
         both = [rehearsed(name, each, job) for each in (default, plan)]
         names = [(each.what, each.by) for each in both[0].targets]

@@ -162,9 +162,9 @@ def synthetic_tables(published: Release, ours: Release, public: Public, seed: in
     ]
 
 
-def tuned_plan(task: Task, public: Public, seconds: float) -> Plan:
+def tuned_plan(task: Task, public: Public, effort: float) -> Plan:
     """The plan that a rehearsal on the public table finds best."""
-    return tune(task, public, seconds=seconds).plan
+    return tune(task, public, effort=effort).plan
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--acs", type=Path, metavar="FOLDER", help="census tables instead of invented people")
     parser.add_argument("--epsilon", type=str, default="10", help="privacy budget, a number or a fraction")
     parser.add_argument("--persons", type=int, default=40_000, help="invented people in each of the two tables")
-    parser.add_argument("--seconds", type=float, default=60, help="how long the tuner may take")
+    parser.add_argument("--effort", type=float, default=60, help="how much work the tuner may do")
     parser.add_argument("--seed", type=int, default=0, help="of invented people and of all that comes after the noise")
     given = parser.parse_args(arguments)
     given.output.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ledger = Ledger(given.output / "ledger")
     ledger.open_dataset(job.name, job.unit, cap=2 * budget)
     releases = []
-    for name, make in (("published", published_plan), ("prade", partial(tuned_plan, seconds=given.seconds))):
+    for name, make in (("published", published_plan), ("prade", partial(tuned_plan, effort=given.effort))):
         kept = given.output / name
         plan = Release.load(kept).plan if kept.exists() else make(task, public)
         print(plan.describe())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from common import OUT
-from jobs import THREADS, Job, acs, nist
+from jobs import PATIENCE, THREADS, Job, acs, nist
 from prade import Budget, Schema, Unit
 from prade.data.invented import census_like
 from prade.data.tables import write_table
@@ -25,12 +25,12 @@ PERSONS = 72_000  # of whom some 48,000 are seen in the year that is taken: abou
 
 @dataclass(frozen=True, eq=False)
 class QuickJob(Job):
-    """A job that is tuned for seconds, not minutes: small ones need no more."""
+    """A job that is tuned with less effort: small ones need no more."""
 
     tuning: float = 20.0
 
     def tuned(self, budget: str | Budget) -> Tuned:
-        return tune(self.task(budget), self.rows, seconds=self.tuning, threads=THREADS)
+        return tune(self.task(budget), self.rows, effort=self.tuning, seconds=PATIENCE, threads=THREADS)
 
 
 def adult() -> Job:
@@ -66,6 +66,7 @@ def _generated(name: str, persons: int, places: int) -> tuple[Path, Path, Schema
 
 
 JOBS: dict[str, Callable[[], Job]] = {"acs": acs, "nist": nist, "adult": adult, "few": few, "small": small}
+PLACED = "acs", "nist", "small"  # they have places, each of which may have a model of its own
 TITLES = {
     "acs": "The ACS job: New York and Pennsylvania, 239 PUMAs, from Illinois and Ohio",
     "nist": "The NIST pair: 2019 from 2018, the same 20 PUMAs",

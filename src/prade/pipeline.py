@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 from prade.core.progress import Progress
 from prade.core.workers import Workers
@@ -29,6 +30,7 @@ from prade.measuring.public_overlap import refuse_public
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
+from prade.planning.public_of_plan import public_of
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -36,11 +38,12 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside, public_of, saved_plan
+from prade.release.saved_plans import kept_plan, plan_beside, saved_plan
 from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
+from prade.sampling.carried import carried_files, expecting_change, need_same_kind
 from prade.sampling.improve import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
@@ -60,7 +63,8 @@ def plan(
     *,
     weight: str | None = None,
     tune: bool = True,
-    seconds: float = 120,
+    effort: float = EFFORT,
+    seconds: float | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -68,10 +72,13 @@ def plan(
     """Decide what to measure, from public data only. This spends nothing.
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
-    weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, in about `seconds`, and
-    ``plan.expected`` has the expected error. Without it, or if the public table is too small for a rehearsal, the plan
-    measures all one-way tables at the last level, and ``plan.expected`` is None. Rehearsals run in threads, or on the
-    workers of an `executor`, which try more in the same seconds.
+    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
+    chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
+    the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
+    ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about what two idle cores do in a
+    second. The plan does not depend on how busy the machine is, unless the rehearsals take more than `seconds` (by
+    default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an `executor`, which end sooner:
+    give W workers W times the effort to try W times as much in the same time.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -80,15 +87,24 @@ def plan(
     >>> plan(task, data.public, tune=False)
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
-    table = PublicTable.of(public, weight)
+    table = carried_on(public, task) if isinstance(public, Release) else PublicTable.of(public, weight)
     # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(task, rows, seconds=seconds, threads=threads, executor=executor, progress=progress).plan
-    return made.with_public(table.hashed_files)
+            made = tuned(
+                task, rows, effort=effort, seconds=seconds, threads=threads, executor=executor, progress=progress
+            ).plan
+    return expecting_change(made, table).with_public(table.hashed_files)
+
+
+def carried_on(release: Release | PathName, task: Task) -> PublicTable:
+    """A release as the public table of the next one: its estimates as weighted rows, in the release's folder."""
+    release = _release(release)
+    need_same_kind(release, task)
+    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan)))
 
 
 def measure(
@@ -150,7 +166,7 @@ def estimate(
     release = _release(release)
     if public is None and settings is None and not anew and is_kept(release, KEPT_ESTIMATES):
         return kept_estimates(release)
-    rows = public_of(release, public, weight).rows(release.plan.schema, release.plan.groups)
+    rows = public_of(release.plan, public, weight).rows(release.plan.schema, release.plan.groups)
     workers = Workers.of(threads, executor, accelerator=cuda)
     return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
 
@@ -222,7 +238,7 @@ def _to_sample(
 ) -> tuple[Estimates, PublicTable]:
     """The estimates to draw from, with the numbers of rows asked for, and the public table that has the values."""
     release = estimates.release if isinstance(estimates, Estimates) else _release(estimates)
-    table = public_of(release, public, weight)
+    table = public_of(release.plan, public, weight)
     if not isinstance(estimates, Estimates):
         estimates = estimate(release, table, threads=workers.threads, executor=workers.executor, progress=progress)
     return estimates if rows is None and groups is None else resized(estimates, rows, groups), table
@@ -284,13 +300,13 @@ def kept_or_new_plan(
 ) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
 
-    A tuned plan depends on how much the tuner could try in its time. If a run that continues an interrupted one made
-    another plan, the ledger would not recognise it and would charge for it again.
+    A tuned plan may depend on the version of prade and, where the time was up, on the machine. If a run that continues
+    an interrupted one made another plan, the ledger would not recognise it and would charge for it again.
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
     how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
-    made = plan(task, table, tune=terms.tune, seconds=terms.seconds, **how)
+    made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, **how)
     made.save(plan_beside(folder))
     return made
 

@@ -135,8 +135,8 @@ def test_it_opens_on_a_view_whose_intervals_are_right(page):
 def test_it_has_all_its_sections(page):
     assert page.texts("main h2") == [
         *["Use it for", "Be careful with", "Explore: one place, one column or two", "Which columns are good by PLACE"],
-        *["Which groups are good", "How the budget was spent, and the resulting noise", "Method and provenance"],
-        "Technical details",
+        *["Which groups are good", "Where the public table is wrong"],
+        *["How the budget was spent, and the resulting noise", "Method and provenance", "Technical details"],
     ]
     assert len(names(page, "#groups-table")) == 8
     links = page.run("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))")

@@ -33,7 +33,7 @@ def figure():
 @pytest.fixture(scope="module")
 def folder(figure, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("figure")
-    figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3", "--seconds", "0"])
+    figure.main(["--output", str(place), "--persons", str(PERSONS), "--seed", "3", "--effort", "0"])
     return place
 
 

@@ -62,7 +62,7 @@ def options(folder: Path, rows: int) -> list[object]:
     return [
         *("--schema", folder / "schema.toml", "--public", folder / "public.csv", "--groups", folder / "places.csv"),
         *("--levels", ",".join(BY), "--epsilon", "4", "--max-rows-per-person", rows, "--person-id", "PERSON"),
-        *("--dataset", "census", "--seconds", "0"),
+        *("--dataset", "census", "--effort", "0"),
     ]
 
 
@@ -87,7 +87,7 @@ def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed)
         unit=Unit(rows, person_id="PERSON"),
         dataset="census",
         ledger=ledger,
-        seconds=0,
+        effort=0,
     )
     object_.fit(folder / "private.parquet", again=True).report()
 
@@ -98,7 +98,7 @@ def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed)
         run(stage, three)
 
     task = Task("census", folder / "schema.toml", 4, Unit(rows, person_id="PERSON"), BY, folder / "places.csv")
-    plan = prade.plan(task, folder / "public.csv", seconds=0)
+    plan = prade.plan(task, folder / "public.csv", effort=0)
     release = prade.measure(plan, folder / "private.parquet", folder / "four", ledger, again=True)
     estimates = prade.estimate(release)
     write_sample(estimates)
@@ -114,7 +114,7 @@ def test_command_line_synthesizer_and_stages_make_the_same_release(world, fixed)
 
 def test_the_demonstration_makes_the_release_that_synthesize_makes(tmp_path, fixed):
     demo = tmp_path / "demo"
-    run("demo", "-o", demo, "--persons", 1_500, "--seconds", "0")
+    run("demo", "-o", demo, "--persons", 1_500, "--effort", "0")
     plan = Release.load(demo / "release").plan
     ledger = demo / "prade.ledger"
     Ledger(ledger).raise_cap("census", prade.Budget.pure(12), "the same once more")
@@ -122,7 +122,7 @@ def test_the_demonstration_makes_the_release_that_synthesize_makes(tmp_path, fix
         *("synthesize", demo / "private.parquet", "--schema", demo / "schema.toml"),
         *("--public", demo / "public.parquet", "--groups", demo / "places.csv", "--levels", ",".join(BY)),
         *("--epsilon", "4", "--max-rows-per-person", plan.unit.max_rows, "--person-id", "PERSON"),
-        *("--dataset", "census", "--seconds", "0", "-o", demo / "again", "--ledger", ledger, "--again"),
+        *("--dataset", "census", "--effort", "0", "-o", demo / "again", "--ledger", ledger, "--again"),
     )
     assert content(demo / "again") == content(demo / "release")
 

@@ -266,7 +266,7 @@ def test_fit_spends_once(tmp_path, custodian):
 
 
 def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monkeypatch):
-    found = synthesizer(tmp_path, tune=True, seconds=0)
+    found = synthesizer(tmp_path, tune=True, effort=0)
     plan = found.plan()
     assert plan.expected is not None
     assert str(plan.expected.error)[:4] in found.advice_
@@ -276,7 +276,7 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
         raise AssertionError("tuned again")
 
     monkeypatch.setattr("prade.pipeline.tuned", no_second_rehearsal)
-    fresh = synthesizer(tmp_path, tune=True, seconds=0).fit(PRIVATE)
+    fresh = synthesizer(tmp_path, tune=True, effort=0).fit(PRIVATE)
     assert fresh.plan_ == plan
     assert fresh.advice_ == found.advice_ == plan.expected.advice
     refit(fresh)

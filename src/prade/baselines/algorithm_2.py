@@ -26,6 +26,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import EstimationError, PradeError
 from prade.data.encoding import Coded
+from prade.data.information import Information
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.estimating.ide import IDE
@@ -36,7 +37,7 @@ from prade.planning.questions import Ask, Level
 from prade.planning.task import Task
 from prade.queries.workload import Workload
 from prade.release.release import Release
-from prade.tuning.mutual_information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.tuning.mutual_information import MOST_CELLS, cliques, independent_columns, strongest_pairs
 
 Projection = Literal["euclidean", "least-kl"]
 

@@ -24,7 +24,7 @@ from prade.release.file_names import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
 REHEARSED = ("1/2", "2", EPSILON, "8")
-SECONDS = 20  # for the rehearsals of one budget
+EFFORT = 20.0  # for the rehearsals of one budget
 BY = ("STATE", "PLACE")
 LEDGER = "prade.ledger"  # in the folder: the user's own ledger is for real people
 DATABASE = "private.duckdb"
@@ -36,11 +36,12 @@ PAGE = "explore.html"
     "-o", "--output", default="demo", show_default=True, metavar="FOLDER", type=FILE, help="Folder for all files."
 )
 @click.option("--persons", default=60_000, show_default=True, help="Number of people in each of the two tables.")
-@click.option("--seconds", default=SECONDS, show_default=True, help="Seconds that the rehearsals may take.")
+@click.option("--effort", default=EFFORT, show_default=True, help="Work that the rehearsals of a budget may be.")
+@click.option("--seconds", type=float, help="Seconds that the rehearsals of a budget may take at most.")
 @worker_options
 @click.pass_context
 @examples("  prade demo -o demo")
-def demo(context: click.Context, output: str, persons: int, seconds: float, where: Where) -> None:
+def demo(context: click.Context, output: str, persons: int, effort: float, seconds: float | None, where: Where) -> None:
     """Run every stage on invented people.
 
     The demonstration invents a public and a private table, then plans, measures, estimates, samples and reports, and
@@ -62,7 +63,8 @@ def demo(context: click.Context, output: str, persons: int, seconds: float, wher
             "plan", "--schema", files["schema.toml"], "--public", files["public.parquet"],
             "--groups", files["places.csv"], "--levels", ",".join(BY), "--epsilon", ",".join(REHEARSED),
             "--max-rows-per-person", str(most_rows), "--person-id", "PERSON", "--dataset", "census",
-            "--seconds", f"{seconds:g}", "-o", files["plan.toml"], "--page", str(folder / PAGE), "--force",
+            "--effort", f"{effort:g}", *([] if seconds is None else ["--seconds", f"{seconds:g}"]),
+            "-o", files["plan.toml"], "--page", str(folder / PAGE), "--force",
         ]),
         ("Set the most that may ever be spent on these people, as their data's custodian would:", [
             "ledger", "open", "census", "--cap", MOST_EVER, "--max-rows-per-person", str(most_rows),

@@ -37,6 +37,7 @@ PUBLIC_ONLY = (
     "estimate",
     "sample",
     "answer",
+    "diagnose",
     "ledger",
 )  # the other commands read private rows
 SPENDING = ("measure", "synthesize")
@@ -157,7 +158,7 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    commands = ("planning", "label", "plan", "ledger", "release", "answer", "report")
+    commands = ("planning", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
     return prade

@@ -44,7 +44,8 @@ def plan(
     no_page: bool,
     force: bool,
     tune: bool,
-    seconds: float,
+    effort: float,
+    seconds: float | None,
     where: Where,
     as_json: bool,
     **options: Any,
@@ -56,25 +57,26 @@ def plan(
 
     Several budgets, as in --epsilon 0.1,1,10 or --rho 0.1,1, are all rehearsed: the command prints what each would
     buy, writes one plan for each (plan-0.1.toml beside plan.toml), and a page that shows it. All of them together take
-    twice the --seconds of one. More workers rehearse more in the same time.
+    twice the --effort of one. More workers end sooner.
     """
     several = "," in (options["epsilon"] or options["rho"] or "")
     if several and not tune:
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
+    limits = {"effort": effort, "seconds": seconds}
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
-        _several(output, None if no_page else named, force, seconds, where, as_json, options)
+        _several(output, None if no_page else named, force, limits, where, as_json, options)
     else:
-        _one(output, force, tune, seconds, where, as_json, options)
+        _one(output, force, tune, limits, where, as_json, options)
 
 
 # ---------------------------------------------------------------------- one budget
 
 
 def _one(
-    output: str, force: bool, tune: bool, seconds: float, where: Where, as_json: bool, options: dict[str, Any]
+    output: str, force: bool, tune: bool, limits: dict[str, Any], where: Where, as_json: bool, options: dict[str, Any]
 ) -> None:
     from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
@@ -89,7 +91,7 @@ def _one(
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
     with where.arguments() as how, progress_bar() as progress:
-        made = make_plan(task, table, tune=tune, seconds=seconds, progress=progress, **how)
+        made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
     made.save(output)
     if tune:
         remark(advice_of(made) if made.expected else TOO_SMALL)
@@ -116,7 +118,13 @@ def _remark_on(task: Task, budgets: list[Budget]) -> None:
 
 
 def _several(
-    output: str, page: str | None, force: bool, seconds: float, where: Where, as_json: bool, options: dict[str, Any]
+    output: str,
+    page: str | None,
+    force: bool,
+    limits: dict[str, Any],
+    where: Where,
+    as_json: bool,
+    options: dict[str, Any],
 ) -> None:
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.core.progress import progress_bar
@@ -138,7 +146,7 @@ def _several(
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
     with where.arguments() as how, progress_bar() as progress:
-        explored = explore(task, table, budgets, seconds=seconds, progress=progress, **how)
+        explored = explore(task, table, budgets, progress=progress, **limits, **how)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)
     files = [str(path) for path in explored.save_plans(output)]  # last: who finds the plans finds the page too

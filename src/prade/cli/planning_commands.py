@@ -15,6 +15,7 @@ import click
 from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
+from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -260,7 +261,17 @@ def planning(command: Command) -> Command:
             help="Choose the plan by rehearsal on public rows, or take the simplest plan.",
         ),
         click.option(
-            "--seconds", default=120.0, show_default=True, help="Seconds that the rehearsals of a budget may take."
+            "--effort",
+            default=EFFORT,
+            show_default=True,
+            help="Work that the rehearsals of a budget may be: 1 is about what two idle cores do in a second. The plan "
+            "is the same however busy the machine is. W workers do W times the effort in the same time.",
+        ),
+        click.option(
+            "--seconds",
+            type=float,
+            help="Seconds that the rehearsals of a budget may take at most; the plan then says that the time was up. "
+            "[default: 600, or 5 for each 1 of effort]",
         ),
     ]
     for option in reversed(options):

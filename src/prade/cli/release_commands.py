@@ -316,7 +316,8 @@ def synthesize(
     seed: int,
     against_advice: bool,
     tune: bool,
-    seconds: float,
+    effort: float,
+    seconds: float | None,
     where: Where,
     as_json: bool,
     **options: Any,
@@ -329,8 +330,9 @@ def synthesize(
     from prade.release.spending import spending_stated
 
     with spending_stated():
-        terms = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
-        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, seconds=seconds, **terms)
+        terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
+        terms |= {"effort": effort, "seconds": seconds}
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
 
 
 def _synthesize(

@@ -41,7 +41,8 @@ from prade.data.tables import plain_cells, read_table, table_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2  # format 1 had no numbers of numeric columns
+FORMAT = 3  # format 1 had no numbers of numeric columns, format 2 no added rows
+WITHOUT_ADDED = 2  # the format of a file without added rows, which earlier versions read too
 GROUP_FIELD = "prade:group"
 NUMBER_FIELD = "prade:number:"  # followed by the column's name
 AGAIN = "run `prade estimate` again, which spends nothing"
@@ -51,6 +52,7 @@ class _Header(msgspec.Struct):
     by: tuple[str, ...]
     groups: list[list[str]]
     schema: str
+    added: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ class Public:
 
     Identical rows are not merged, because they may be in different groups. `numbers` has every row's number in each
     numeric column (days since 1970 for dates), moved into the row's bin if it is outside, and NaN if it is missing.
+    The last `added` rows are those of no public person (`prade.estimating.levels.added_rows`).
 
     >>> from prade import Column, Schema
     >>> schema = Schema([Column("PLACE", "group"), Column("AGE", "numeric", edges=[18, 65])])
@@ -71,6 +74,7 @@ class Public:
     groups: Grouping
     group: Ints
     numbers: Mapping[str, Floats] = field(default_factory=dict)
+    added: int = 0
 
     @classmethod
     def of(cls, schema: Schema, table: Any, by: Sequence[str] = (), *, weight: str | None = None) -> Public:
@@ -115,6 +119,16 @@ class Public:
         """The total weight of each public group."""
         return mass_per_cell(self.group, self.prior.weights, len(self.groups))
 
+    @cached_property
+    def observed(self) -> Public:
+        """The rows of public people alone, without added ones."""
+        return self.take(np.arange(len(self) - self.added)) if self.added else self
+
+    @property
+    def observed_weights(self) -> Floats:
+        """The weights of all rows in the public table: 0 for added ones."""
+        return np.concatenate([self.observed.prior.weights, np.zeros(self.added)])
+
     def __len__(self) -> int:
         return len(self.prior)
 
@@ -140,7 +154,8 @@ class Public:
                 "which the file needs for itself; rename it"
             )
         values = [[str(value) for value in row] for row in self.groups.values]
-        header = {"format": FORMAT, "by": self.groups.by, "groups": values, "schema": self.prior.schema.to_toml()}
+        header = {"format": FORMAT if self.added else WITHOUT_ADDED, "by": self.groups.by, "groups": values}
+        header |= {"schema": self.prior.schema.to_toml()} | ({"added": self.added} if self.added else {})
         return pa.table(columns), header
 
     @classmethod
@@ -167,16 +182,19 @@ class Public:
             for name, each in numbers.items():
                 if not np.array_equal(np.isnan(each), prior.codes[name] >= schema[name].present):
                     raise Malformed(f"the numbers of {name} are not those of its bins")
+            if not 0 <= header.added < len(group):
+                raise Malformed("the number of added rows is not a part of the rows")
             values = tuple(tuple(row) for row in header.groups)
             numbered = group.astype(np.int64, copy=False)
-            return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers)
+            return cls(prior, Grouping(header.by, values, np.arange(len(values))), numbered, numbers, header.added)
 
     def take(self, rows: NDArray[Any]) -> Public:
-        """Some of the rows; the groups keep their numbers."""
+        """Some of the rows, in rising order where some are added ones; the groups keep their numbers."""
         codes = {name: code[rows] for name, code in self.prior.codes.items()}
         prior = Prior(self.prior.schema, codes, self.prior.weights[rows])
         numbers = {name: each[rows] for name, each in self.numbers.items()}
-        return Public(prior, self.groups, self.group[rows], numbers)
+        added = int(np.count_nonzero(rows >= len(self) - self.added)) if self.added else 0
+        return Public(prior, self.groups, self.group[rows], numbers, added)
 
 
 def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:

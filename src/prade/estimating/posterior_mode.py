@@ -27,14 +27,15 @@ class MAP:
                                 + sum_k (total^2 / 2 sigma_k^2) |W_k q - y_k|_2^2         (Gaussian)
 
     y_k are the noisy counts over `total`. `n0` is how many rows of the table the prior is worth: a number, or "auto"
-    (empirical Bayes, see `prade.estimating.prior_worth`). `loss="squared"` uses the second form, with the noise's
-    variance, for Laplace answers too. Answers of scale 0 are met exactly. `limit` bounds every noisy cell's multiplier:
-    no answer may raise or lower the rows of its cell by more than a factor e^limit, as an answer far from the prior
-    would otherwise do, at the cost of all others (Huber's loss instead of the square).
+    (empirical Bayes, see `prade.estimating.prior_worth`), which is multiplied by `trust`. `loss="squared"` uses the
+    second form, with the noise's variance, for Laplace answers too. Answers of scale 0 are met exactly. `limit` bounds
+    every noisy cell's multiplier: no answer may raise or lower the rows of its cell by more than a factor e^limit, as
+    an answer far from the prior would otherwise do, at the cost of all others (Huber's loss instead of the square).
 
-    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, block ascent beyond. All
-    climb the same dual and stop when the duality gap is below `tolerance` times the objective and exact answers are
-    met to `misfit` (L1, as a share of the total).
+    `solver`: "newton", "block" (block ascent), "lbfgs", or "auto": Newton up to 2,000 cells, beyond that some sweeps of
+    block ascent and then L-BFGS-B, or block ascent alone where the dual is not smooth. All climb the same dual and stop
+    when the duality gap is below `tolerance` times the objective and exact answers are met to `misfit` (L1, as a share
+    of the total).
 
     >>> from prade import Schema, Workload
     >>> from prade.estimating.posterior_mode import MAP
@@ -54,6 +55,7 @@ class MAP:
     tolerance: float = 1e-4
     misfit: float = 1e-9
     limit: float | None = None
+    trust: float = 1.0
     max_steps: int = 500
 
     def __post_init__(self) -> None:
@@ -62,6 +64,8 @@ class MAP:
         number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and bool(0 < given < np.inf)
         if given != "auto" and not number:
             raise EstimationError(f"n0 is {self.n0!r}: give a positive number of rows, or 'auto'")
+        if not 0 < self.trust < np.inf:
+            raise EstimationError(f"trust is {self.trust!r}: give a positive number, such as 3")
         if self.limit is not None and not self.limit > 0:
             raise EstimationError(f"limit is {self.limit!r}: give a positive number, such as 5")
         if self.loss not in ("noise", "squared"):
@@ -76,15 +80,16 @@ class MAP:
         answers = check(prior, measurements, total, layout)
         if answers.hopeless:
             return hopeless(answers, "MAP", settings_of(self))
-        n0 = prior_worth(answers) if self.n0 == "auto" else float(self.n0)
+        n0 = self.trust * prior_worth(answers) if self.n0 == "auto" else float(self.n0)
         dual = self.problem(answers, n0)
+        tolerance = Tolerance(relative=self.tolerance, misfit=self.misfit)
         solvers: dict[str, Solver] = {"newton": Newton(), "block": BlockAscent(), "lbfgs": LBFGSB()}
-        solver = best_solver(dual) if self.solver == "auto" else solvers[self.solver]
+        solver = best_solver(dual, tolerance) if self.solver == "auto" else solvers[self.solver]
         return solve(
             answers,
             dual,
             solver,
-            Tolerance(relative=self.tolerance, misfit=self.misfit),
+            tolerance,
             name="MAP",
             scale=n0,
             max_steps=self.max_steps,

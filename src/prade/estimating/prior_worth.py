@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from prade.core.arrays import Floats
 from prade.estimating.base import Answers
 
 SMALLEST, LARGEST = 1e-2, 1e8  # from a prior that hardly counts to one that outweighs any table
+STRIDE = 8  # of the first look at the grid
 DOUBT = 3.0  # nats of log-likelihood: evidence of 20 to 1 before the prior is trusted less
 
 
@@ -38,9 +41,27 @@ def prior_worth(answers: Answers) -> float:
         return float(terms.sum())
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 231)  # steps of ten percent
-    likelihoods = np.array([log_likelihood(g) for g in grid])
-    careful = grid[np.flatnonzero(likelihoods >= likelihoods.max() - DOUBT)[-1]]
+    careful = grid[_last_likely(lambda k: log_likelihood(float(grid[k])), len(grid))]
     return min(float(np.exp(careful)), LARGEST)
+
+
+def _last_likely(log_likelihood: Callable[[int], float], size: int) -> int:
+    """The last of `size` numbers whose likelihood is within `DOUBT` of the largest.
+
+    Every eighth is looked at, then all around the largest and after the last that is likely enough: with one hill, the
+    result is that of looking at all.
+    """
+    found = {k: log_likelihood(k) for k in (*range(0, size, STRIDE), size - 1)}
+
+    def look_at(first: int, last: int) -> None:
+        found.update({k: log_likelihood(k) for k in range(max(first, 0), min(last, size)) if k not in found})
+
+    top = max(found, key=found.__getitem__)
+    look_at(top - STRIDE + 1, top + STRIDE)
+    least = max(found.values()) - DOUBT
+    last = max(k for k, value in found.items() if value >= least)
+    look_at(last + 1, last + STRIDE)
+    return max(k for k, value in found.items() if value >= least)
 
 
 def _log_laplace_plus_laplace(x: Floats, a: Floats, b: Floats) -> Floats:

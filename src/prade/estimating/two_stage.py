@@ -65,12 +65,13 @@ class TwoStage:
         # nobody can be in an unreachable cell: it adds a constant to the distance, and nothing to decide
         low, high = (np.where(face.reachable, bound, 0.0) for bound in (low, high))
         dual = Dual(face, answers.y, np.zeros(face.n_cells), low, high)
-        solver = best_solver(dual)
+        tolerance = Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8)
+        solver = best_solver(dual, tolerance)
         return solve(
             answers,
             dual,
             solver,
-            Tolerance(relative=self.tolerance, absolute=1e-10, misfit=1e-8),
+            tolerance,
             name="TwoStage",
             scale=1.0,
             max_steps=self.max_steps,

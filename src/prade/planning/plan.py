@@ -101,8 +101,8 @@ class Plan:
         expected: Expected | None = None,
         public: PublicFiles | None = None,
         invariants: Sequence[Invariant] = (),
-        noise: Law | None = None,
         targets: Sequence[Target] = (),
+        noise: Law | None = None,
     ) -> None:
         self.dataset = dataset_name(dataset)
         self.schema = schema
@@ -120,22 +120,10 @@ class Plan:
             raise PradeError("the budget is zero, but every answer costs something: give a larger budget")
         self.noise_budget = budget.noise_budget(noise)  # refuses a law that cannot keep the promise
         self.law: Law = noise or budget.law
-        if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
-            raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
-        if not any(level.asks or level.total for level in levels):
-            raise PradeError("the plan asks no question: give at least one level a workload")
-        if not levels[-1].asks and not levels[-1].total:
-            raise PradeError(
-                "the last level asks no question, so nothing would be known about its groups: leave it out"
-            )
-        if any(ask.share == 0 for level in levels for ask in level.asks):
-            raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
+        _check_levels(levels, schema)
         nested: dict[str, None] = {}
         self.levels: tuple[Level, ...] = ()
         for level in levels:
-            for ask in level.asks:
-                if ask.workload.schema != schema:
-                    raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
             if nested and not level.by:
                 raise PradeError("a level without columns follows a level of groups: put it first, because levels nest")
             nested |= dict.fromkeys(level.by)
@@ -201,7 +189,7 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        stated = self.invariants, self.law, self.targets
+        stated = self.invariants, self.targets, self.law
         return Content(*measured, self.settings, self.expected, self.public, *stated)
 
     @cached_property
@@ -354,6 +342,19 @@ class Plan:
             ]
 
         return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
+
+
+def _check_levels(levels: Sequence[Level], schema: Schema) -> None:
+    if not isinstance(levels, Sequence) or not levels or not all(isinstance(level, Level) for level in levels):
+        raise PradeError(f"a plan needs a list of at least one Level(by, workload), got {levels!r}")
+    if not any(level.asks or level.total for level in levels):
+        raise PradeError("the plan asks no question: give at least one level a workload")
+    if not levels[-1].asks and not levels[-1].total:
+        raise PradeError("the last level asks no question, so nothing would be known about its groups: leave it out")
+    if any(ask.share == 0 for level in levels for ask in level.asks):
+        raise PradeError("an Ask has the share 0, but every answer needs some budget: leave it out")
+    if any(ask.workload.schema != schema for level in levels for ask in level.asks):
+        raise WorkloadError("a level's workload was made for a schema other than the plan's: make it again")
 
 
 def _task_levels(levels: Sequence[Level]) -> list[tuple[str, ...]]:

@@ -61,8 +61,8 @@ class Content:
     expected: Expected | None
     public: PublicFiles | None
     invariants: Sequence[Invariant] = ()
-    noise: Law | None = None
     targets: Sequence[Target] = ()
+    noise: Law | None = None
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
@@ -154,14 +154,8 @@ def content_of_toml(text: str) -> Content:
     settings, expected = _record(document, "settings", Settings), _expected(document)
     public = _public(_table(document["public"], "public")) if "public" in document else None
     invariants = invariants_of(document.get("invariant", []))
-    stated = (
-        settings,
-        expected,
-        public,
-        invariants,
-        document.get("noise"),
-        targets_of_tables(document.get("target", [])),
-    )
+    targets = targets_of_tables(document.get("target", []))
+    stated = settings, expected, public, invariants, targets, document.get("noise")
     return Content(document["dataset"], schema, budget, unit, levels, groups, *stated)
 
 

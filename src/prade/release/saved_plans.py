@@ -1,16 +1,15 @@
-"""Where the plan of a release is, in its folder or beside it, and the public table that the plan names."""
+"""Where the plan of a release is, in its folder or beside it."""
 
 from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from prade.core.errors import DataError
 from prade.data.public_table import PublicTable
 from prade.planning.plan import Plan
 from prade.planning.task import Task
-from prade.release.release import PLAN, Release
+from prade.release.release import PLAN
 
 PathName = str | PathLike[str]
 
@@ -37,17 +36,3 @@ def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
     if made.public is not None and table.hashed_files is not None:
         made.public.moved_to(table.hashed_files)  # refuses other files
     return made.with_public(table.hashed_files)
-
-
-def public_of(release: Release, public: Any = None, weight: str | None = None) -> PublicTable:
-    """Return the public table that the caller gives, or the one in the files that the release's plan names."""
-    files = release.plan.public
-    if public is None:
-        if files is None:
-            raise DataError("the release does not name its public files", remedy="public")
-        return PublicTable(files, weight)
-    table = PublicTable.of(public, weight or (None if files is None else files.weight))
-    if files is not None and table.hashed_files is not None:
-        moved = files.moved_to(table.hashed_files)  # raises an error if the files are not the plan's
-        return table if table.hashed_files.csv == moved.csv else PublicTable(moved, table.weight)
-    return table

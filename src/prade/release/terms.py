@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from prade.core.effort import EFFORT
 from prade.core.errors import PradeError
 from prade.core.numbers import exact
 from prade.planning.task import Task
@@ -24,7 +25,8 @@ class Terms:
     ledger: Ledger | PathName | None = None
     cap: Number | Budget | None = None
     tune: bool = True
-    seconds: float = 120
+    effort: float = EFFORT
+    seconds: float | None = None
     again: bool = False
     weak_protection: bool = False
     against_advice: bool = False

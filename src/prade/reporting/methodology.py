@@ -29,7 +29,7 @@ def methodology_of(estimates: Estimates, rows: int, seed: int | None) -> str:
         f"privacy with a budget of {plan.budget}.",
         neighbours(plan.unit),
         measured(plan),
-        prior(plan, len(estimates.public)),
+        prior(plan, len(estimates.public.observed)),
         estimation(estimates.settings, len(plan.levels), grouped=grouped),
         sampling(seed),
         *invariants(plan),

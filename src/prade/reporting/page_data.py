@@ -7,6 +7,9 @@ whole table, a level of one group.
     tiles        four times {"title", "value", "note", "tone": "good" | "plain" | "bad"}
     caveats      sentences: what the rehearsal warned of, and what else limits the release
     use, careful sentences: what the rows are good for, and what they are not good for
+    diagnosis    where the public table is wrong (`prade.diagnosis`): {"headlines", "remarks": sentences,
+                 "levels": [{"name", "groups", "columns": [{"column", "title", "wrong": number of groups, "distance",
+                 "at_least", "sampling", "noise_units"}]}]}
     columns      {"name", "title", "description", "unit", "labels", "measured": names of levels,
                  "cells": [first, end] of its cells in a view's arrays,
                  "error": model error of its table in a group of the last level, null if all may have no rows,
@@ -58,6 +61,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.data.display import described
+from prade.diagnosis.diagnose import diagnosed
+from prade.diagnosis.findings import Diagnosis
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE
@@ -99,7 +104,8 @@ def data_of(
         if progress is not None:
             progress("standard errors", len(precisions), len(facts.views))
     rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
-    use, careful = use_and_care(_situation(estimates, facts, precisions, copied))
+    found = diagnosed(release.plan, release.noisy, estimates.public, threads=threads)
+    use, careful = use_and_care(_situation(estimates, facts, precisions, copied, found))
     technical = [_technical(facts, view) for view in facts.views]
     return {
         "headline": headline_of(release, rows),
@@ -107,6 +113,7 @@ def data_of(
         "caveats": caveats_of(release.plan),
         "use": use,
         "careful": careful,
+        "diagnosis": _diagnosis(found, estimates.plan),
         "columns": _columns(estimates, precisions[-1]),
         "views": [
             {**_view(estimates, facts, precision), "technical": each}
@@ -185,8 +192,28 @@ def _technical(facts: Facts, view: View) -> dict[str, Any]:
     }
 
 
-def _situation(estimates: Estimates, facts: Facts, precisions: list[Precision], copied: float | None) -> Situation:
+def _diagnosis(found: Diagnosis, plan: Plan) -> dict[str, Any]:
+    """What the diagnosis says, with the columns' titles."""
+    levels = [
+        {
+            "name": level.name,
+            "groups": len(level),
+            "columns": [
+                {"title": plan.schema[row["column"]].title or row["column"]}
+                | {name: value for name, value in row.items() if name not in ("level", "groups")}
+                for row in level.column_rows()
+            ],
+        }
+        for level in found.levels
+    ]
+    return {"headlines": found.headlines(), "remarks": found.remarks(), "levels": levels}
+
+
+def _situation(
+    estimates: Estimates, facts: Facts, precisions: list[Precision], copied: float | None, found: Diagnosis
+) -> Situation:
     """What the sentences about use and care look at."""
+    measured, finest = measured_columns(estimates.plan), estimates.plan.levels[-1].name
     last, whole = precisions[-1], precisions[0]
     columns = [last.column_relative(number) for number in range(len(estimates.plan.schema.coded))]
     return Situation(
@@ -198,6 +225,8 @@ def _situation(estimates: Estimates, facts: Facts, precisions: list[Precision], 
         columns,
         unseen_values(estimates, facts),
         copied,
+        estimates.public.added,
+        [name for name in found.wrong_somewhere() if finest not in measured[name]],
     )
 
 

@@ -30,7 +30,7 @@ def provenance_of(estimates: Estimates, seed: int | None, rows: int) -> dict[str
             "page": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         },
         "public": public_files(release.plan),
-        "publicRows": len(estimates.public),
+        "publicRows": len(estimates.public.observed),
         "plan": release.plan.hash,
         "labels": None if release.labels is None else {"file": LABELS, "hash": release.labels},
         "seed": seed,

@@ -122,7 +122,8 @@ def truth_of(
     pairs = chosen_pairs(plan.schema.coded, CONTEST_PAIRS, CONTEST_SEED)
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
-    baseline = public_pair_errors((coded, number), estimates.public, plan.groupings[-1], pairs, threads=threads)
+    public = estimates.public.observed
+    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=threads)
     if progress is not None:
         progress("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)

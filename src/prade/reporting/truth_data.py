@@ -91,9 +91,10 @@ def truth_data(
     heat = _heat(estimates, truth, pairs, threads)
     if progress is not None:
         progress("metrics", 1, 2)
-    numbers = {name: need_numbers(estimates, name) for name in truth.true.numbers}
+    public = estimates.public.observed
+    numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
     synthetic = Side.of(schema, kept_rows(estimates.release))
-    metrics = all_metrics(truth.true, synthetic, Side(estimates.public.prior, numbers))
+    metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
     if progress is not None:
         progress("metrics", 2, 2)
     labels = group_texts(schema, estimates.plan.groupings[-1])
@@ -125,7 +126,7 @@ def truth_data(
 
 def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: int) -> dict[str, Floats]:
     """The distance of every pair's two-way table, and of every column's own, in four ways."""
-    schema, prior, level = estimates.plan.schema, estimates.public.prior, estimates.plan.groupings[-1]
+    schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
     coded, number = truth.rows
     synthetic, group = truth.drawn
     everybody = np.zeros(len(coded), np.int64)
@@ -136,7 +137,7 @@ def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: 
         return np.asarray(distances[0])
 
     by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
-    public_by_place = public_pair_errors((coded, number), estimates.public, level, pairs, threads=threads)
+    public_by_place = public_pair_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
     known = np.isfinite(truth.prior)
     return {
         "places": np.asarray(by_place[known].mean(axis=0)),

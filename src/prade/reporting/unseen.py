@@ -1,38 +1,25 @@
 """Values that no public row has, although the noisy answers show that private rows have them.
 
-An answer about an absent cell is noise alone unless private rows are in the cell. A chance of a false alarm is set for
-the whole page and divided by the number of absent cells (Bonferroni); an answer shows private rows if noise alone
-exceeds it less often. The noise X of an answer is a sum of independent draws with weights of at most 1, and its
-variance v is known. For every s > 0, P(X >= t) <= E[exp(s X)] exp(-s t) (Chernoff), where
-
-    discrete Laplace draws     E[exp(s X)] <= 1 / (1 - v (cosh(s) - 1))     equal for one draw
-    discrete Gaussian draws    E[exp(s X)] <= exp(s^2 v / 2)
-
-(A sum of Laplace draws has thinner tails than one draw of the same variance. A discrete Gaussian of a variance below 1
-has tails that v does not bound so well, but no wider ones than a discrete Laplace of the same variance.)
+How far beyond noise an answer must be is in `prade.estimating.levels.unseen_cells`.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prade.data.display import display_texts
+from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.queries.marginal import Marginal
 from prade.reporting.facts import cells_of
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
     from prade.estimating.levels.estimates import Estimates
-    from prade.privacy.budget import Law
     from prade.queries.parts import Part
     from prade.reporting.facts import Facts
-
-FALSE_ALARM = 0.01  # chance that a page names any value that no private row has
-TRIED = np.linspace(0.01, 0.99, 99)  # of s: where v (cosh(s) - 1) is the square of these
 
 
 def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
@@ -41,7 +28,8 @@ def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
     absent = []
     for part in answers.parts:
         cells, size = cells_of(part, estimates)
-        absent.append(np.bincount(cells, minlength=size)[:size] == 0)
+        own = cells[: len(cells) - estimates.public.added]  # an added row is of no public person
+        absent.append(np.bincount(own, minlength=size)[:size] == 0)
     looked_at = sum(int(each.sum()) for each in absent)
     found = []
     for number, part in enumerate(answers.parts):
@@ -52,18 +40,6 @@ def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
         texts = cell_texts(part, plan.schema) if len(shown) else []
         found += [texts[cell] for cell in shown]
     return found
-
-
-def largest_noise(law: Law, variance: float, chance: float) -> float:
-    """A number that noise of this variance exceeds with at most this chance.
-
-    >>> round(largest_noise("gaussian", 100.0, 1e-6), 1), round(largest_noise("laplace", 200.0, 1e-6), 1)
-    (52.6, 169.9)
-    """
-    if law == "gaussian" and variance >= 1:
-        return math.sqrt(2 * variance * math.log(1 / chance))
-    s = np.arccosh(1 + TRIED**2 / variance)
-    return float(np.min(-(np.log(chance) + np.log1p(-(TRIED**2))) / s))
 
 
 def cell_texts(part: Part, schema: Schema) -> list[str]:

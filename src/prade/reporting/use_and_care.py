@@ -16,12 +16,12 @@ from prade.core.arrays import Floats
 from prade.core.words import many
 from prade.data.copied_share import copies_in_words
 from prade.data.invariants import PublishedTotals, Rule
+from prade.estimating.levels.unseen_cells import FALSE_ALARM
 from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import not_protected
 from prade.queries.marginal import Marginal
 from prade.reporting.precision import COMMON
 from prade.reporting.promise import once_in_twenty
-from prade.reporting.unseen import FALSE_ALARM
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -43,6 +43,8 @@ class Situation:
     relative_columns: Sequence[float | None]  # the same for each column at the last level
     unseen: Sequence[str] = ()  # values that no public row has, but that the noisy answers show clearly
     copied: float | None = None  # share of synthetic rows that have all values of one public row
+    added: int = 0  # rows of no public person that the estimates start from as well
+    drifted: Sequence[str] = ()  # columns that the public table is wrong about, and that were not measured below
 
     @property
     def last(self) -> str:
@@ -199,6 +201,17 @@ def measured_above(now: Situation) -> str | None:
     return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
 
 
+def wrong_above(now: Situation) -> str | None:
+    """Columns that the public table is wrong about, and that were measured at levels above the last one only."""
+    if not now.drifted:
+        return None
+    return (
+        f"{many(len(now.drifted), 'column')}, {named(now.drifted)}: the public table is wrong where "
+        f"{'it was' if len(now.drifted) == 1 else 'they were'} measured, and a {now.last} may differ from it in ways "
+        "that nothing has counted."
+    )
+
+
 def small_groups(now: Situation) -> str | None:
     """Groups that have fewer rows than the noise in one count may be off by."""
     asked = [each for each in now.plan.questions if each.level == len(now.plan.levels) - 1 and not each.is_total]
@@ -255,7 +268,18 @@ def outside_support(now: Situation) -> str | None:
     if now.unseen:
         return (
             f"{named(list(now.unseen))}: private rows have such values, by the noisy answers (wrong at most once in "
-            f"{1 / FALSE_ALARM:.0f} releases), but no public row has them, so no synthetic row has them either."
+            f"{1 / FALSE_ALARM:.0f} releases), but no public row has them, "
+            + (
+                "so rows that have them are put together from values of different public rows: what else is true of "
+                "such people is a guess."
+                if now.added
+                else "so no synthetic row has them either."
+            )
+        )
+    if now.added:
+        return (
+            "Rare combinations: those that no public row has come from rows that are put together from values of "
+            "different public rows, so that their number is a guess where it was not measured."
         )
     return "Rare combinations: one that no public row has does not occur among the synthetic rows, whatever is true."
 
@@ -311,6 +335,7 @@ CAREFUL: tuple[Sentence, ...] = (
     harmful,
     not_measured,
     measured_above,
+    wrong_above,
     small_groups,
     wide_columns,
     wide_by_group,

@@ -15,7 +15,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
 
-from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 from prade.tuning.trials import Draw
 
 # How often a search may take each step: guesses. Others gave 4.5 instead of 4.7 times the speed with 16 workers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from typing import Any
@@ -17,30 +17,17 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.data.information import Information
 from prade.data.public import Public
-from prade.data.schema import Schema
+from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.planning.questions import Ask, Level
-from prade.planning.settings import Settings
-from prade.planning.shares import favoured_asks, weighted_asks
-from prade.privacy.budget import Law
 from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
-from prade.queries.workload import Workload
-from prade.tuning.gain import (
-    Columns,
-    StandInLevel,
-    off_by,
-    predicted_gain,
-    predicted_rest,
-    shrunk_moments,
-    telling_parts,
-)
-from prade.tuning.mutual_information import Information, strongest_pairs
+from prade.tuning.choice import Change, Choice
+from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
+from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments
+from prade.tuning.law_candidates import law_ladders, with_least_noise, with_one_way
+from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.target_candidates import target_ladders
-
-Change = tuple[str, "Choice"]
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
 # little more than the noise of a rehearsal, and a finer ladder would choose between them by luck.
@@ -61,64 +48,13 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10"))
 MIXTURES = (0.0, 0.3, 0.7)
 # Weights of a group's own public rows, from the usual one down and up: places that change need less, others more.
 OWN = (0.8, 0.65, 0.5, 0.35, 0.2), (0.8, 0.9, 0.98, 0.999)
+TRUST = (1.0, 3.0, 10.0, 30.0, 100.0)  # factors of the n0 that raw answers give, which is rather too small
 NUMBERS_ABOVE = (1, 2, 4, 8, 16, 32)  # of parts at a level above the last; predicting their gains takes little time
 STANDS_OUT = 4  # noise standard deviations that an average cell has in rows: with fewer, smoothed answers are better
 FEWEST_ROWS = 10  # in an average cell: tables of nearly empty cells take long, and tell little that others do not
 MOST_CELLS = 500  # of all two-way tables of a level: the time for smoothing grows with the cube of their number
 SMALL_RISK = 0.01  # of a wrong number of rows: it then costs less than a hundredth of the worst error
 MOST_PAIRS = 60  # whose gain is predicted: the strongest of those that fit; each takes a pass over the public rows
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: the columns of each part and the share of the totals at the last level, and what is asked above.
-
-    `above` has the share of the whole budget and the parts of each level except the last. With a share of 1 for the
-    totals, no part is asked for at the last one. The parts of the last level have equal shares, or, if `weighted`,
-    shares that grow with their number of cells (`prade.planning.shares`). `everybody` puts the level of all rows first:
-    it asks nothing, because its answers are sums of others', and all groups learn from it. `law` is that of the noise;
-    None is the usual one of the budget's kind. `first` are the parts of each level that tell what the targets name, if
-    the level asks anything: each has `times` the share of another part.
-    """
-
-    parts: tuple[Columns, ...]
-    above: tuple[tuple[Fraction, tuple[Columns, ...]], ...] = ()
-    total: Fraction = Fraction(0)
-    settings: Settings = field(default_factory=Settings)
-    weighted: bool = False
-    everybody: bool = False
-    law: Law | None = None
-    first: tuple[tuple[Part, ...], ...] = ()
-    times: Fraction = Fraction(1)
-
-    def levels(self, schema: Schema, nest: Sequence[Columns]) -> list[Level]:
-        """The levels of a plan.
-
-        >>> schema = Schema.from_mbi({"age": 4, "sex": 2})
-        >>> choice = Choice((("age",), ("sex",)), ((Fraction(1, 10), (("age", "sex"),)),), Fraction(1, 3))
-        >>> [str(level.share) for level in choice.levels(schema, [("STATE",), ("PUMA",)])]
-        ['1/10', '9/10']
-        """
-        above = [
-            Level(by, self._asks(schema, parts, depth, share) if share else (), 0)
-            for depth, (by, (share, parts)) in enumerate(zip(nest[:-1], self.above, strict=True))
-        ]
-        if self.everybody:
-            above.insert(0, Level((), (), 0))
-        last = 1 - sum((share for share, _ in self.above), Fraction(0))
-        if self.total == 1:
-            return [*above, Level(nest[-1], (), last)]
-        asks = self._asks(schema, self.parts, len(nest) - 1, last * (1 - self.total), self.weighted)
-        return [*above, Level(nest[-1], asks, last * self.total)]
-
-    def _asks(
-        self, schema: Schema, parts: tuple[Columns, ...], depth: int, share: Fraction, weighted: bool = False
-    ) -> Ask | tuple[Ask, ...]:
-        first = self.first[depth] if self.first else ()
-        if not first:
-            return (weighted_asks if weighted else Ask)(Workload.marginals(schema, parts), share)
-        others = [Marginal.of(schema, columns) for columns in parts]
-        return favoured_asks(schema, others, first, self.times, share, weighted=weighted)
 
 
 class Candidates:
@@ -154,7 +90,7 @@ class Candidates:
         Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [self.with_least_noise(Choice(self.single, above, share)) for share in TOTALS]
+        choices = [with_least_noise(self, Choice(self.single, above, share)) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -169,14 +105,11 @@ class Candidates:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
         # A whole table is larger than the single public groups that stand in for it, and unlike any of them: what pays
         # for them (to ask less, to look for one that it resembles) is not tried for it.
-        yield from target_ladders(self, best)
         grouped = bool(self.plan_of(best()).groups.names)
+        if best().total < 1 and self.pairs:
+            yield self._joint_table(best)
         smoothed = best().settings.smooth
-        law = best().law
-        if grouped and smoothed and best().total < 1:
-            yield self._other_law(best, other_parts=True)
-        if best().law == law:
-            yield self._other_law(best, other_parts=False)
+        yield from law_ladders(self, best)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -200,50 +133,18 @@ class Candidates:
         if smoothed:
             yield self._settings(best, "n0", (10.0, 3.0))
             yield self._settings(best, "n0", (10.0, 30.0, 100.0, 300.0, 1000.0))
+        else:
+            yield self._settings(best, "trust", TRUST)
+            yield self._settings(best, "trust", (1.0, 1 / 3))
         if smoothed and best().total < 1:
             yield self._two_way(best)
         if best().total < 1 and self.pairs:
             yield self._raw_pairs(best, RAW_PAIRS)
             if best().settings.smooth:
                 yield self._raw_pairs(best, RAW_PAIRS[::-1])
-
-    # ---------------------------------------------------------------- the law of the noise
-
-    def with_least_noise(self, choice: Choice) -> Choice:
-        """The choice with the law under which the counts of its last question have the least variance."""
-        return min(self._laws(choice), key=lambda each: self.plan_of(each).questions[-1].variance)
-
-    def _laws(self, choice: Choice) -> list[Choice]:
-        """The choice with every law worth trying: under zCDP, Laplace noise only doubles the variance."""
-        laws: tuple[Law | None, ...] = (None, "laplace") if self.plan_of(choice).budget.kind == "approx" else (None,)
-        return [replace(choice, law=law) for law in laws]
-
-    def _other_law(self, best: Callable[[], Choice], other_parts: bool) -> Iterator[Change]:
-        """The same choice with noise of another law, or with as many one-way tables as that law would do best with.
-
-        Gaussian noise grows with the square root of the number of tables, Laplace noise with the number itself: where
-        one law does best with many tables and the other with few, the same tables do not show which is better.
-        """
-        for other in self._laws(best()):
-            if other.law == best().law:
-                continue
-            words = f"{self.plan_of(other).law.capitalize()} noise"
-            if not other_parts:
-                yield words, other
-            elif (changed := self._best_one_way(other)).parts != other.parts:
-                yield f"{words}, {many(len(changed.parts), 'table')}", changed
-
-    def _best_one_way(self, choice: Choice) -> Choice:
-        """The choice with the one-way tables that leave the least error at its noise, as far as can be predicted."""
-        choices = [self._with_one_way(choice, number) for number in sorted(set(self._numbers()))]
-        left = []
-        for each in choices:
-            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
-            variance = self._variance(each) * self.per_row_squared(-1)
-            left.append(predicted_rest(self.moments, self.cells, variance, asked))
-        return choices[int(np.argmin(left))]
-
-    # ---------------------------------------------------------------- other ladders
+        if best().total < 1 and self._worth_adding(best()):
+            for extra in EXTRA:
+                yield self._settings(best, "extra", extra)
 
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
@@ -260,21 +161,13 @@ class Candidates:
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
         asked = sum(len(part) == 1 for part in best().parts)
-        for number in self._numbers() if fewer else reversed(self._numbers()):
+        for number in self.numbers() if fewer else reversed(self.numbers()):
             if number != asked and (number < asked) == fewer:
-                yield f"{number} one-way tables", self._with_one_way(best(), number)
+                yield f"{number} one-way tables", with_one_way(self, best(), number)
 
-    def _numbers(self) -> list[int]:
-        """Numbers of one-way tables that are tried."""
+    def numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried, the largest first."""
         return [math.ceil(share * len(self.single)) for share in ONE_WAY]
-
-    def _with_one_way(self, choice: Choice, number: int) -> Choice:
-        """The choice with this many one-way tables, those that tell most at its noise."""
-        pairs = tuple(part for part in choice.parts if len(part) > 1)
-        any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
-        variance = self._variance(any_ones) * self.per_row_squared(-1)
-        kept = telling_parts(self.moments, self.cells, variance, number)
-        return replace(choice, parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
@@ -294,6 +187,27 @@ class Candidates:
             cells = np.mean([self.schema.domain_size(pair) for pair in pairs])
             if rows / cells > STANDS_OUT * math.sqrt(self._variance(choice)):
                 yield f"{len(pairs)} two-way tables, raw answers", choice
+
+    def _joint_table(self, best: Callable[[], Choice]) -> Iterator[Change]:
+        """The table of all columns at once, and raw answers: for domains that can be counted almost without noise."""
+        groups, raw = len(self.plan_of(best()).groupings[-1]), replace(best().settings, smooth=False)
+        cells = self.schema.domain_size(self.schema.coded)
+        if not is_small(self.schema) or cells * groups > MOST_COUNTED:
+            return
+        joint = replace(best(), parts=(self.schema.coded,), settings=replace(raw, extra=EXTRA_OF_DOMAIN))
+        pairs = replace(best(), parts=self.pairs, settings=raw)
+        of_pair = float(np.mean([self.schema.domain_size(pair) for pair in self.pairs]))
+        # Counts are whole numbers: the mean size of small noise is at most its variance. Empty cells keep its positive
+        # part, so all of them together must get less than the cells of a pair would.
+        variance = self._variance(joint)
+        if cells * min(variance, math.sqrt(variance)) < of_pair * math.sqrt(self._variance(pairs)):
+            yield "the table of all columns, raw answers", joint
+
+    def _worth_adding(self, choice: Choice) -> bool:
+        """Whether rows may be worth adding to the support: some are, or stand-ins have rows that are out of reach."""
+        if choice.settings.extra:
+            return True
+        return out_of_reach(self.levels[-1], self.schema, choice.parts) > LEAST_OUT_OF_REACH
 
     def _shares_above(self, best: Callable[[], Choice], depth: int) -> Iterator[Change]:
         free = 1 - sum((share for k, (share, _) in enumerate(best().above) if k != depth), Fraction(0))
@@ -380,6 +294,10 @@ class Candidates:
         depth %= len(self.levels)
         questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
+
+    def noise_in_shares(self, choice: Choice) -> float:
+        """The same at the last level, as a variance of shares."""
+        return self._variance(choice) * self.per_row_squared(-1)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:
         if (depth, columns) not in self._off:

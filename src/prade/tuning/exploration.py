@@ -175,11 +175,17 @@ class Exploration:
             said.append(SAME_GROUPS)
         if len(rehearsal.stand_ins) == 1:
             said.append(ONE_TABLE)
-        if unfinished := [each.budget.amounts[0] for each in self.rehearsed if not each.tuned.finished]:
-            said.append(
-                f"The time was up before every candidate was tried at {self._name} = "
-                f"{', '.join(map(readable, unfinished))}: more seconds may find better plans."
-            )
+        for why, more, time_was_up in (
+            ("The time was up before every candidate was tried", "seconds", True),
+            ("Not every candidate was tried", "effort", False),
+        ):
+            unfinished = [
+                readable(each.budget.amounts[0])
+                for each in self.rehearsed
+                if not each.tuned.finished and each.tuned.time_was_up == time_was_up
+            ]
+            if unfinished:
+                said.append(f"{why} at {self._name} = {', '.join(unfinished)}: more {more} may find better plans.")
         return said
 
     def _budget(self, number: int, output: str | PathLike[str], array: Array) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 The stand-ins, what they tell about candidates, layouts and covariances of public rows are the same for every budget,
 and so are most of the choices that are good. So the middle budget is searched first, and each other one starts from
 what was best at its neighbour, and is compared with the simplest plan too. All budgets together take about twice the
-time that one would. Nothing here can see private rows.
+effort that one would. Nothing here can see private rows.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from prade.core.effort import EFFORT
 from prade.core.errors import PradeError
 from prade.core.numbers import exact, readable
 from prade.core.progress import Progress
@@ -23,19 +23,21 @@ from prade.core.words import many
 from prade.data.public_table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
+from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, BudgetKind, Number
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.clock import Clock
 from prade.tuning.closer_look import CloserLook
+from prade.tuning.effort import Effort
 from prade.tuning.exploration import Affected, Exploration, Rehearsed
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.tune import Tuned, Tuner
+from prade.tuning.work import work_of
 
 NAMES: dict[BudgetKind, str] = {"pure": "epsilon", "approx": "epsilon", "zcdp": "rho"}  # of what differs
-WHOLE = 2  # times the seconds of one budget: what several budgets take together
-FIRST = 1 / 3  # of the whole time is for the budget that is searched first: the others start from what it finds
+WHOLE = 2  # times the effort of one budget: what several budgets take together
+FIRST = 1 / 3  # of the whole effort is for the budget that is searched first: the others start from what it finds
 
 
 def explore(
@@ -44,7 +46,8 @@ def explore(
     budgets: Sequence[Budget | Number],
     *,
     weight: str | None = None,
-    seconds: float = 120,
+    effort: float = EFFORT,
+    seconds: float | None = None,
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     threads: int | None = None,
@@ -54,26 +57,26 @@ def explore(
     """Rehearse several budgets on public data, to see what each would buy. This spends nothing.
 
     `budgets` take the place of the task's own, whose kind they have: a number is an epsilon (with the task's delta, if
-    it has one) or a rho. The other arguments are those of `prade.plan`; a budget alone would take about `seconds`, and
-    all of them together take twice as long. A group whose number of rows is off by `bias` or more counts as lost.
+    it has one) or a rho. The other arguments are those of `prade.plan`; one budget may take `effort` and `seconds`, and
+    all of them together twice as much. A group whose number of rows is off by `bias` or more counts as lost.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
     >>> task = Task("people", data.schema, 1, Unit(4), ["PLACE"], groups)
-    >>> explored = explore(task, data.public, ["1/1000", 10], seconds=0)
+    >>> explored = explore(task, data.public, ["1/1000", 10], effort=0)
     >>> explored.elbow[1]
     'Only at epsilon = 10 is the result expected to be better than the public table.'
     """
     wanted = budgets_of(task, budgets)
-    clock = Clock.of(WHOLE * seconds if len(wanted) > 1 else seconds, progress)
+    whole = Effort.of(effort, seconds, progress, times=WHOLE if len(wanted) > 1 else 1)
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
     with Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor) as tuner:
         closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
-        found = _all_rehearsed(tuner, closer, wanted, clock)
+        found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files
     rehearsed = tuple(
         replace(each, tuned=replace(each.tuned, plan=each.tuned.plan.with_public(files))) for each in found
@@ -114,19 +117,18 @@ def order_of(number: int) -> Iterator[tuple[int, int | None]]:
     yield from ((k, k + 1) for k in reversed(range(middle)))
 
 
-def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Clock) -> list[Rehearsed]:
+def _all_rehearsed(tuner: Tuner, closer: CloserLook, budgets: Sequence[Budget], whole: Effort) -> list[Rehearsed]:
     found: dict[int, Rehearsed] = {}
-    looking = 0.0  # seconds that a closer look takes
+    done = looking = 0.0
     for number, neighbour in order_of(len(budgets)):
-        left = whole.began + whole.seconds - time.monotonic()
-        searches = len(budgets) - len(found)
-        share = FIRST * left if neighbour is None and searches > 1 else left / searches - looking
-        amount = readable(budgets[number].amounts[0])
-        clock = Clock.of(max(share, 0.0), whole.progress, f"rehearsing {NAMES[budgets[number].kind]} {amount}")
-        tuned = tuner.tune(budgets[number], clock, _start(found, number, neighbour), noise=len(found))
-        began = time.monotonic()
+        searches, left = len(budgets) - len(found), max(whole.allowed - done, 0.0)
+        share = FIRST * left if neighbour is None and searches > 1 else max(left / searches - looking, 0.0)
+        what = f"rehearsing {NAMES[budgets[number].kind]} {readable(budgets[number].amounts[0])}"
+        effort = replace(whole, allowed=share, what=what)
+        tuned = tuner.tune(budgets[number], effort, _start(found, number, neighbour), noise=len(found))
         found[number] = _looked_at(tuner.rehearsal, closer, tuned)
-        looking = max(looking, time.monotonic() - began)
+        look = _work_of_look(tuner.rehearsal, tuned.plan)
+        done, looking = done + tuned.effort + look, max(looking, look)
     return [found[number] for number in range(len(budgets))]
 
 
@@ -140,6 +142,14 @@ def _start(found: dict[int, Rehearsed], number: int, neighbour: int | None) -> A
 
 def _looked_at(rehearsal: Rehearsal, closer: CloserLook, tuned: Tuned) -> Rehearsed:
     return Rehearsed(tuned, closer.at(tuned.plan), _at_risk(rehearsal, tuned.plan), _too_small(rehearsal, tuned.plan))
+
+
+def _work_of_look(rehearsal: Rehearsal, plan: Plan) -> float:
+    """The work of a closer look: the estimates of all groups of every stand-in."""
+    settings = plan.settings or Settings()
+    return sum(
+        work_of(plan, settings, each.groups, len(each.public), len(each.groups), 0) for each in rehearsal.stand_ins
+    )
 
 
 def _at_risk(rehearsal: Rehearsal, plan: Plan) -> Affected:

@@ -9,15 +9,13 @@ Algorithm 2); columns with little of it between them are asked about one by one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
 
-from prade.core.arrays import Floats
 from prade.core.errors import WorkloadError
-from prade.data.joint import Joint
+from prade.data.information import Information
 from prade.data.schema import Schema
 
 Pair = tuple[str, str]
@@ -29,44 +27,6 @@ MOST_CELLS = 1_000
 # The share of a column's entropy that another may tell for the two to count as independent: at a tenth, asking for
 # both one-way tables leaves little out.
 MOST_TOLD = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Information:
-    """What columns tell about each other: nats[a, b] = I(a; b), and on the diagonal H(a).
-
-    >>> from prade import Schema
-    >>> from prade.data.encoding import encode
-    >>> schema = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
-    >>> information = Information.of(encode(schema, {"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 1, 0, 1]}))
-    >>> information.nats.round(3)
-    array([[0.693, 0.693, 0.   ],
-           [0.693, 0.693, 0.   ],
-           [0.   , 0.   , 0.693]])
-    """
-
-    columns: Columns
-    nats: Floats
-
-    @classmethod
-    def of(cls, joint: Joint, columns: Sequence[str] | None = None) -> Information:
-        """Of the columns of a table, prior or estimate (all of them when None), by its weights."""
-        names = joint.columns if columns is None else tuple(columns)
-        nats = np.diag([_entropy(joint.project((name,))) for name in names])
-        for (i, a), (j, b) in combinations(enumerate(names), 2):
-            # H(a) + H(b) - H(a, b) would lose what little there is to rounding
-            nats[i, j] = nats[j, i] = _shared(joint.project((a, b)))
-        return cls(names, nats)
-
-    def index(self, name: str) -> int:
-        """The number of a column in `columns` and `nats`."""
-        if name not in self.columns:
-            raise WorkloadError(f"there is no column {name!r} here; there are {', '.join(self.columns)}")
-        return self.columns.index(name)
-
-    def between(self, a: str, b: str) -> float:
-        """I(a; b)."""
-        return float(self.nats[self.index(a), self.index(b)])
 
 
 def strongest_pairs(information: Information, number: int | None = None, *, least: float = 0.0) -> list[Pair]:
@@ -169,14 +129,3 @@ def _broken_up(
 
 def _in_order(columns: Columns, members: set[str]) -> Columns:
     return tuple(name for name in columns if name in members)
-
-
-def _entropy(mass: Floats) -> float:
-    seen = mass[mass > 0]
-    return float(-(seen * np.log(seen)).sum())
-
-
-def _shared(both: Floats) -> float:
-    apart = both.sum(axis=1, keepdims=True) * both.sum(axis=0, keepdims=True)
-    seen = both > 0
-    return float((both[seen] * np.log(both[seen] / apart[seen])).sum())

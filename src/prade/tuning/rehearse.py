@@ -29,6 +29,7 @@ from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.data.groups import Groups
+from prade.data.invariants import Rule
 from prade.data.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.totals import smooth_totals
@@ -267,7 +268,9 @@ class Rehearsal:
         """The same plan for the groups of a stand-in; where noise shrinks by s, a budget of eps / s or rho / s^2."""
         power = 1 if plan.noise_budget.kind == "pure" else 2
         budget = plan.noise_budget * (1 / chosen.noise**power)
-        return Plan(plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups, noise=plan.law)
+        rules = [each for each in plan.invariants if isinstance(each, Rule)]  # added rows obey them too
+        what = plan.dataset, plan.schema, budget, plan.unit, plan.levels, chosen.groups
+        return Plan(*what, invariants=rules, noise=plan.law)
 
 
 def mean_of(errors: Sequence[Floats]) -> float:

@@ -6,15 +6,15 @@ A change is kept when the mean error falls by more than its standard error,
 
 Both sides have the same groups and the same noise up to its scale, so that d shows more than the errors themselves.
 What concerns levels above the last must pay a second time, with other noise: groups share that noise, and so its luck.
-Candidates come from simple to elaborate, so that ties stay simple. Where there is time left, the search goes on from
-the best choice with more draws of noise, which tell smaller differences from luck. What it decides depends on errors
-alone, and on the clock only when the time is up: workers that run ahead (`prade.tuning.trials`) do not change it.
+Candidates come from simple to elaborate, so that ties stay simple. Where effort is left, the search goes on from the
+best choice with more draws of noise, which tell smaller differences from luck. What it decides depends on errors and on
+counted work (`prade.tuning.effort`): neither a busy machine nor workers that run ahead (`prade.tuning.trials`) change
+it, unless it takes so long that its seconds are up.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,8 +24,9 @@ from prade.core.arrays import Floats
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan
 from prade.tuning.ahead import Ladders, Outlook, likely_draws
-from prade.tuning.candidates import Candidates, Change, Choice
-from prade.tuning.clock import Clock
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
+from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.target_errors import expected_of_targets
@@ -33,8 +34,7 @@ from prade.tuning.trials import Draw, Trials
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
-FEWEST_MORE = 5  # trials that more draws must leave time for
-QUICKER = 4  # times: what a second draw with a stand-in may be quicker than the first, before one was seen
+FEWEST_MORE = 5  # trials that more draws must leave effort for
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
 LARGE = 0.1  # of the error: with targets, what gains more does so with any noise
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
@@ -45,7 +45,7 @@ APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of 
 class Trial:
     """One rehearsal: what was changed, its error, and that of the best choice so far with the same stand-ins.
 
-    `standard_error` is that of the difference between the two.
+    `standard_error` is that of the difference between the two, `effort` the work that the trial took.
     """
 
     what: str
@@ -53,40 +53,40 @@ class Trial:
     best: float
     standard_error: float
     kept: bool
-    seconds: float
+    effort: float
 
 
 class Search:
     """The best choice so far with its errors, and how it came about.
 
-    Without `trials`, every rehearsal is made here, when it is needed. `candidates` tell workers what they may try while
-    the first choice is rehearsed.
+    `trials` make the rehearsals. `candidates` tell workers what they may try while the first choice is rehearsed.
     """
 
     def __init__(
         self,
         rehearsal: Rehearsal,
         plan_of: Callable[[Choice], Plan],
-        seed: int,
-        clock: Clock,
+        trials: Trials,
+        effort: Effort,
         first: Change,
+        *,
+        seed: int = 0,
         noise: int = 0,
-        trials: Trials | None = None,
         candidates: Candidates | None = None,
     ) -> None:
         self.rehearsal = rehearsal
         self.plan_of = plan_of
-        self.draws = trials or trials_here(rehearsal, plan_of)
+        self.draws = trials
         self.fresh = 2 * FRESH * seed + FRESH
         self.seed = 2 * FRESH * seed + noise * APART % FRESH
-        self.clock = clock
+        self.effort = effort
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
         self.stand_ins = range(len(rehearsal.stand_ins))
         words, start = first
         self.best = self.smoothed = start
         self.tried = {start}
-        self.slowest = 0.0  # mean seconds of the draws of one choice
+        self.most = 0.0  # work of a trial so far
         self._ladders: dict[Choice, Ladders] = {}
         self._seen_from: Choice | None = None
         self.trials: list[Trial] = []
@@ -97,20 +97,19 @@ class Search:
 
     def _begin(self, words: str) -> None:
         """Rehearse the best choice with all draws of noise: what others are compared with."""
-        began = time.monotonic()
+        done = self.draws.done
         self.errors = self._errors([self.best], self.seed)[0]
         mean = mean_of(self.errors)
-        self.slowest = max(self.slowest, self._pace(self.best))
-        self.trials.append(Trial(words, mean, mean, 0.0, True, time.monotonic() - began))
+        self._note(Trial(words, mean, mean, 0.0, True, self.draws.done - done))
 
     def try_also(self, words: str, choice: Choice) -> None:
-        """Try another choice to start from, even if the time is up."""
+        """Try another choice to start from, whatever effort is left."""
         if choice not in self.tried:
             self._attempt(words, choice, hurried=False)
 
-    def time_for_another(self) -> bool:
-        """Whether there is time for a search of a few trials more."""
-        return self.clock.enough(self.draws.waiting((FEWEST_MORE + 1) * self._in_a_trial(), self.slowest))
+    def effort_for_another(self) -> bool:
+        """Whether there is effort left for a search of a few trials more."""
+        return self._affordable(FEWEST_MORE * self.most, self.best)
 
     def or_better(self, earlier: Search) -> Search:
         """This search, or an earlier one if what that found is better with noise that neither has seen."""
@@ -119,32 +118,33 @@ class Search:
         return better
 
     def climb(self, candidates: Candidates) -> bool:
-        """Try every candidate, again as long as something changes; False when the time is up first."""
-        improved = in_time = True
+        """Try every candidate, again as long as something changes; False if effort or time did not suffice for all."""
+        improved = all_tried = True
         while improved:
             improved = False
             for number, ladder in enumerate(candidates.ladders(lambda: self.best)):
                 for words, choice in ladder:
                     if choice in self.tried:
                         continue
-                    if not self.clock.enough(self._one_more(choice)):
-                        return False
+                    if not self._affordable(self.draws.work(self._every(choice)), choice):
+                        all_tried = False
+                        if self.effort.time_was_up:
+                            return False
+                        continue  # others may take less
                     self._look_ahead(candidates, number)
                     trial = self._attempt(words, choice)
-                    if trial is None:  # other ladders may have quicker ones
-                        in_time = False
-                        break
+                    if trial is None:
+                        return False
                     improved |= trial.kept
                     if trial.error - trial.best > trial.standard_error:
                         break  # what is worse already does not become better further up
-        return in_time
+        return all_tried
 
     def climb_with_more_draws(self, candidates: Candidates) -> None:
-        """Climb on with twice the draws of noise, and twice as many again, while that changes the choice in time."""
+        """Climb on with twice the draws of noise, and twice as many again, while that changes the choice."""
         changed = True
         while changed and (draws := 2 * len(self.repeats)) <= MOST_DRAWS:
-            more = 2 * (FEWEST_MORE + 1) * self._in_a_trial()
-            if not self.clock.enough(self.draws.waiting(more, self._pace(self.best))):
+            if not self._affordable(2 * FEWEST_MORE * self._last(self.best), self.best, times=2):
                 return
             before = self.best
             self.repeats, self.tried, self.errors = range(draws), {before}, []
@@ -176,33 +176,34 @@ class Search:
     # ---------------------------------------------------------------- trials
 
     def _attempt(self, words: str, choice: Choice, *, hurried: bool = True) -> Trial | None:
-        """A trial; if `hurried`, None when it is too slow to finish it and rehearse it once more in time."""
-        began = time.monotonic()
+        """A trial; if `hurried`, None when the time is up before its end."""
+        done = self.draws.done
         self.tried.add(choice)
         errors: list[Floats] = []
-        done: list[Draw] = []
         for stand_in in self.stand_ins:
             drawn: list[Floats] = []
             for draw in self._draws(choice, stand_in):
-                if hurried and done and not self.clock.enough(self._rest(choice, done)):
+                if hurried and self.effort.time_up():
                     return None
                 drawn.append(self.draws.errors(draw))
-                done.append(draw)
             errors.append(np.concatenate(drawn))
             known = self.errors[: len(errors)]
             mean, standard_error = _difference(errors, known)
             if mean > CLEARLY * standard_error:
                 break
-        self.slowest = max(self.slowest, self.draws.pace(done))
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
         if kept and self._shares_luck(choice) and not self._beyond_luck(mean, known):
             kept = self._better_again(choice)
-        took = time.monotonic() - began
-        self.trials.append(Trial(words, mean_of(errors), mean_of(known), standard_error, kept, took))
         if kept:
             self.best, self.errors = choice, errors
             self.smoothed = choice if choice.settings.smooth else self.smoothed
-        return self.trials[-1]
+        trial = Trial(words, mean_of(errors), mean_of(known), standard_error, kept, self.draws.done - done)
+        self._note(trial)
+        return trial
+
+    def _note(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        self.most = max(self.most, trial.effort)
 
     def _shares_luck(self, choice: Choice) -> bool:
         """Whether groups share noise that decides about a choice: of what it changes, or of targets above them."""
@@ -231,40 +232,28 @@ class Search:
         first = self.seed if seed is None else seed
         return (Draw(choice, stand_in, first + repeat) for repeat in self.repeats)
 
-    def _fresh(self, stand_in: int) -> list[Draw]:
-        """Draws of the best choice that the search has not seen."""
-        return [Draw(self.best, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
+    def _fresh(self, stand_in: int, choice: Choice | None = None) -> list[Draw]:
+        """Draws of a choice, by default the best one, that the search has not seen."""
+        chosen = choice or self.best
+        return [Draw(chosen, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
 
     def _every(self, choice: Choice) -> Iterator[Draw]:
         """The draws of a choice with all stand-ins."""
         return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in))
 
-    # ---------------------------------------------------------------- time
+    # ---------------------------------------------------------------- effort
 
-    def _one_more(self, choice: Choice) -> float:
-        """Seconds for another trial, and for the last one: the best again, with fresh noise."""
-        unknown = sum(not self.draws.knows(draw) for draw in self._every(choice))
-        trial = self.draws.waiting(unknown, self.slowest) if unknown else 0.0
-        return trial + self.draws.waiting(self._in_a_trial(), self._pace(self.best))
+    def _affordable(self, needed: float, choice: Choice, times: int = 1) -> bool:
+        """Whether this much may be done, and the last rehearsal after it: of the best choice, or of this one.
 
-    def _rest(self, choice: Choice, done: Sequence[Draw]) -> float:
-        """Seconds for the rest of a trial, and for the last one, which would then be of the same choice.
-
-        The first draw with each stand-in takes longer, because it finds out how the cells of its rows vary. The others
-        take as long as the quickest so far.
+        The last one has `times` as many draws as now.
         """
-        unknown = sum(not self.draws.knows(draw) for draw in self._every(choice))
-        first = self.draws.pace(done[:1])
-        quickest = min(self.draws.pace([draw]) for draw in done) if len(done) > 1 else first / QUICKER
-        new = min(len(self.stand_ins) - len({draw.stand_in for draw in done}), unknown)
-        others = self.draws.waiting(unknown - new + self._in_a_trial(), quickest)
-        return self.draws.waiting(new, first) + others
+        last = times * max(self._last(self.best), self._last(choice))
+        return self.effort.enough(self.draws.done, needed + last)
 
-    def _in_a_trial(self) -> int:
-        return len(self.stand_ins) * len(self.repeats)
-
-    def _pace(self, choice: Choice) -> float:
-        return self.draws.pace(self._every(choice))
+    def _last(self, choice: Choice) -> float:
+        """The work of a choice's rehearsal with fresh noise."""
+        return self.draws.work(draw for stand_in in self.stand_ins for draw in self._fresh(stand_in, choice))
 
     # ---------------------------------------------------------------- what workers do meanwhile
 
@@ -337,17 +326,6 @@ class Seen:
         ]
         seen = replace(self, best=choice, errors=errors)
         return seen, seen.ladders
-
-
-def trials_here(rehearsal: Rehearsal, plan_of: Callable[[Choice], Plan]) -> Trials:
-    """Rehearsals in this process, in the rehearsal's own threads."""
-
-    def errors(draw: Draw) -> Floats:
-        asked = {"fresh": True} if draw.fresh else {}
-        plan, settings = plan_of(draw.choice), draw.choice.settings
-        return rehearsal.errors(plan, settings, seed=draw.seed, stand_in=draw.stand_in, **asked)
-
-    return Trials(errors)
 
 
 def _difference(errors: Sequence[Floats], others: Sequence[Floats]) -> tuple[float, float]:

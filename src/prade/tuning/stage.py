@@ -6,7 +6,6 @@ where the system keeps temporary files. Workers on other machines must see it un
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
@@ -21,9 +20,10 @@ from prade.core.workers import Shared, Workers, WorkersError
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.trials import Draw, Found, Trials, TrialsAhead
+from prade.tuning.trials import Draw, Trials, TrialsAhead
+from prade.tuning.work import work_of
 
 MOST_PLANS = 64  # that are kept: a choice becomes the same plan for each of its draws
 SCRATCH = "prade-rehearsal-"
@@ -51,16 +51,21 @@ class Stage:
         with single_threaded_blas():
             return self.rehearsal.errors(plan, settings, seed=draw.seed, stand_in=draw.stand_in, fresh=draw.fresh)
 
+    def work(self, budget: Budget, draw: Draw) -> float:
+        """The work of a draw at a budget."""
+        plan, chosen = self.plans(budget)(draw.choice), self.rehearsal.stand_ins[draw.stand_in]
+        scored = len(self.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
+        settings, rows, pairs = draw.choice.settings, len(chosen.public), len(self.rehearsal.pairs)
+        return work_of(plan, settings, chosen.groups, rows, scored, pairs)
+
 
 def _plan(task: Task, choice: Choice) -> Plan:
     return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
 
 
-def rehearsed(stage: Shared[Stage], budget: Budget, draw: Draw, number: int) -> Found:
-    """One task: the errors of a draw, and the seconds that they took; its number only tells it from other tasks."""
-    found, began = stage.value, time.monotonic()
-    errors = found.errors(budget, draw)
-    return errors, time.monotonic() - began
+def rehearsed(stage: Shared[Stage], budget: Budget, draw: Draw, number: int) -> Floats:
+    """One task: the errors of a draw; its number only tells it from other tasks."""
+    return stage.value.errors(budget, draw)
 
 
 class Stages:
@@ -81,8 +86,9 @@ class Stages:
     def trials(self, budget: Budget) -> Trials:
         """The draws of searches for a plan with this budget."""
         if self.executor is None:
-            return Trials(partial(self.here.errors, budget))
-        return TrialsAhead(partial(rehearsed, self._shared, budget), Workers.of(executor=self.executor))
+            return Trials(partial(self.here.errors, budget), partial(self.here.work, budget))
+        task = partial(rehearsed, self._shared, budget)
+        return TrialsAhead(task, partial(self.here.work, budget), Workers.of(executor=self.executor))
 
     def close(self) -> None:
         """Remove the scratch folder."""

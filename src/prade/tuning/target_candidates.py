@@ -11,14 +11,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from prade.core.words import many
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
-
-if TYPE_CHECKING:
-    from prade.tuning.candidates import Candidates, Change, Choice
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
 
 # How many times the share of another part a target's part gets: first in long steps, then in short ones from the best
 # of these. With equal shares of 36 tables, 32 times for five of them leaves the others a sixth of the budget.
@@ -29,10 +27,17 @@ SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10", "3/5"
 MOST_CELLS = 500  # of the parts of a set at the last level: the time for smoothing grows with the cube of their number
 
 
+class TargetCandidates(Candidates):
+    """What may be changed in a plan with targets."""
+
+    def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
+        """What spends on targets comes first."""
+        yield from target_ladders(self, best)
+        yield from super().ladders(best)
+
+
 def target_ladders(candidates: Candidates, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
     """Changes of the best choice so far that spend on targets."""
-    if candidates.rehearsal.wanted is None:
-        return
     depth = len(candidates.levels) - 1
     if best().total < 1:
         for words, parts in _sets(candidates, depth).items():

@@ -4,23 +4,21 @@ Here (`Trials`) a draw is made when the search asks for it. On workers (`TrialsA
 candidate after the other, and while it waits, the workers make the draws that it will probably ask for next. A draw is
 the same wherever and whenever it is made, so the search finds the same, and the more workers the sooner. What it never
 asks for was in vain; `made` and `asked` say how much that is.
+
+What the search has done so far is counted in work (`prade.tuning.work`) of draws that it asked for, whoever made them.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 
 from prade.core.arrays import Floats
 from prade.core.workers import Workers, WorkersError, result_of
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 
 LONGEST_WAIT = 1.0  # seconds until workers are looked at again
-
-Found = tuple[Floats, float]  # the errors in the groups of a stand-in, and the seconds that it took
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,17 @@ class Draw:
 
 
 class Trials:
-    """Draws that are made here, each when it is asked for; `errors(draw)` has the errors of the groups."""
+    """Draws that are made here, each when it is asked for; `errors(draw)` has the errors of the groups.
 
-    def __init__(self, errors: Callable[[Draw], Floats]) -> None:
+    `work(draw)` is what it takes (`prade.tuning.work`).
+    """
+
+    def __init__(self, errors: Callable[[Draw], Floats], work: Callable[[Draw], float]) -> None:
         self._errors = errors
-        self._found: dict[Draw, Found] = {}
+        self._work_of = work
+        self._found: dict[Draw, Floats] = {}
         self._asked: set[Draw] = set()
-
-    @property
-    def number(self) -> int:
-        """How many draws are made at once."""
-        return 1
+        self.done = 0.0  # work of all draws that the search has asked for
 
     @property
     def asked(self) -> int:
@@ -58,10 +56,12 @@ class Trials:
 
     def errors(self, draw: Draw) -> Floats:
         """The errors of a draw."""
-        self._asked.add(draw)
+        if draw not in self._asked:
+            self.done += self.work([draw])
+            self._asked.add(draw)
         if draw not in self._found:
             self._make(draw)
-        return self._found[draw][0]
+        return self._found[draw]
 
     def need(self, draws: Iterable[Draw]) -> None:
         """Say that all of these will be asked for."""
@@ -75,40 +75,33 @@ class Trials:
 
     def seen(self, draw: Draw) -> Floats:
         """The errors of a draw that has been made; this does not ask for it."""
-        return self._found[draw][0]
+        return self._found[draw]
 
-    def pace(self, draws: Iterable[Draw]) -> float:
-        """Mean seconds of draws that were made."""
-        seconds = [self._found[draw][1] for draw in draws]
-        return sum(seconds) / len(seconds)
-
-    def waiting(self, draws: int, pace: float) -> float:
-        """Seconds until this many draws are made, each of which takes `pace` seconds."""
-        return math.ceil(draws / self.number) * pace
+    def work(self, draws: Iterable[Draw]) -> float:
+        """The work of those of some draws that were not asked for yet, whether or not they have been made ahead."""
+        return sum(self._work_of(draw) for draw in draws if draw not in self._asked)
 
     def close(self) -> None:
         """Stop what is not needed any more."""
 
     def _make(self, draw: Draw) -> None:
-        began = time.monotonic()
-        errors = self._errors(draw)
-        self._found[draw] = errors, time.monotonic() - began
+        self._found[draw] = self._errors(draw)
 
 
 class TrialsAhead(Trials):
     """Draws that workers make, those first that are needed, then those that probably will be.
 
-    `work(draw, number)` is a task; its number tells it from all others. Nothing that is only likely waits in a queue,
-    where it would be in the way of what is needed.
+    `task(draw, number)` is one task, whose number tells it from all others. Nothing that is only likely waits in a
+    queue, where it would be in the way of what is needed.
     """
 
-    def __init__(self, work: Callable[[Draw, int], Found], workers: Workers) -> None:
-        super().__init__(lambda draw: work(draw, 0)[0])
-        self._work = work
+    def __init__(self, task: Callable[[Draw, int], Floats], work: Callable[[Draw], float], workers: Workers) -> None:
+        super().__init__(lambda draw: task(draw, 0), work)
+        self._task = task
         self._started = 0
         self._workers = workers
-        self._running: dict[Draw, Future[Found]] = {}
-        self._failed: dict[Draw, Future[Found]] = {}
+        self._running: dict[Draw, Future[Floats]] = {}
+        self._failed: dict[Draw, Future[Floats]] = {}
         self._likely: Iterator[Draw] = iter(())
         self._needed: set[Draw] = set()
 
@@ -135,10 +128,6 @@ class TrialsAhead(Trials):
         self._cancel(set(self._running))
         self._likely = iter(())
 
-    def waiting(self, draws: int, pace: float) -> float:
-        """Seconds until this many draws are made, after those that are in hand."""
-        return super().waiting(draws, pace) + pace
-
     def _make(self, draw: Draw) -> None:
         """Wait for a draw; meanwhile, keep the workers busy."""
         self.need([draw])
@@ -163,10 +152,8 @@ class TrialsAhead(Trials):
         if draw in self._found or draw in self._running or draw in self._failed:
             return False
         try:
-            self._started += (
-                1  # is sent too: Dask takes equal tasks for one, and would cancel a new one with an old one
-            )
-            self._running[draw] = self._workers.submit(self._work, draw, self._started)
+            self._started += 1  # is sent too: Dask takes equal tasks for one, and would cancel a new with an old one
+            self._running[draw] = self._workers.submit(self._task, draw, self._started)
         except BrokenExecutor as error:  # said when a draw is asked for, as if it had failed there
             self._failed[draw] = Future()
             self._failed[draw].set_exception(error)

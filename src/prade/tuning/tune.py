@@ -2,8 +2,8 @@
 
 A coordinate search (`prade.tuning.search`) finds a choice. The chosen plan is rehearsed once more with fresh noise, in
 groups that had no part in the search where there are enough: the best of many trials was partly lucky, and the expected
-error must not be. With an executor, its workers rehearse what the search will probably ask for next, so that it gets
-further in the same time; where time suffices, it finds the same. Nothing here can see private rows.
+error must not be. With an executor, its workers rehearse what the search will probably ask for next, so that it ends
+sooner and finds the same. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.core.effort import EFFORT
 from prade.core.progress import Progress
 from prade.core.threads import single_threaded_blas
 from prade.data.public import Public, group_columns
@@ -26,12 +27,15 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
 from prade.scoring.score import CONTEST_BIAS
-from prade.tuning.candidates import Candidates, Change, Choice
-from prade.tuning.clock import Clock
+from prade.tuning.candidates import Candidates
+from prade.tuning.choice import Change, Choice
+from prade.tuning.effort import Effort
+from prade.tuning.law_candidates import with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search, Trial
 from prade.tuning.stage import Stages
 from prade.tuning.stand_ins import WORDS
+from prade.tuning.target_candidates import TargetCandidates
 from prade.tuning.trials import Trials
 
 if TYPE_CHECKING:
@@ -53,9 +57,11 @@ class Tuned:
     plan: Plan
     trials: tuple[Trial, ...]
     worthwhile: bool  # whether private data are expected to improve on the public table, beyond chance
-    finished: bool  # False: the time was up before all candidates had their turn
+    finished: bool  # False: effort or time did not suffice for all candidates
     found: Choice  # the best choice, whether or not it is worthwhile
     smoothed: Choice  # the best one whose answers are smoothed
+    effort: float = 0.0  # the work of the search
+    time_was_up: bool = False  # whether seconds ended it: another machine may find another plan
     draws: int = 0  # rehearsals (a choice, a stand-in, a draw of noise) that the search asked for
     in_vain: int = 0  # rehearsals that workers made ahead, and that it did not ask for
 
@@ -92,7 +98,8 @@ def tune(
     task: Task,
     public: Any,
     *,
-    seconds: float = 120,
+    effort: float = EFFORT,
+    seconds: float | None = None,
     bias: int | None = CONTEST_BIAS,
     seed: int = 0,
     weight: str | None = None,
@@ -103,21 +110,25 @@ def tune(
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
 
     `weight` is a column of public weights. A group whose number of rows is off by `bias` or more counts as lost, as in
-    the contest; with None only marginals count. It takes about `seconds`, and at least two rehearsals; the
-    result is the same for the same seed, unless the time is up first. `progress(what, done, all)` reports the seconds.
-    Rehearsals run in threads of this process, or on the workers of an `executor`, which try more in the same time.
+    the contest; with None only marginals count.
+
+    The search does as much work as `effort` says, and at least two rehearsals: 1 is about what two idle cores do in a
+    second. Work is counted, so the result is the same for the same seed on a busy machine and with any number of
+    workers, unless `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)`
+    reports the work. Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end
+    sooner, or do W times the effort in the same time.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> groups = data.groups.select(["PLACE"]).group_by(["PLACE"]).aggregate([])
-    >>> tuned = tune(Task("people", data.schema, "1/1000", Unit(4), ["PLACE"], groups), data.public, seconds=0)
+    >>> tuned = tune(Task("people", data.schema, "1/1000", Unit(4), ["PLACE"], groups), data.public, effort=0)
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    clock = Clock.of(seconds, progress)
+    allowed = Effort.of(effort, seconds, progress)
     with Tuner(task, public, bias=bias, seed=seed, weight=weight, threads=threads, executor=executor) as tuner:
-        return tuner.tune(task.budget, clock)
+        return tuner.tune(task.budget, allowed)
 
 
 class Tuner:
@@ -145,7 +156,8 @@ class Tuner:
         self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, **how)
         self.stages = Stages(self.rehearsal, task, executor)
         with single_threaded_blas():
-            self.candidates = Candidates(self.rehearsal, self.public, task.levels, self._plans(task.budget))
+            of_task = TargetCandidates if task.targets else Candidates
+            self.candidates = of_task(self.rehearsal, self.public, task.levels, self._plans(task.budget))
 
     def __enter__(self) -> Tuner:
         return self
@@ -157,34 +169,44 @@ class Tuner:
         """Remove what was written for the workers."""
         self.stages.close()
 
-    def tune(self, budget: Budget, clock: Clock, start: Choice | None = None, noise: int = 0) -> Tuned:
+    def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.
 
         With `start`, the search starts from that choice, with a share for the totals that tells them well enough, and
-        tries the simplest choice next, whatever time is left: a bad start must not decide the plan. If there is time,
-        a second search starts from the simplest choice, and the better one of the two is taken. `noise` numbers the
-        noise of the trials: a start that was lucky with one must not be lucky again.
+        tries the simplest choice next, whatever effort is left: a bad start must not decide the plan. If there is
+        effort left, a second search starts from the simplest choice, and the better one of the two is taken. `noise`
+        numbers the noise of the trials: a start that was lucky with one must not be lucky again.
         """
         trials = self.stages.trials(budget)
         try:
             # linear algebra has one thread here too: what is chosen must not depend on what else runs
             with single_threaded_blas():
-                tuned = self._searched(budget, clock, start, noise, trials)
+                tuned = self._searched(budget, effort, start, noise, trials)
         finally:
             trials.close()
-        return replace(tuned, draws=trials.asked, in_vain=trials.made - trials.asked)
+        return replace(
+            tuned,
+            effort=trials.done,
+            time_was_up=effort.time_was_up,
+            draws=trials.asked,
+            in_vain=trials.made - trials.asked,
+        )
 
-    def _searched(self, budget: Budget, clock: Clock, start: Choice | None, noise: int, trials: Trials) -> Tuned:
+    def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, trials: Trials) -> Tuned:
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
         simplest = candidates.simplest()
         words = "all one-way tables" if simplest.total < 1 else "numbers of rows alone"
-        first = (words, simplest) if start is None else _taken_over(start, simplest)
-        search = Search(rehearsal, plan_of, self.seed, clock, first, noise, trials, candidates)
+
+        def search_from(first: Change) -> Search:
+            how: dict[str, Any] = {"seed": self.seed, "noise": noise, "candidates": candidates}
+            return Search(rehearsal, plan_of, trials, effort, first, **how)
+
+        search = search_from((words, simplest) if start is None else _taken_over(start, simplest))
         search.try_also(words, simplest)
         finished = search.climb(candidates)
-        if finished and start is not None and search.time_for_another():
-            other = Search(rehearsal, plan_of, self.seed, clock, (words, simplest), noise, trials, candidates)
+        if finished and start is not None and search.effort_for_another():
+            other = search_from((words, simplest))
             finished = other.climb(candidates)
             search = other.or_better(search)
         if finished:
@@ -194,11 +216,11 @@ class Tuner:
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
             nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
             alone = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
-            search.best = candidates.with_least_noise(alone)
+            search.best = with_least_noise(candidates, alone)
             expected, _ = search.expected()
         plan = plan_of(search.best)
-        advice = _advice(rehearsal, plan, expected, worthwhile, finished)
-        clock.end()
+        advice = _advice(rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))
+        effort.end()
         plan = plan.with_expected(replace(expected, advice=advice))
         return Tuned(plan, tuple(search.trials), worthwhile, finished, found, search.smoothed)
 
@@ -212,7 +234,17 @@ def _taken_over(start: Choice, simplest: Choice) -> Change:
     return ANOTHER_BUDGET, replace(start, total=max(start.total, simplest.total))
 
 
-def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, finished: bool) -> str:
+def _unfinished(effort: Effort) -> str:
+    """Why not every candidate was tried."""
+    if effort.time_was_up:
+        return (
+            "The time was up before every candidate was tried: more seconds may find a better plan, and a quicker "
+            "machine another one."
+        )
+    return f"Not every candidate was tried with effort {effort.allowed:g}: more effort may find a better plan."
+
+
+def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bool, unfinished: str) -> str:
     """What to do, in plain words."""
     if worthwhile:
         said = [f"Measure: {expected}."]
@@ -233,6 +265,6 @@ def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bo
         said.append(
             f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
         )
-    if not finished:
-        said.append("The time was up before every candidate was tried: more seconds may find a better plan.")
+    if unfinished:
+        said.append(unfinished)
     return " ".join(said)

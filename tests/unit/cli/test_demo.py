@@ -84,6 +84,6 @@ def test_a_second_run_spends_nothing_and_says_the_same(finished):
 
 def test_it_stops_where_a_command_fails(tmp_path):
     (tmp_path / f"plan-{EPSILON}.toml").write_text("this is no plan")
-    done = CliRunner().invoke(cli.prade, ["demo", "-o", str(tmp_path), "--persons", "300", "--seconds", "0"])
+    done = CliRunner().invoke(cli.prade, ["demo", "-o", str(tmp_path), "--persons", "300", "--effort", "0"])
     assert done.exit_code == 1
     assert "$ prade estimate" not in done.stdout

@@ -99,7 +99,7 @@ def test_invariants_are_met_and_named_from_the_plan_to_the_report(files, tmp_pat
     monkeypatch.chdir(tmp_path)
     call("ledger", "open", "people", "--cap", 4, "--max-rows-per-person", 4, "--person-id", "PERSON")
     planned = call(
-        *("plan", "--schema", files / "schema.toml", "--public", files / "public.parquet", "--seconds", 0),
+        *("plan", "--schema", files / "schema.toml", "--public", files / "public.parquet", "--effort", 0),
         *("--groups", files / "places.csv", "--levels", "STATE,PLACE", "--epsilon", 4, "--dataset", "people"),
         *("--max-rows-per-person", 4, "--person-id", "PERSON"),
     )

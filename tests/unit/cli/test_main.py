@@ -190,7 +190,7 @@ def test_a_budget_in_rho_measures_with_gaussian_noise(files, tmp_path):
 
 def test_synthesize_does_not_spend_when_the_public_table_is_better(files, tmp_path, custodian):
     enter(2)
-    options = [each for each in planning(files, "--seconds", 0, epsilon="1/1000") if each != "--no-tune"]
+    options = [each for each in planning(files, "--effort", 0, epsilon="1/1000") if each != "--no-tune"]
     given = ["synthesize", files / "private.parquet", *options, "-o", tmp_path / "release"]
     done = call(*given, code=1)
     assert "nothing was measured" in done.stderr
@@ -306,7 +306,7 @@ def complaint_after_plan(files, tmp_path):
 
 def test_tuning_says_what_to_expect(files, tmp_path):
     given = [each for each in planning(files) if each != "--no-tune"]
-    done = call("plan", *given, "--seconds", 0, "-o", tmp_path / "tuned.toml")
+    done = call("plan", *given, "--effort", 0, "-o", tmp_path / "tuned.toml")
     assert "expected error" in done.stdout
     plan = Plan.load(tmp_path / "tuned.toml")
     assert plan.expected is not None
@@ -357,7 +357,7 @@ def test_every_stage_speaks_json(files, tmp_path):
 
     found = said("schema", "infer", files / "public1.parquet", "--groups", "STATE,PLACE", "-o", tmp_path / "s.toml")
     assert found["groups"] == ["STATE", "PLACE"]
-    tuned = [each for each in planning(files, "--seconds", 0) if each != "--no-tune"]
+    tuned = [each for each in planning(files, "--effort", 0) if each != "--no-tune"]
     plan = said("plan", *tuned, "-o", tmp_path / "plan.toml")
     assert plan["plan"] == Plan.load(tmp_path / "plan.toml").hash
     assert plan["cost"] == Budget.pure(2).to_dict()
@@ -451,7 +451,19 @@ def test_help_has_an_example(names):
 
 
 def test_every_command_is_entered():
-    names = {"schema", "check", "plan", "measure", "estimate", "sample", "answer", "score", "ledger", "synthesize"}
+    names = {
+        "schema",
+        "check",
+        "plan",
+        "measure",
+        "estimate",
+        "sample",
+        "answer",
+        "diagnose",
+        "score",
+        "ledger",
+        "synthesize",
+    }
     assert set(cli.prade.commands) == names | {"report", "demo"}
 
 

@@ -24,7 +24,7 @@ def files(tmp_path_factory):
 
 def planning(files, *more):
     given = ["plan", "--schema", files / "schema.toml", "--public", files / "public.parquet"]
-    return [*given, "--groups", files / "places.csv", "--levels", "STATE,PLACE", "--seconds", 1, *more]
+    return [*given, "--groups", files / "places.csv", "--levels", "STATE,PLACE", "--effort", 1, *more]
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +89,14 @@ def test_the_table_the_elbow_and_the_files_are_printed(files, tmp_path):
 )
 def test_several_rhos_and_several_epsilons_with_one_delta(files, tmp_path, budget, kind):
     given = planning(files, *budget, "-o", tmp_path / "plan.toml", "--page", tmp_path / "look.html")
-    said = call(*given, "--seconds", 0).stdout
+    said = call(*given, "--effort", 0).stdout
     assert {Plan.load(path).budget.kind for path in tmp_path.glob("plan-*.toml")} == {kind}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["look.html", "plan-0.1.toml", "plan-1.toml"]
     assert said.startswith("rho" if kind == "zcdp" else "epsilon")
 
 
 def test_a_weak_budget_is_remarked_on_and_its_command_says_so(files, tmp_path):
-    done = call(*planning(files, "--epsilon", "1,30", "-o", tmp_path / "plan.toml", "--seconds", 0, "--json"))
+    done = call(*planning(files, "--epsilon", "1,30", "-o", tmp_path / "plan.toml", "--effort", 0, "--json"))
     assert "Weak protection at epsilon = 30" in done.stderr
     first, second = json.loads(done.stdout)["budgets"]
     assert "--yes-weak-protection" in second["command"]
@@ -135,7 +135,7 @@ def test_a_file_that_exists_is_refused_before_the_work(files, tmp_path, existing
 def test_force_replaces_them(files, tmp_path):
     for name in ("plan-1.toml", "explore.html"):
         (tmp_path / name).write_text("mine")
-    call(*planning(files, "--epsilon", "1,10", "-o", tmp_path / "plan.toml", "--force", "--seconds", 0))
+    call(*planning(files, "--epsilon", "1,10", "-o", tmp_path / "plan.toml", "--force", "--effort", 0))
     assert all((tmp_path / name).read_text() != "mine" for name in ("plan-1.toml", "explore.html"))
 
 
@@ -185,7 +185,7 @@ by = "all"
 def test_targets_are_in_the_plan_the_table_and_the_page(files, tmp_path):
     (tmp_path / "targets.toml").write_text(TARGETS)
     given = ["--targets", tmp_path / "targets.toml", "--epsilon", "1,10", "-o", tmp_path / "plan.toml"]
-    said = call(*planning(files, "--seconds", 0, *given)).stdout
+    said = call(*planning(files, "--effort", 0, *given)).stdout
     plan = Plan.load(tmp_path / "plan-10.toml")
     assert [target.weight for target in plan.targets] == [3, 1]
     errors = plan.expected.targets

@@ -98,7 +98,7 @@ def test_check_and_plan_say_what_will_not_be_measured(files, tmp_path):
     assert json.loads(call(*given, "--json").stdout)["not_in_groups"] == ["PLACE"]
     made = ["plan", *given[1:5], "--levels", "STATE", "--public", files / "public.csv", "-o", tmp_path / "plan.toml"]
     assert unlisted in call(*made, "--epsilon", 1, "--no-tune").stdout
-    tuned = ["--epsilon", "1/1000", "--seconds", 0, "--force"]  # so little that only numbers of rows are asked for
+    tuned = ["--epsilon", "1/1000", "--effort", 0, "--force"]  # so little that only numbers of rows are asked for
     assert "not measured, so that their values follow the public table: AGE, SEX" in call(*made, *tuned).stdout
     assert json.loads(call(*made, *tuned, "--json").stdout)["not_measured"] == ["AGE", "SEX"]
 

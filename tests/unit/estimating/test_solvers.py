@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from prade import Schema, Workload
+from prade.core.errors import EstimationError
 from prade.data.prior import Prior
 from prade.estimating import solvers
+from prade.estimating.base import check
+from prade.estimating.estimate import Status
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
+from prade.estimating.solvers import LBFGSB, Tolerance
 from prade.release.measurement import Measurement
 
 SCHEMA = Schema.from_mbi({"a": 60, "b": 60, "c": 4})
@@ -42,6 +46,49 @@ def test_newton_is_chosen_by_the_cells_that_can_be_reached(monkeypatch):
     assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "Newton"
     monkeypatch.setattr(solvers, "MOST_CELLS_FOR_NEWTON", reachable - 1)
     assert MAP(n0=100).fit(prior, noisy, 1000).report.settings["solver"] == "BlockAscent"
+    # a square makes the dual smooth
+    assert MAP(n0=100, loss="squared").fit(prior, noisy, 1000).report.settings["solver"] == "QuasiNewton"
+    exact = [*noisy[1:], Measurement(noisy[0].part, noisy[0].counts, 0.0)]
+    assert MAP(n0=100, loss="squared").fit(prior, exact, 1000).report.settings["solver"] == "BlockAscent"
+
+
+@pytest.mark.parametrize("limit", [None, 0.5])
+def test_sweeps_and_quasi_newton_steps_find_what_newton_finds(limit, monkeypatch):
+    prior = diagonal()
+    noisy = answers(prior, "gaussian")
+    how = {"n0": 100, "tolerance": 1e-9, "limit": limit}
+    newton = MAP(**how).fit(prior, noisy, 1000)
+    monkeypatch.setattr(solvers, "MOST_CELLS_FOR_NEWTON", 0)
+    found = MAP(**how).fit(prior, noisy, 1000)
+    assert found.report.settings["solver"] == "QuasiNewton"
+    assert found.status == newton.status == Status.CONVERGED
+    assert found.report.objective == pytest.approx(newton.report.objective, rel=1e-8)
+    np.testing.assert_allclose(found.weights, newton.weights, atol=1e-6)
+
+
+def test_a_step_ends_where_the_certificate_is_good_enough():
+    prior = diagonal()
+    layout = Layout(prior, PAIRS)
+    noisy = answers(prior, "gaussian")
+    dual = MAP(n0=100).problem(check(prior, noisy, 1000, layout), 100)
+    wanted = Tolerance(relative=1e-2)
+    start = solvers.state_at(dual, dual.start(), 1.0)
+    early, late = (LBFGSB(good_enough=each).step(dual, start) for each in (wanted, None))
+    assert wanted.met(early.certificate)
+    assert early.passes < 0.5 * late.passes
+    assert late.certificate.gap < early.certificate.gap
+
+
+def test_trust_multiplies_the_automatic_n0():
+    prior = diagonal()
+    noisy = answers(prior, "gaussian")
+    once, thrice = (MAP(trust=trust).fit(prior, noisy, 1000).report for trust in (1.0, 3.0))
+    assert thrice.settings["n0"] == pytest.approx(3 * once.settings["n0"])
+    assert thrice.kl < once.kl
+    assert MAP(n0=7, trust=3.0).fit(prior, noisy, 1000).report.settings["n0"] == 7
+    for wrong in (0, -1, float("inf"), float("nan")):
+        with pytest.raises(EstimationError, match="trust is"):
+            MAP(trust=wrong)
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

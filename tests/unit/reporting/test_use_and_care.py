@@ -56,6 +56,12 @@ TOTALS = [PublishedTotals.of({"STATE": [1, 2], "rows": [1700, 700]}, "STATE", "r
             situation(expected=Expected(0.35, 0.1, 0.3)),
         ),
         (
+            "wrong_above",
+            situation(drifted=["SEX"]),
+            "1 column, SEX: the public table is wrong where it was measured, and a PLACE may differ",
+            situation(),
+        ),
+        (
             "not_measured",
             situation(Level("PLACE", tables("AGE"))),
             "2 of 3 columns, SEX and WORK, were not measured: their shape within a PLACE is inferred",
@@ -109,6 +115,9 @@ def test_values_that_no_public_row_has_are_named():
     assert "one that no public row has does not occur" in rules.outside_support(situation())
     named = rules.outside_support(situation(unseen=["WORK full"]))
     assert named.startswith("WORK full: private rows have such values, by the noisy answers (wrong at most once in 100")
+    assert named.endswith("so no synthetic row has them either.")
+    assert "such people is a guess" in rules.outside_support(situation(unseen=["WORK full"], added=200))
+    assert "put together from values of different public rows" in rules.outside_support(situation(added=200))
 
 
 def test_only_columns_with_narrow_intervals_are_to_be_used():

@@ -5,7 +5,7 @@ from itertools import islice
 from types import SimpleNamespace
 
 from prade.tuning.ahead import NEXT_LADDER, NEXT_RUNG, NEXT_STAND_IN, Ladders, Outlook, likely_draws
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 
 BEST = Choice((("best",),))
 

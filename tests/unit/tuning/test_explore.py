@@ -16,9 +16,9 @@ from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
-from prade.tuning.candidates import Choice
-from prade.tuning.clock import Clock
+from prade.tuning.choice import Choice
 from prade.tuning.closer_look import CloserLook
+from prade.tuning.effort import Effort
 from prade.tuning.exploration import listed, plan_file
 from prade.tuning.explore import budgets_of, order_of
 from prade.tuning.rehearse import Rehearsal
@@ -39,7 +39,7 @@ def task(data):
 
 @pytest.fixture(scope="module")
 def explored(task, data):
-    return explore(task, data.public, BUDGETS, seconds=1, threads=1)
+    return explore(task, data.public, BUDGETS, effort=1, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,10 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
 
 
 def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, data):
-    alone = tune(replace(task, budget=Budget.pure(5)), data.public, seconds=600, threads=1)
+    alone = tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
     shared = Tuner(task, data.public, threads=1)
-    shared.tune(Budget.pure(1), Clock.of(0, None))
-    again = shared.tune(Budget.pure(5), Clock.of(600, None))
+    shared.tune(Budget.pure(1), Effort.of(0))
+    again = shared.tune(Budget.pure(5), Effort.of(600))
     assert again.plan == alone.plan
     assert again.settings == alone.settings
     assert [(trial.what, trial.error) for trial in again.trials] == [
@@ -79,20 +79,20 @@ def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, dat
 
 def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(task, data):
     tuner = Tuner(task, data.public, threads=1)
-    start = tuner.tune(Budget.pure(5), Clock.of(600, None)).found
-    found = tuner.tune(Budget.pure(20), Clock.of(600, None), start)
+    start = tuner.tune(Budget.pure(5), Effort.of(600)).found
+    found = tuner.tune(Budget.pure(20), Effort.of(600), start)
     assert [trial.what for trial in found.trials[:2]] == [ANOTHER_BUDGET, "all one-way tables"]
-    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Clock.of(600, None)).expected.error
+    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Effort.of(600)).expected.error
 
 
 def test_a_bad_start_is_left_for_the_simplest_plan(task, data):
     tuner = Tuner(task, data.public, threads=1)
     simplest = tuner.candidates.simplest()
     useless = Choice(simplest.parts[:1], simplest.above, simplest.total)
-    found = tuner.tune(Budget.pure(20), Clock.of(600, None), useless)
+    found = tuner.tune(Budget.pure(20), Effort.of(600), useless)
     assert found.trials[1].what == "all one-way tables"
     assert found.trials[1].kept
-    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Clock.of(600, None)).expected.error
+    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Effort.of(600)).expected.error
 
 
 def test_each_budget_is_searched_once_and_after_its_neighbour():

@@ -10,8 +10,9 @@ import pytest
 from prade import Schema
 from prade.core.errors import WorkloadError
 from prade.data.encoding import Coded, encode
+from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.tuning.mutual_information import MOST_CELLS, Information, cliques, independent_columns, strongest_pairs
+from prade.tuning.mutual_information import MOST_CELLS, cliques, independent_columns, strongest_pairs
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 2, "c": 2})
 

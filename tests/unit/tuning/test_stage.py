@@ -18,8 +18,8 @@ from prade.core.workers import WorkersError
 from prade.data.public import Public
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials
-from prade.tuning.candidates import Choice
-from prade.tuning.clock import Clock
+from prade.tuning.choice import Choice
+from prade.tuning.effort import Effort
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.stage import SCRATCH, Stages
 from prade.tuning.trials import Draw
@@ -55,7 +55,7 @@ def scratch(tmp_path, monkeypatch):
 
 
 def tuned(task, small, **options):
-    return tune(task, small.public, **{"seconds": 600, "bias": None} | options)
+    return tune(task, small.public, **{"effort": 600, "bias": None} | options)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def on_threads(task, small):
 
 
 def told(found):
-    """All that a search says, without its seconds."""
-    trials = [replace(trial, seconds=0) for trial in found.trials]
-    return found.plan, found.plan.to_toml(), found.settings, found.expected, found.finished, trials, found.draws
+    """All that a search says."""
+    said = found.plan, found.plan.to_toml(), found.settings, found.expected, found.finished, found.trials
+    return *said, found.draws, found.effort
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +115,9 @@ def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small
 
 
 def test_plan_and_explore_take_an_executor(task, small, processes, scratch):
-    made = plan(task, small.public, seconds=0, executor=processes)
-    assert made.to_toml() == plan(task, small.public, seconds=0).to_toml()
-    (explored,) = explore(task, small.public, [5], seconds=0, executor=processes).plans
+    made = plan(task, small.public, effort=0, executor=processes)
+    assert made.to_toml() == plan(task, small.public, effort=0).to_toml()
+    (explored,) = explore(task, small.public, [5], effort=0, executor=processes).plans
     assert explored.to_toml() == made.to_toml()
     assert list(scratch.iterdir()) == []
 
@@ -130,9 +130,9 @@ def test_little_travels_with_a_task_and_each_process_opens_the_rows_once(task, s
     stages = Stages(rehearsal, task, processes)
     found = stages.trials(Budget.pure(5))
     draw = Draw(Choice((("SEX",),), ((0, ()),)), 0, 0)
-    assert len(pickle.dumps((found._work, draw))) < 3_000
-    sent = pickle.loads(pickle.dumps(found._work)).args[0].value
-    assert sent is pickle.loads(pickle.dumps(found._work)).args[0].value
+    assert len(pickle.dumps((found._task, draw))) < 3_000
+    sent = pickle.loads(pickle.dumps(found._task)).args[0].value
+    assert sent is pickle.loads(pickle.dumps(found._task)).args[0].value
     np.testing.assert_array_equal(sent.errors(Budget.pure(5), draw), found.errors(draw))
     assert sent.rehearsal.stand_ins[0].public.numbers == {}
     stages.close()
@@ -204,7 +204,7 @@ def test_an_interrupt_stops_at_once_and_cancels_what_has_not_begun(task, small, 
     with Noted(1) as pool:
         tuner = Tuner(task, small.public, bias=None, executor=pool)
         with pytest.raises(KeyboardInterrupt):
-            tuner.tune(Budget.pure(1), Clock.of(600, None))
+            tuner.tune(Budget.pure(1), Effort.of(600))
         assert sum(future.cancelled() for future in sent) == len(sent) - 1 > 0
         hold.set()
     assert len(begun) == 1

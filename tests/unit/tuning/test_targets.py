@@ -13,7 +13,7 @@ from prade.data.public import Public
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
-from prade.tuning.candidates import Choice
+from prade.tuning.choice import Choice
 from prade.tuning.rehearse import Rehearsal, mean_of
 from prade.tuning.target_errors import REST, WantedErrors
 from prade.tuning.tune import tune
@@ -182,7 +182,7 @@ def test_the_tuner_spends_on_targets_and_says_their_errors(data, tuned):
 def test_workers_find_the_same_plan_for_targets(data, tuned):
     wanted = Target(["RACE x EMPLOY"], by=LEVELS)
     with ThreadPoolExecutor(2) as threads:
-        found = tune(task_of(data, wanted, epsilon=1), data.public, seconds=600, bias=None, executor=threads)
+        found = tune(task_of(data, wanted, epsilon=1), data.public, effort=600, bias=None, executor=threads)
     assert found.plan.to_toml() == tuned[1].plan.to_toml()
 
 

@@ -1,4 +1,4 @@
-"""Draws that workers make ahead: the search finds the same, gets further in its time, and stops at once."""
+"""Draws that workers make ahead: the search finds the same, ends sooner, and stops at once."""
 
 import threading
 import time
@@ -13,10 +13,10 @@ import pytest
 
 from prade.core.errors import DataError
 from prade.core.workers import Workers, WorkersError
-from prade.tuning.candidates import Choice
-from prade.tuning.clock import Clock
+from prade.tuning.choice import Choice
+from prade.tuning.effort import Effort
 from prade.tuning.search import Search
-from prade.tuning.trials import Draw, TrialsAhead
+from prade.tuning.trials import Draw, Trials, TrialsAhead
 
 START = Choice((("a",),))
 STAND_INS = 2
@@ -41,57 +41,92 @@ class Candidates:
             yield iter([(f"{ladder}-{rung}", numbered(ladder, rung)) for rung in range(1, 6)])
 
 
-def search_with(work, workers, seconds):
+def one(draw):
+    """The work of any draw."""
+    return 1.0
+
+
+def search_with(work, workers, effort, seconds=600):
     """A search whose draws are made by `work` on workers; without workers, here."""
     tables = [SimpleNamespace(groups=range(16))] * STAND_INS
     rehearsal = SimpleNamespace(
         scored=16,
         stand_ins=tables,
-        errors=lambda choice, settings, *, seed, stand_in: work(Draw(choice, stand_in, seed))[0],
         public_errors=lambda stand_in, *, fresh: np.full(16, 0.9),
         apart=False,
+        targets_above=False,
+        wanted=None,
     )
-    trials = None if workers is None else TrialsAhead(work, workers)
-    clock = Clock.of(seconds, None)
-    return Search(rehearsal, lambda choice: choice, 0, clock, ("start", START), trials=trials, candidates=Candidates())
+    trials = Trials(work, one) if workers is None else TrialsAhead(work, one, workers)
+    allowed = Effort.of(effort, seconds)
+    return Search(rehearsal, lambda choice: choice, trials, allowed, ("start", START), candidates=Candidates())
 
 
-def told(search):
-    return [(trial.what, trial.error, trial.kept) for trial in search.trials]
+def made(draw, number=0):
+    return errors(draw)
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
-def test_workers_that_run_ahead_do_not_change_what_is_found(number):
-    alone = search_with(lambda draw, number=0: (errors(draw), 0.0), None, 600)
-    assert alone.climb(Candidates())
+@pytest.mark.parametrize("effort", [100_000, 50])
+def test_workers_that_run_ahead_do_not_change_what_is_found(number, effort):
+    """Neither where all candidates are tried nor where the effort ends the search."""
+    alone = search_with(made, None, effort)
+    assert alone.climb(Candidates()) == (effort > 50)
     assert alone.best != START
     alone.climb_with_more_draws(Candidates())
     with ThreadPoolExecutor(number) as pool:
-        ahead = search_with(lambda draw, number=0: (errors(draw), 0.0), Workers.of(executor=pool), 600)
-        assert ahead.climb(Candidates())
+        ahead = search_with(made, Workers.of(executor=pool), effort)
+        assert ahead.climb(Candidates()) == (effort > 50)
         ahead.climb_with_more_draws(Candidates())
-        assert (told(ahead), ahead.best) == (told(alone), alone.best)
+        assert (ahead.trials, ahead.best) == (alone.trials, alone.best)
         assert ahead.draws.asked == alone.draws.asked
+        assert ahead.draws.done == alone.draws.done <= effort
         assert ahead.draws.made >= ahead.draws.asked
         ahead.draws.close()
 
 
-def test_more_workers_try_more_in_the_same_time():
+def test_more_workers_do_the_same_sooner():
     """A draw sleeps, so that the number of cores does not matter."""
 
     def slow(draw, number=0):
-        time.sleep(0.05)
-        return errors(draw), 0.05
+        time.sleep(0.03)
+        return errors(draw)
 
-    tried = {}
+    took, tried = {}, {}
     for number in (1, 4):
         with ThreadPoolExecutor(number) as pool:
-            search = search_with(slow, Workers.of(executor=pool), 1.5)
-            assert not search.climb(Candidates())
-            tried[number] = len(search.trials)
+            began = time.monotonic()
+            search = search_with(slow, Workers.of(executor=pool), 60)
+            search.climb(Candidates())
+            took[number], tried[number] = time.monotonic() - began, search.trials
             search.draws.close()
-            assert search.clock.began + search.clock.seconds + 0.5 > time.monotonic()
-    assert tried[4] > 2 * tried[1] > 10
+    assert tried[4] == tried[1]
+    assert took[4] < 0.7 * took[1]
+
+
+def test_a_slow_machine_finds_the_same():
+    def slow(draw, number=0):
+        time.sleep(0.005)
+        return errors(draw)
+
+    quick, slowly = (search_with(work, None, 50) for work in (made, slow))
+    for search in (quick, slowly):
+        assert not search.climb(Candidates())
+    assert len(quick.trials) > 10
+    assert (slowly.trials, slowly.best) == (quick.trials, quick.best)
+    assert not slowly.effort.time_was_up
+
+
+def test_seconds_are_a_safety_net():
+    def slow(draw, number=0):
+        time.sleep(0.02)
+        return errors(draw)
+
+    search = search_with(slow, None, 100_000, seconds=0.2)
+    assert not search.climb(Candidates())
+    assert search.effort.time_was_up
+    assert time.monotonic() - search.effort.began < 5
+    assert 1 < len(search.trials) < 11
 
 
 def test_a_draw_is_made_once_and_only_free_workers_make_what_is_merely_likely():
@@ -100,10 +135,10 @@ def test_a_draw_is_made_once_and_only_free_workers_make_what_is_merely_likely():
     def work(draw, number):
         made.append(draw)
         hold.wait(10)
-        return np.zeros(1), 0.1
+        return np.zeros(1)
 
     with ThreadPoolExecutor(2) as pool:
-        trials = TrialsAhead(work, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Workers.of(executor=pool))
         draws = [Draw(START, 0, seed) for seed in range(50)]
         trials.expect(iter(draws[1:]))
         in_hand = []
@@ -122,7 +157,7 @@ def test_when_the_best_choice_changes_what_has_not_begun_is_let_go():
     def work(draw, number):
         began.append(draw.seed)
         hold.wait(10)
-        return np.zeros(1), 0.1
+        return np.zeros(1)
 
     class TwoAnnounced(ThreadPoolExecutor):
         _max_workers = 2
@@ -137,7 +172,7 @@ def test_when_the_best_choice_changes_what_has_not_begun_is_let_go():
             self._max_workers = 2
 
     with TwoAnnounced() as pool:
-        trials = TrialsAhead(work, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Workers.of(executor=pool))
         trials.need([Draw(START, 0, 0)])
         trials.expect(Draw(START, 0, seed) for seed in range(10, 20))
         trials._fill()  # number 10 waits behind number 0
@@ -152,10 +187,10 @@ def test_a_draw_that_fails_matters_only_if_it_is_asked_for():
     def work(draw, number):
         if draw.seed == 1:
             raise DataError("bad")
-        return np.zeros(1), 0.1
+        return np.zeros(1)
 
     with ThreadPoolExecutor(1) as pool:
-        trials = TrialsAhead(work, Workers.of(executor=pool))
+        trials = TrialsAhead(work, one, Workers.of(executor=pool))
         trials.expect(Draw(START, 0, seed) for seed in range(4))
         for seed in (0, 2, 3):
             trials.errors(Draw(START, 0, seed))
@@ -168,34 +203,20 @@ def test_workers_that_are_gone_or_were_shut_down_are_an_error_in_words():
         raise BrokenExecutor("a process died")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        TrialsAhead(gone, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
+        TrialsAhead(gone, one, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
 
     class Broken(ThreadPoolExecutor):
         def submit(self, *arguments):
             raise BrokenExecutor("a process died earlier")
 
     with Broken(1) as pool, pytest.raises(WorkersError, match="the workers have stopped"):
-        TrialsAhead(gone, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
+        TrialsAhead(gone, one, Workers.of(executor=pool)).errors(Draw(START, 0, 0))
 
     hold = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        trials = TrialsAhead(lambda draw, number: hold.wait(10), Workers.of(executor=pool))
+        trials = TrialsAhead(lambda draw, number: hold.wait(10), one, Workers.of(executor=pool))
         trials.need([Draw(START, 0, 0), Draw(START, 0, 1)])
         pool.shutdown(wait=False, cancel_futures=True)
         with pytest.raises(WorkersError, match="the workers were shut down"):
             trials.errors(Draw(START, 0, 1))
         hold.set()
-
-
-def test_time_is_that_of_the_workers_not_of_a_wait_for_what_is_there_already():
-    """Draws take 10 s each, but were made ahead: the search must still not begin what it cannot finish."""
-    with ThreadPoolExecutor(2) as pool:
-        search = search_with(lambda draw, number=0: (errors(draw), 10.0), Workers.of(executor=pool), 35)
-        assert not search.climb(Candidates())
-        # two draws of a trial on two workers are a round, and one round is in hand: 20 s, and 20 s for the last one
-        assert len(search.trials) < 5
-        search.draws.close()
-    with ThreadPoolExecutor(2) as pool:
-        search = search_with(lambda draw, number=0: (errors(draw), 10.0), Workers.of(executor=pool), 60)
-        assert search.climb(Candidates())
-        search.draws.close()

@@ -1,7 +1,8 @@
-"""Tuning: what it chooses is as good as it says, it keeps to its time, and it says when not to measure at all."""
+"""Tuning: what it chooses is as good as it says, it keeps to its effort, and it says when not to measure at all."""
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, takewhile
@@ -22,19 +23,24 @@ from prade.planning.settings import Settings
 from prade.privacy.budget import Budget
 from prade.privacy.unit import Unit
 from prade.queries.workload import Workload
-from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates, Choice
-from prade.tuning.clock import Clock
+from prade.tuning.candidates import FEWEST_ROWS, MOST_CELLS, OWN, RAW_PAIRS, Candidates
+from prade.tuning.choice import Choice
+from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
+from prade.tuning.extra_rows import out_of_reach
 from prade.tuning.gain import (
     StandInLevel,
     off_by,
     predicted_gain,
+    predicted_rest,
     scaled_to_one_way,
     shrunk_moments,
     telling_parts,
 )
+from prade.tuning.law_candidates import predicted_best, with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search
+from prade.tuning.trials import Trials
 from prade.tuning.tune import ONE_TABLE, OWN_ALONE, SAME_GROUPS, tune
 from worlds.plans import plan_of
 
@@ -51,7 +57,7 @@ def two_draws():
 
 
 def tuned_for(data, epsilon, **options):
-    options = {"seconds": 600, "threads": 1} | options
+    options = {"effort": 600, "threads": 1} | options
     return tune(Task("people", data.schema, epsilon, Unit(1), LEVELS, data.groups), data.public, **options)
 
 
@@ -71,7 +77,7 @@ def test_a_large_budget_is_worth_spending(tuned):
 
 
 def test_a_hopeless_budget_is_said_to_be_so(data):
-    found = tuned_for(data, "1/10000", seconds=5)
+    found = tuned_for(data, "1/10000", effort=5)
     assert not found.worthwhile
     assert [question.is_total for question in found.plan.questions] == [True]  # the prior is kept as it is
     assert found.settings == Settings(own=OWN_ALONE)
@@ -92,8 +98,20 @@ def test_few_groups_choose_the_plan_and_give_its_error_and_that_is_said(tuned):
 
 
 def test_one_stand_in_table_is_said_to_be_one(data):
-    found = tune(Task("x", data.schema.select(data.schema.coded), 1), data.public, seconds=0)
+    found = tune(Task("x", data.schema.select(data.schema.coded), 1), data.public, effort=0)
     assert ONE_TABLE in found.advice
+
+
+def search_of(rehearsal, start, *, effort=1e6, plan_of=lambda choice: choice, work=lambda draw: 1.0):
+    """A search whose draws are made by a rehearsal, and take so much work."""
+
+    def errors(draw):
+        fresh = {"fresh": True} if draw.fresh else {}
+        return rehearsal.errors(
+            plan_of(draw.choice), draw.choice.settings, seed=draw.seed, stand_in=draw.stand_in, **fresh
+        )
+
+    return Search(rehearsal, plan_of, Trials(errors, work), Effort.of(effort), ("start", start))
 
 
 class _Rehearsed:
@@ -111,7 +129,7 @@ class _Rehearsed:
 
 def test_the_expected_error_comes_from_groups_that_chose_nothing_and_its_precision_from_tables():
     plan = SimpleNamespace(groupings=[range(100)])
-    search = Search(_Rehearsed(), lambda choice: plan, 0, Clock(0.0, 1.0, None), ("start", Choice((("a",),))))
+    search = search_of(_Rehearsed(), Choice((("a",),)), plan_of=lambda choice: plan)
     expected, worthwhile = search.expected()
     assert worthwhile
     assert 0.35 < expected.error < 0.361  # the mean of 0.3 and 0.4, and noise of up to 0.01
@@ -180,88 +198,117 @@ def test_the_same_seed_finds_the_same_and_another_may_not(data, tuned):
     again = tuned_for(data, 5)
     assert again.plan == tuned.plan
     assert again.settings == tuned.settings
-    assert [replace(trial, seconds=0) for trial in again.trials] == [
-        replace(trial, seconds=0) for trial in tuned.trials
-    ]
-    assert tuned_for(data, 5, seed=1, seconds=0).expected != tuned_for(data, 5, seconds=0).expected
+    assert again.trials == tuned.trials
+    assert tuned_for(data, 5, seed=1, effort=0).expected != tuned_for(data, 5, effort=0).expected
 
 
-def test_the_time_box_is_kept(data):
+def test_no_effort_is_the_simplest_plan(data):
     told = []
-    found = tuned_for(data, 5, seconds=0, progress=lambda *news: told.append(news))
+    found = tuned_for(data, 5, effort=0, progress=lambda *news: told.append(news))
     assert not found.finished
     assert len(found.trials) == 1
-    assert "more seconds" in found.advice
-    assert told == [("rehearsing", 0, 0), ("rehearsing", 1, 1)]  # the bar ends at 100 %
+    assert "Not every candidate was tried with effort 0: more effort" in found.advice
+    assert set(told[:-1]) == {("rehearsing", 0, 0)}
+    assert told[-1] == ("rehearsing", 1, 1)  # the bar ends at 100 %
 
 
-@pytest.mark.parametrize(("seconds", "draws"), [(30, 1), (95, 4)])
+def test_when_the_time_is_up_the_plan_says_so(data):
+    found = tuned_for(data, 5, seconds=0)
+    assert found.time_was_up
+    assert len(found.trials) == 1
+    assert "The time was up before every candidate was tried: more seconds" in found.plan.expected.advice
+
+
+def test_a_slow_machine_finds_the_same_plan(data, monkeypatch):
+    """Each rehearsal waits: the search ends where it ended before, by its effort and not by its seconds."""
+    quick = tuned_for(data, 5, effort=0.6)
+    assert not quick.finished
+    assert len(quick.trials) > 3
+    assert quick.effort <= 0.6
+    rehearsed = Rehearsal.errors
+
+    def slowly(self, *given, **options):
+        time.sleep(0.02)
+        return rehearsed(self, *given, **options)
+
+    monkeypatch.setattr(Rehearsal, "errors", slowly)
+    slow = tuned_for(data, 5, effort=0.6)
+    assert slow.plan.to_toml() == quick.plan.to_toml()
+    assert (slow.trials, slow.effort, slow.finished) == (quick.trials, quick.effort, quick.finished)
+
+
+def test_progress_says_how_much_of_the_effort_is_done(data):
+    told = []
+    found = tuned_for(data, 5, effort=0.5, progress=lambda what, done, whole: told.append((done, whole)))
+    done = [each for each, _ in told[:-1]]
+    assert {whole for _, whole in told[:-1]} == {0.5}
+    assert done == sorted(done)
+    assert 0 < done[0] < done[-1] <= found.effort <= 0.5
+
+
+@pytest.mark.parametrize(("effort", "draws"), [(83, 0), (84, 4)])
 @pytest.mark.parametrize("stand_ins", [4, 1])
-def test_a_trial_that_is_too_slow_is_given_up(seconds, draws, stand_ins, monkeypatch):
-    """It takes 10 s a draw of noise: 4 draws, and 4 once more in the end, are 80 s after the 4 s of the first trial."""
-    now, played = 0.0, []
+def test_a_trial_that_takes_too_much_is_not_begun(effort, draws, stand_ins):
+    """A draw takes 10: 4 draws, and 4 once more in the end, are 80 after the 4 of the first trial."""
+    played = []
 
     def errors(choice, settings, *, seed, stand_in):
-        nonlocal now
-        slow = choice.total > 0
-        now += 10 if slow else 1
-        played.append(slow)
-        return np.linspace(0.1, 0.2, 2) - 0.05 * slow
+        played.append(choice.total > 0)
+        return np.linspace(0.1, 0.2, 2) - 0.05 * (choice.total > 0)
 
-    for module in ("search", "trials", "clock"):
-        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(2))] * stand_ins
-    rehearsal = SimpleNamespace(scored=2, stand_ins=tables, errors=errors, apart=False)
+    rehearsal = SimpleNamespace(
+        scored=2, stand_ins=tables, errors=errors, apart=False, targets_above=False, wanted=None
+    )
     start = Choice((("a",),))
-    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
+    heavy = replace(start, total=Fraction(1, 5))
+    search = search_of(rehearsal, start, effort=effort, work=lambda draw: 10.0 if draw.choice == heavy else 1.0)
     assert len(search.repeats) == 4 / stand_ins
-    slow = replace(start, total=Fraction(1, 5))
-    candidates = SimpleNamespace(ladders=lambda best: iter([iter([("slow", slow)])]))
+    candidates = SimpleNamespace(ladders=lambda best: iter([iter([("heavy", heavy)])]))
     assert search.climb(candidates) == (draws == 4)
     assert sum(played) == draws
-    assert search.best == (slow if draws == 4 else start)
+    assert search.best == (heavy if draws == 4 else start)
 
 
-def test_a_slow_first_draw_and_a_slow_candidate_do_not_end_the_search(monkeypatch):
-    """In 100 s: the first draw of pairs with a stand-in takes 12 s, the others 1 s; one of the choices takes 30 s."""
-    now, seen = 0.0, set()
-    start, pairs, slow, quick = (Choice((("a",),), total=Fraction(k, 5)) for k in range(4))
-    gain = {start: 0.0, pairs: 0.1, slow: 0.3, quick: 0.2}
+def test_a_heavy_candidate_does_not_end_the_search():
+    """With effort 100: one choice takes 30 a draw, of which there are four; those after it are tried."""
+    start, pairs, heavy, light = (Choice((("a",),), total=Fraction(k, 5)) for k in range(4))
+    gain = {start: 0.0, pairs: 0.1, heavy: 0.3, light: 0.2}
 
     def errors(choice, settings, *, seed, stand_in):
-        nonlocal now
-        now += {pairs: 1 if (choice, stand_in) in seen else 12, slow: 30}.get(choice, 1)
-        seen.add((choice, stand_in))
         return 0.5 - gain[choice] + np.linspace(0, 0.001, 2)
 
-    for module in ("search", "trials", "clock"):
-        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
-    rehearsal = SimpleNamespace(scored=2, stand_ins=[SimpleNamespace(groups=range(2))], errors=errors, apart=False)
-    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, 100, None), ("start", start))
-    every = {"pairs": pairs, "slow": slow, "quick": quick}
+    rehearsal = SimpleNamespace(
+        scored=2,
+        stand_ins=[SimpleNamespace(groups=range(2))],
+        errors=errors,
+        apart=False,
+        targets_above=False,
+        wanted=None,
+    )
+    search = search_of(rehearsal, start, effort=100, work=lambda draw: 30.0 if draw.choice == heavy else 1.0)
+    every = {"pairs": pairs, "heavy": heavy, "light": light}
     assert not search.climb(SimpleNamespace(ladders=lambda best: iter([iter([each]) for each in every.items()])))
-    assert [trial.what for trial in search.trials if trial.kept] == ["start", "pairs", "quick"]
-    assert search.best == quick
+    assert [trial.what for trial in search.trials if trial.kept] == ["start", "pairs", "light"]
+    assert search.best == light
+    assert search.draws.done == 12
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(1_000, "good"), (10, "lucky")])
-def test_more_draws_of_noise_tell_luck_from_gain_where_there_is_time(seconds, found, monkeypatch):
-    """A draw takes 1 s. In the first one, a choice that is worse looks better, and the best one looks worse."""
-    now = 0.0
+@pytest.mark.parametrize(("effort", "found"), [(1_000, "good"), (10, "lucky")])
+def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, found, monkeypatch):
+    """A draw takes 1. In the first one, a choice that is worse looks better, and the best one looks worse."""
     start, lucky, good = (Choice((("a",),), total=Fraction(k, 5)) for k in range(3))
     gain = {start: (0.0, 0.0), lucky: (0.03, -0.02), good: (-0.01, 0.05)}  # in the first draw, and in the others
 
     def errors(choice, settings, *, seed, stand_in):
-        nonlocal now
-        now += 1
         return 0.5 - gain[choice][min(seed, 1)] + np.linspace(0, 0.001, 16)
 
     monkeypatch.setattr("prade.tuning.search.MOST_DRAWS", 8)
-    for module in ("search", "trials", "clock"):
-        monkeypatch.setattr(f"prade.tuning.{module}.time", SimpleNamespace(monotonic=lambda: now))
     tables = [SimpleNamespace(groups=range(16))]
-    rehearsal = SimpleNamespace(scored=16, stand_ins=tables, errors=errors, apart=False)
-    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, seconds, None), ("start", start))
+    rehearsal = SimpleNamespace(
+        scored=16, stand_ins=tables, errors=errors, apart=False, targets_above=False, wanted=None
+    )
+    search = search_of(rehearsal, start, effort=effort)
     every = {"start": start, "lucky": lucky, "good": good}
     candidates = SimpleNamespace(ladders=lambda best: iter([iter([each]) for each in every.items()]))
     assert search.climb(candidates)
@@ -279,7 +326,7 @@ def test_no_engine_and_no_door_is_loaded():
         "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
-        "tune(prade.Task('x', d.schema, 1, prade.Unit(4), ['PLACE'], groups), d.public, seconds=0)\n"
+        "tune(prade.Task('x', d.schema, 1, prade.Unit(4), ['PLACE'], groups), d.public, effort=0)\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('opendp', 'ibis', 'duckdb') or 'prade.measuring.' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
@@ -288,11 +335,11 @@ def test_no_engine_and_no_door_is_loaded():
 
 def test_everybody_as_one_group_and_other_budgets(data):
     for budget in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
-        found = tune(Task("x", data.schema, budget, Unit(2)), data.public, seconds=0)
+        found = tune(Task("x", data.schema, budget, Unit(2)), data.public, effort=0)
         assert len(found.plan.levels) == 1
         assert "other public groups stood in" in found.advice  # the schema's group columns tell public groups apart
         plain = data.schema.select(data.schema.coded)
-        found = tune(Task("x", plain, budget, Unit(2)), data.public, seconds=0)
+        found = tune(Task("x", plain, budget, Unit(2)), data.public, effort=0)
         assert "not rehearsed" in found.advice  # without any, nothing says how far private rows may differ
 
 
@@ -303,18 +350,21 @@ def test_what_is_asked_above_must_pay_with_other_noise_too(lucky):
         return np.full(16, 0.2 - 0.1 * better) + np.linspace(0, 0.01, 16)
 
     tables = [SimpleNamespace(groups=range(16))]
-    rehearsal = SimpleNamespace(scored=16, stand_ins=tables, errors=errors, apart=False)
+    rehearsal = SimpleNamespace(
+        scored=16, stand_ins=tables, errors=errors, apart=False, targets_above=False, wanted=None
+    )
     start = Choice((("a",),), ((Fraction(0), ()),))
-    search = Search(rehearsal, lambda choice: choice, 0, Clock(0.0, 1.0, None), ("start", start))
+    search = search_of(rehearsal, start)
     asked = replace(start, above=((Fraction(1, 10), (("a",),)),))
     assert search._attempt("more above", asked).kept != lucky
     assert search.best == (start if lucky else asked)
 
 
-def test_seconds_are_checked(data):
-    for seconds in (-1, "long", float("nan"), None, True):
-        with pytest.raises(PradeError, match="seconds is"):
-            tuned_for(data, 1, seconds=seconds)
+@pytest.mark.parametrize("name", ["effort", "seconds"])
+def test_effort_and_seconds_are_checked(data, name):
+    for wrong in (-1, "long", float("nan"), True):
+        with pytest.raises(PradeError, match=f"{name} is"):
+            tuned_for(data, 1, **{name: wrong})
 
 
 # ---------------------------------------------------------------------- candidates
@@ -411,7 +461,7 @@ def test_the_other_law_is_a_candidate_within_epsilon_and_delta_only(data):
         start = candidates.simplest()
         seen = [change for ladder in candidates.ladders(lambda chosen=start: chosen) for change in ladder]
         laws = [(words, choice) for words, choice in seen if choice.law != start.law]
-        assert [words for words, _ in laws if "table" not in words] == offered
+        assert [words for words, _ in laws if "predicted" not in words] == offered
         assert all(candidates.plan_of(choice).law != candidates.plan_of(start).law for _, choice in laws)
 
 
@@ -422,28 +472,55 @@ def test_the_first_choice_has_the_law_with_less_noise(data):
     assert start.law == risky.simplest().law == "laplace"
     many_tables = replace(start, parts=candidates.single + candidates.pairs)
     assert len(many_tables.parts) == 10
-    assert candidates.with_least_noise(many_tables).law == "laplace"
-    assert risky.with_least_noise(many_tables).law is None
-    assert candidates.with_least_noise(replace(start, total=Fraction(1), law=None)).law == "laplace"
+    assert with_least_noise(candidates, many_tables).law == "laplace"
+    assert with_least_noise(risky, many_tables).law is None
+    assert with_least_noise(candidates, replace(start, total=Fraction(1), law=None)).law == "laplace"
 
 
-def test_the_other_law_comes_with_the_tables_that_suit_it(data):
+def test_each_law_comes_with_the_tables_that_suit_it(data):
     """At a budget where noise drowns most tables, fewer of them are predicted to be better than all."""
     candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
     start = Choice(candidates.single, ((Fraction(0), ()),))
-    ((words, choice),) = candidates._other_law(lambda: start, other_parts=True)
-    assert words == f"Laplace noise, {many(len(choice.parts), 'table')}"
-    assert 0 < len(choice.parts) < len(start.parts)
-    assert choice == replace(start, law="laplace", parts=choice.parts)
+    for law, noise in ((None, ""), ("laplace", ", Laplace noise")):
+        ((words, choice),) = predicted_best(candidates, lambda: start, law)
+        assert words == f"{many(len(choice.parts), 'one-way table')} predicted to be best{noise}"
+        assert 0 < len(choice.parts) < len(start.parts)
+        assert choice == replace(start, law=law, parts=choice.parts)
+    rich = candidates_for(data, 10_000)
+    assert not list(predicted_best(rich, lambda: start, None))  # all of them: nothing changes
 
 
-def test_a_plan_within_epsilon_and_delta_is_never_expected_to_be_worse_than_the_pure_one(data):
-    """With few tables the tuner finds the very plan that it finds for the pure budget."""
-    approx, pure = (tuned_for(data, budget, seconds=600) for budget in (Budget.approx(1, "1e-9"), 1))
-    assert approx.plan.law == "laplace"
-    assert approx.plan.budget == Budget.approx(1, "1e-9")
-    assert approx.expected.error <= pure.expected.error + 1e-9
-    assert approx.plan.questions == pure.plan.questions
+def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
+    """By conditioning on all cells at once, where `telling_parts` takes one part after the other."""
+    generator = np.random.default_rng(3)
+    factors = generator.normal(size=(6, 6))
+    moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
+    rests = [predicted_rest(moments, cells, variance, asked) for asked in ([0], [0, 2], [0, 1, 2])]
+    assert rests == sorted(rests, reverse=True)
+    precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
+    assert rests[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
+
+
+def test_a_search_crosses_to_the_law_that_is_better_with_fewer_tables(data):
+    """Each law has its own best number of tables, and at the same number Laplace noise is worse: no step leads across.
+
+    The errors are made up: 0.20 with Gaussian noise at four tables, 0.30 with Laplace noise, but 0.15 at few.
+    """
+    candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
+    start = Choice(candidates.single, ((Fraction(0), ()),))
+    ((_, few),) = predicted_best(candidates, lambda: start, "laplace")
+
+    def errors(draw):
+        number, laplace = len(draw.choice.parts), draw.choice.law == "laplace"
+        mean = (0.15 if number == len(few.parts) else 0.3) if laplace else 0.2 + 0.02 * (4 - number)
+        return np.full(16, mean) + np.linspace(0, 0.01, 16)
+
+    trials = Trials(errors, lambda draw: 1.0)
+    search = Search(candidates.rehearsal, candidates.plan_of, trials, Effort.of(1e6), ("start", start))
+    assert search.climb(candidates)
+    assert (search.best.law, search.best.parts) == ("laplace", few.parts)
+    tried = {(choice.law, len(choice.parts)) for choice in search.tried}
+    assert (None, len(few.parts)) in tried  # and back again
 
 
 def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
@@ -459,8 +536,7 @@ def test_shares_differ_only_where_sizes_do_and_can_be_made_equal_again(data):
 def test_larger_shares_for_larger_tables_pay_and_are_kept(data):
     """AGE has 20 cells, SEX has 2: with equal shares AGE's table gets too little of the budget."""
     candidates = candidates_for(data, 10)
-    clock = Clock(0.0, float("inf"), None)
-    search = Search(candidates.rehearsal, candidates.plan_of, 0, clock, ("start", candidates.simplest()))
+    search = search_of(candidates.rehearsal, candidates.simplest(), plan_of=candidates.plan_of)
     (change,) = candidates._other_shares(lambda: search.best)
     trial = search._attempt(*change)
     assert trial.kept
@@ -487,19 +563,62 @@ def test_raw_pairs_are_for_cells_that_stand_out_from_the_noise(data):
     assert numbers(100) == [6, 3, 2, 1]
 
 
+def test_trust_is_a_candidate_where_answers_stay_raw(data):
+    candidates = candidates_for(data, 4)
+    start = candidates.simplest()
+    for smooth in (True, False):
+        choice = replace(start, settings=Settings(smooth=smooth))
+        seen = [words for ladder in candidates.ladders(lambda each=choice: each) for words, _ in ladder]
+        assert any(words.startswith("trust") for words in seen) != smooth
+        assert any(words.startswith("n0") for words in seen) == smooth
+
+
 def test_a_large_table_is_asked_all_pairs_and_they_pay(data):
     """One table of some thousand rows at a large budget: what is smoothed cannot be worth as much."""
-    found = tune(Task("people", data.schema, 20), data.public, seconds=600, threads=1)
+    found = tune(Task("people", data.schema, 2), data.public, effort=600, threads=1)
     (level,) = found.plan.levels
     asked = [part.columns for ask in level.asks for part in ask.workload]
     assert sorted(asked) == sorted(combinations(data.schema.coded, 2))
     assert not found.settings.smooth
     before = takewhile(lambda trial: "raw answers" not in trial.what, found.trials)
-    assert found.expected.error < 0.8 * min(trial.error for trial in before)
+    assert found.expected.error < 0.9 * min(trial.error for trial in before)
+
+
+def test_a_domain_that_can_be_counted_is_counted_whole(data):
+    """960 cells and next to no noise: one table of all columns, and rows for the cells that no public row is in."""
+    found = tune(Task("people", data.schema, 20), data.public, effort=600, threads=1)
+    (level,) = found.plan.levels
+    assert [part.columns for ask in level.asks for part in ask.workload] == [data.schema.coded]
+    assert found.settings.extra > 0
+    assert found.expected.error < 0.001 < found.public_error / 100
+
+
+def test_all_columns_at_once_are_tried_only_where_few_cells_get_noise(data):
+    def tried(epsilon, schema=None):
+        candidates = candidates_for(data, epsilon)
+        candidates.schema = schema or candidates.schema
+        start = candidates.simplest()
+        return len(list(candidates._joint_table(lambda: start)))
+
+    wide = Schema.from_mbi({**dict.fromkeys("abcdefghi", 4), **dict.fromkeys(data.schema.coded, 8)})
+    assert [tried(each) for each in (1, 20)] == [0, 1]
+    assert tried(20, wide) == 0
+
+
+def test_what_stand_ins_have_out_of_reach_is_counted():
+    """Of four rows, one has a value that stays public nowhere, and two a pair that does not."""
+    schema = Schema.from_mbi({"a": 3, "b": 2})
+    public = Public.of(schema, {"a": [0, 1], "b": [0, 1]})
+    codes = {"a": np.array([0, 0, 1, 2]), "b": np.array([0, 1, 1, 0])}
+    stand_in = SimpleNamespace(public=public, codes=codes)
+    level = SimpleNamespace(stand_in=stand_in, group=np.array([0, 0, 0, 0]), left_out=range(0))
+    found = [out_of_reach([level], schema, [part]) for part in (("a",), ("b",), ("a", "b"))]
+    assert found == [0.25, 0.0, 0.5]
+    assert out_of_reach([level], schema, [("a",), ("b",)]) == 0.125
 
 
 def test_where_numbers_of_rows_need_everything_nothing_else_is_asked(data):
-    found = tuned_for(data, "1/10000", seconds=0, bias=20)
+    found = tuned_for(data, "1/10000", effort=0, bias=20)
     assert found.trials[0].what == "numbers of rows alone"
     assert [level.asks for level in found.plan.levels] == [(), ()]
     assert found.plan.levels[-1].total == 1
@@ -541,7 +660,7 @@ def test_large_tables_need_many_rows_and_little_noise(data):
 
 def test_own_is_a_candidate_where_public_rows_of_the_same_places_are(data):
     groups = data.public.select(["PLACE"]).group_by("PLACE").aggregate([])
-    found = tune(Task("x", data.schema, 5, levels=["PLACE"], groups=groups), data.public, seconds=600, threads=1)
+    found = tune(Task("x", data.schema, 5, levels=["PLACE"], groups=groups), data.public, effort=600, threads=1)
     assert any(trial.what.startswith("own") for trial in found.trials)
 
 

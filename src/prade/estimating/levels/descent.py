@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
+from prade.estimating.levels.blocks import families_of
 from prade.estimating.levels.device_fits import estimated_on_device
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
@@ -49,8 +50,8 @@ Result = TypeVar("Result")
 
 LIMIT = 5.0  # of multipliers: an answer changes the prior's weight of a row by at most a factor of e^5 = 148
 TOLERANCE = 1e-3  # of MAP's objective: far below the effect of the noise
-MOST_STEPS = 200  # of MAP: with thousands of raw cells, more steps improve the error by less than a hundredth
-FEW_STEPS = 25  # of MAP in rehearsals: smoothed answers need fewer, raw ones end up to a tenth worse
+MOST_STEPS = 200  # of MAP, far more than it takes to get to the tolerance
+FEW_STEPS = 25  # of MAP in rehearsals: enough for thousands of raw cells, too
 PAPERS: dict[str, Estimator] = {"ide": IDE(), "two-stage": TwoStage()}
 
 
@@ -72,7 +73,7 @@ class Parent:
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
-    `fitted` and `excess` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
+    `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
     a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
     """
 
@@ -82,6 +83,7 @@ class GroupEstimate:
     alike: Floats | None = None
     fitted: Floats | None = None
     excess: Floats | None = None
+    apart: Floats | None = None
     followed: Mapping[Part, Floats] = field(default_factory=dict)
 
 
@@ -109,12 +111,12 @@ class Descent:
     ) -> None:
         self.release = release
         self.plan = release.plan
-        self.public = public
         self.settings = settings or Settings()
         self.estimator = estimator or PAPERS.get(self.settings.estimator)
         self.rough = rough
         self.workers = workers or Workers(threads)
-        self.cells = cells or PublicCells(public, seed)
+        self.cells = (cells or PublicCells(public, seed)).with_added(release, self.settings)
+        self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
 
@@ -207,7 +209,10 @@ class LevelGroups:
         self.smoothed = self._smoothed(self.smoothing) if self.smoothing is not None and self.smooth else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
-        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, limit=LIMIT, max_steps=steps)
+        # Added rows are there to be raised from almost nothing to what raw answers say.
+        limit = None if self.settings.extra and not self.smooth else LIMIT
+        how: dict[str, Any] = {"limit": limit, "trust": self.settings.trust, "max_steps": steps}
+        estimator = descent.estimator or MAP(n0=n0, tolerance=TOLERANCE, **how)
         # Sums and smoothed answers are nearly Gaussian. MAP takes raw Laplace answers as Gaussian, too: the mode under
         # their own law meets most of them exactly, noise included, and is further from the truth.
         own_law = descent.estimator is not None and level == len(descent.plan.levels) - 1
@@ -243,9 +248,9 @@ class LevelGroups:
             share, deviation = self.smoothed[0][group], self.smoothed[1][group]
         return GroupAnswers(group, float(self.rows[group]), share, deviation)
 
-    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None]:
-        """`fitted` and `excess` of `GroupEstimate`."""
-        return (None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
+    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None, Floats | None]:
+        """`fitted`, `excess` and `apart` of `GroupEstimate`."""
+        return (None, None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
 
     def followed(self, group: int) -> dict[Part, Floats]:
         """`followed` of `GroupEstimate`."""
@@ -280,6 +285,8 @@ class LevelGroups:
             self.rows,
             self.noise,
             self._independent(),
+            families_of(self.answers.parts),
+            self.settings.change,
             keep=self.smooth,
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,

@@ -39,7 +39,7 @@ from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import cell_counts
 from prade.estimating.levels.descent import Descent, LevelGroups
 from prade.estimating.levels.distributions import Distributions, LevelEstimates
-from prade.estimating.levels.estimates_file import KeptGroup, level_of, read_levels, save_levels
+from prade.estimating.levels.estimates_file import KeptGroup, level_of, read_levels, save_levels, settings_in
 from prade.estimating.levels.finished_groups import FinishedGroups
 from prade.estimating.levels.group_fits import Made
 from prade.estimating.levels.labelled_tables import described_by, described_columns, with_labels
@@ -103,7 +103,7 @@ class Estimates(Distributions):
                 parents = [found.handed_on(each) for each in in_order]
                 if found.smoothed is not None:
                     followed.append((found.smoothed[1] / found.noise) ** 2)
-        estimates = cls(release, public, descent.settings, levels)
+        estimates = cls(release, descent.public, descent.settings, levels)
         estimates.cells = descent.cells
         if estimates.benchmarked:
             estimates._widen(np.stack([each.masses for each in in_order]), followed)
@@ -219,8 +219,13 @@ class Estimates(Distributions):
 
     @classmethod
     def load(cls, path: str | PathLike[str], release: Release, public: Public) -> Estimates:
-        """Read what `save` wrote; the release and the public table must be those that it was made from."""
+        """Read what `save` wrote; the release and the public table must be those that it was made from.
+
+        Rows are added to the table as before, unless it is the one that was kept with them.
+        """
         public = obeying(public, release.plan.invariants)
+        if not public.added:
+            public = PublicCells(public).with_added(release, settings_in(path)).public
         settings, levels = read_levels(path, release.plan, len(public.groups), inputs_hash(release, public))
         return cls(release, public, settings, levels)
 

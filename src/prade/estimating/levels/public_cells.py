@@ -1,26 +1,34 @@
-"""The public table seen through the parts of a level: support, shares by group, how cells vary. Each is made once."""
+"""The public table seen through the parts of a level: support, shares by group, how cells vary. Each is made once.
+
+The table may have added rows (`prade.estimating.levels.added_rows`), which are then like all others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, mass_by_group
+from prade.core.arrays import Flags, Floats, mass_by_group
 from prade.core.threads import single_threaded_blas
 from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.layout import Layout
+from prade.estimating.levels.added_rows import with_extra, with_shown
 from prade.estimating.levels.blocks import MOST_SMOOTHED, blocks_of
 from prade.estimating.levels.thinning import WORTHWHILE, Support, own_rows, thinned
+from prade.estimating.levels.unseen_cells import shown_cells
 from prade.estimating.levels.variation import PublicVariation, VariationOfCells
+from prade.planning.invariants import rules_of
 from prade.planning.settings import Settings
 from prade.queries.parts import Part
+from prade.release.release import Release
 
+MOST_TABLES = 4  # with added rows that are kept: other noise may show other cells
 RIDGE, TINY = 1e-6, 1e-12  # the cells of a part add up to 1: their covariance has no inverse without
 Cells = tuple[NDArray[Any], int]  # each public row's cell of a part, and the number of the part's cells
 
@@ -47,6 +55,38 @@ class PublicCells:
         self._group_masses: dict[tuple[Part, ...], Floats] = {}
         self._variations: dict[tuple[Part, ...], list[tuple[slice, PublicVariation]]] = {}
         self._latest: tuple[tuple[Part, ...], slice, VariationOfCells] | None = None
+        self._absent: dict[Part, Flags] = {}
+        self._with_added: dict[Hashable, PublicCells] = {}
+
+    def with_added(self, release: Release, settings: Settings) -> PublicCells:
+        """The same table with the rows that the settings add to it for a release; itself, if none are."""
+        plan = release.plan
+        rules = rules_of(plan.invariants, plan.schema)
+        if settings.extra:
+            key = settings.extra, plan.invariants
+            table = self._kept(key, lambda: with_extra(self.public, settings.extra, rules))
+            return table.with_added(release, replace(settings, extra=0.0))
+        shown = shown_cells(release, self.absent) if settings.unseen else ()
+        if not shown:
+            return self
+        return self._kept((shown, plan.invariants), lambda: with_shown(self.public, shown, rules))
+
+    def _kept(self, key: Hashable, make: Callable[[], Public]) -> PublicCells:
+        """The table under a key, made unless it is there; the oldest is let go of where there are too many."""
+        if (found := self._with_added.get(key)) is None:
+            public = make()
+            found = PublicCells(public, self.seed) if public is not self.public else self
+            while len(self._with_added) >= MOST_TABLES:
+                self._with_added.pop(next(iter(self._with_added)), None)
+            self._with_added[key] = found
+        return found
+
+    def absent(self, part: Part) -> Flags:
+        """Which cells of a part no row of the table is in."""
+        if part not in self._absent:
+            cells = part.cells(self.public.prior.schema, self.public.prior.codes)
+            self._absent[part] = np.bincount(cells, minlength=part.n_cells)[: part.n_cells] == 0
+        return self._absent[part]
 
     def support(self, settings: Settings, parts: tuple[Part, ...], groupings: Sequence[Grouping]) -> Support:
         """The rows that estimates of these parts, in groups of these levels, start from."""

@@ -1,0 +1,256 @@
+"""Diagnosis: is the public table right about every column, in every group, at every level?
+
+*The null.* The public table is right about a column of a group if the group's private rows are a random sample from
+the same population as the public rows that predict them (`prade.diagnosis.predictions`): the same shares, within
+sampling. A `sharp` diagnosis asks for the same shares exactly, so that only noise explains a difference.
+
+*The statistic.* With r the answer minus the noisy number of rows times the predicted share, s its standard deviation
+under the null, and b the scale of the exponential tail of its errors (that of the largest draw of Laplace noise in it,
+or that of a sample's rare cells, if this is larger),
+
+    sum over cells of h(r / s),      h(z) = z^2 if |z| <= c, otherwise 2 c |z| - c^2,      c = s / b
+
+which is about the likelihood ratio: squares for errors that are nearly normal, lengths in exponential tails. Its law is
+simulated (`prade.diagnosis.null_draws`), with one family of all columns, groups and levels
+(`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
+
+*Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
+it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound is
+
+    (sum over cells of |r| - c) / (2 * most rows)
+
+where c bounds the sum of |noise|, and *most rows* the number of rows of the group; in 95 % of the draws all such bounds
+hold at once. The bound is about the private rows themselves, without any assumption on how they were sampled.
+
+All of this is post-processing of answers that were paid for: it spends nothing, and may be published with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats
+from prade.core.errors import PradeError
+from prade.core.threads import several
+from prade.data.groups import Grouping
+from prade.data.public import Public
+from prade.diagnosis.calibration import Moments, lowest_allowed, of_the_family, smallest
+from prade.diagnosis.column_answers import LevelAnswers, side_by_side
+from prade.diagnosis.findings import Diagnosis, LevelFindings
+from prade.diagnosis.null_draws import Compared, noise_of, sampling_of, sampling_scale, sampling_variance
+from prade.diagnosis.predictions import Predictions, predictions
+from prade.planning.invariants import obeying
+from prade.planning.plan import Plan
+
+RATE = 0.05  # of any false alarm, and of any wrong bound
+MOST_DRAWS, FEWEST_DRAWS = 99, 39  # of the null; half as many more give the moments
+MOST_NUMBERS = 2e7  # to draw in all, as far as the fewest draws allow
+NO_SCALE = 1e-6  # of a standard deviation: a smaller scale changes nothing
+CLEARLY = 3.0  # standard deviations of its noise: a group with fewer rows may be empty, and its distance is not known
+
+Counts = NDArray[np.int64]
+
+
+def diagnosed(
+    plan: Plan,
+    noisy: Sequence[Sequence[Counts]],
+    public: Public,
+    *,
+    sharp: bool = False,
+    design_effect: float = 1.0,
+    seed: int = 0,
+    threads: int = 1,
+) -> Diagnosis:
+    """Compare a release's noisy counts with the public rows."""
+    if not design_effect >= 1:
+        raise PradeError(f"design_effect is {design_effect!r}; give 1 for independent rows, or a larger number")
+    levels = all_levels(plan)
+    predicted = predictions(obeying(public, plan.invariants), [grouping for grouping, _, _ in levels])
+    counts = side_by_side(noisy)
+    compared = [_compared(plan, *each, counts) for each in zip(levels, predicted, strict=True)]
+    found = [(name, each) for (_, _, name), each in zip(levels, compared, strict=True) if each is not None]
+    if not found:
+        return Diagnosis((), plan.schema.coded, RATE, 0, sharp, design_effect)
+    null = _Null(plan, [each for _, each in found], None if sharp else design_effect, seed, threads)
+    made = null.findings(counts, [name for name, _ in found])
+    tested = {name for each in made for name in each.columns}
+    untested = tuple(name for name in plan.schema.coded if name not in tested)
+    return Diagnosis(tuple(made), untested, RATE, null.draws, sharp, design_effect)
+
+
+def all_levels(plan: Plan) -> list[tuple[Grouping, int, str]]:
+    """The levels of a plan with their numbers and names; first the whole table, if it is not among them."""
+    own = [(grouping, k, plan.levels[k].name) for k, grouping in enumerate(plan.groupings)]
+    return own if not plan.levels[0].by else [(plan.groups.level(()), 0, "all"), *own]
+
+
+def _compared(
+    plan: Plan, level: tuple[Grouping, int, str], predicted: Predictions, counts: Sequence[Counts]
+) -> Compared | None:
+    """A level's answers beside its predictions; None if it has no answers."""
+    grouping, number, _ = level
+    answers = LevelAnswers(plan, grouping, number)
+    if not answers.answered:
+        return None
+    sizes = [plan.schema.size(name) for name in plan.schema.coded]
+    own = np.repeat([name in answers.columns.names for name in plan.schema.coded], sizes)
+    rows = np.maximum(answers.of(counts)[1], 0.0)
+    return Compared(answers, predicted.of_columns(np.flatnonzero(own)), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draw:
+    """The statistics of all levels, of answers or of one draw of the null.
+
+    `alarms` are those of the test. `lengths` are sums of absolute noise by column, in standard deviations of a cell's
+    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` and `sampled` are sums
+    by column of squares of the noise in differences, and of absolute sampling errors.
+    """
+
+    alarms: list[Floats]
+    lengths: list[Floats]
+    squares: list[Floats]
+    sampled: list[Floats]
+
+
+class _Null:
+    """The null of a release; `effect` is the design effect of its sampling, None for a sharp one."""
+
+    def __init__(self, plan: Plan, levels: Sequence[Compared], effect: float | None, seed: int, threads: int) -> None:
+        self.plan, self.levels, self.effect, self.seed, self.threads = plan, levels, effect, seed, threads
+        numbers = sum(question.cells * len(plan.groupings[question.level]) for question in plan.questions)
+        self.draws = int(np.clip(MOST_NUMBERS / (1.5 * numbers), FEWEST_DRAWS, MOST_DRAWS))
+        self.of_noise = [_noise_variance(each) for each in levels]
+        self.scales = [self._scale(each) for each in levels]
+
+    def _scale(self, level: Compared) -> Floats:
+        """b of the statistic: [groups, cells]."""
+        laplace = level.columns.spread(level.answers.scale)
+        return laplace if self.effect is None else np.maximum(laplace, sampling_scale(level, self.effect)[:, None])
+
+    def alarms(self, number: int, differences: Floats, of_sampling: Floats | float) -> Floats:
+        """The statistic of every column and group of a level, given the variance that sampling is taken to have."""
+        level = self.levels[number]
+        deviation = np.sqrt(self.of_noise[number] + of_sampling)
+        bend = deviation / np.maximum(self.scales[number], NO_SCALE * deviation)
+        scaled = np.abs(differences) / deviation
+        return level.columns.sums(np.where(scaled <= bend, scaled**2, bend * (2 * scaled - bend)))
+
+    def alarms_of_answers(self, number: int, differences: Floats) -> Floats:
+        """The statistic of the answers."""
+        level = self.levels[number]
+        if self.effect is None:
+            return self.alarms(number, differences, 0.0)
+        return self.alarms(number, differences, sampling_variance(level, level.predicted.shares, self.effect))
+
+    def drawn(self, number: int) -> _Draw:
+        """One draw of everything."""
+        generator = np.random.default_rng([self.seed, number])
+        counts = noise_of(self.plan, generator)
+        draw = _Draw([], [], [], [])
+        for k, level in enumerate(self.levels):
+            noise, rows = level.differences(counts)
+            sampled, variance = np.zeros_like(noise), np.zeros_like(noise)
+            if self.effect is not None:
+                sampled, variance = sampling_of(level, self.effect, generator)
+            draw.alarms.append(self.alarms(k, noise + sampled, variance))
+            lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
+            of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
+            draw.lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
+            draw.squares.append(level.columns.sums(noise**2))
+            draw.sampled.append(level.columns.sums(np.abs(sampled)))
+        return draw
+
+    def _all_drawn(self, first: int, last: int) -> Iterator[_Draw]:
+        return several(self.drawn, range(first, last), self.threads)
+
+    def findings(self, counts: Sequence[Counts], names: Sequence[str]) -> list[LevelFindings]:
+        """What the answers show, level by level."""
+        pilot = (self.draws + 1) // 2
+        moments, lengths, squares, sampled = (Moments() for _ in range(4))
+        for draw in self._all_drawn(0, pilot):
+            for each, values in zip(
+                (moments, lengths, squares, sampled),
+                (draw.alarms, draw.lengths, draw.squares, draw.sampled),
+                strict=True,
+            ):
+                each.add(values)
+        tails, of_lengths = moments.tails(), lengths.tails()
+        drawn = [
+            (smallest(tails, draw.alarms), smallest(of_lengths, draw.lengths))
+            for draw in self._all_drawn(pilot, pilot + self.draws)
+        ]
+        of_alarms, of_bounds = np.array(drawn).T
+        least = lowest_allowed(of_bounds, RATE)
+        made = []
+        for k, (name, level) in enumerate(zip(names, self.levels, strict=True)):
+            differences, rows = level.differences(counts)
+            chances = of_the_family(tails[k].chances(self.alarms_of_answers(k, differences)), of_alarms)
+            expected = squares.sums[k] / pilot, sampled.sums[k] / pilot
+            made.append(_findings(name, level, differences, rows, chances, of_lengths[k].limits(least), expected))
+        return made
+
+
+def _noise_variance(level: Compared) -> Floats:
+    """The variance of the noise in a difference, as if the table and the number of rows had noise of their own."""
+    answers, shares = level.answers, level.predicted.of_groups()
+    return np.asarray(level.columns.spread(answers.variance) + shares**2 * answers.rows_variance[:, None])
+
+
+def _findings(
+    name: str,
+    level: Compared,
+    differences: Floats,
+    rows: Floats,
+    chances: Floats,
+    limits: Floats,
+    expected: tuple[Floats, Floats],
+) -> LevelFindings:
+    """The alarms and distances of a level; `limits` are those of lengths, `expected` squares of noise and sampling."""
+    answers, columns = level.answers, level.columns
+    of_noise, of_sampling = expected
+    lengths, squares = columns.sums(np.abs(differences)), columns.sums(differences**2)
+    deviation = np.sqrt(answers.rows_variance)
+    known = rows > CLEARLY * deviation
+    whole = np.where(known, rows, 0.0)[:, None]
+    most = (rows + limits[:, -1] * deviation)[:, None]
+    beyond = (lengths - limits[:, :-1] * np.sqrt(answers.variance)) / (2 * np.maximum(most, 1.0))
+
+    def half_per_row(part: Floats, rows: Floats) -> Floats:
+        shape = np.broadcast(part, rows).shape
+        return np.asarray(np.divide(part, 2 * rows, out=np.full(shape, np.nan), where=rows > 0))
+
+    left = _left(squares, of_noise)
+    pooled = _left(np.where(known[:, None], squares, 0.0).sum(axis=0), (of_noise * known[:, None]).sum(axis=0))
+    together = (lengths * known[:, None]).sum(axis=0), whole.sum(axis=0)
+    return LevelFindings(
+        name=name,
+        by=answers.grouping.by,
+        labels=tuple(answers.grouping.labels()),
+        columns=columns.names,
+        own=level.predicted.own,
+        rows=rows,
+        chance=chances,
+        wrong=chances <= RATE + 1e-9,
+        distance=np.minimum(half_per_row(lengths * left, whole), 1.0),
+        at_least=np.clip(beyond, 0.0, 1.0),
+        column_distance=np.minimum(half_per_row(together[0] * pooled, together[1]), 1.0),
+        column_sampling=half_per_row((of_sampling * known[:, None]).sum(axis=0), together[1]),
+        noise_units=np.sqrt(squares.sum(axis=0) / _at_least_some(of_noise, level)),
+    )
+
+
+def _left(squares: Floats, of_noise: Floats) -> Floats:
+    """The part of absolute differences that noise does not explain: sqrt(1 - squares of noise / squares)."""
+    explained = np.divide(of_noise, squares, out=np.ones_like(squares), where=squares > 0)
+    return np.asarray(np.sqrt(np.maximum(0.0, 1 - explained)))
+
+
+def _at_least_some(of_noise: Floats, level: Compared) -> Floats:
+    """Squares of noise by column, from the draws or, if these have hardly any, by the variances of the noise."""
+    by_variance = level.columns.sizes * level.answers.variance.sum(axis=0)
+    return np.asarray(np.maximum(of_noise.sum(axis=0), 1e-3 * by_variance))

@@ -1,0 +1,313 @@
+"""Rows of no public person: which are added, with which weights, and that all stages agree on them."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prade import EstimationError, Level, Plan, Release, Rule, Schema, Unit, Workload
+from prade import report as make_report
+from prade import sample as drawn_sample
+from prade.data.copied_share import copied_share
+from prade.data.information import Information
+from prade.data.public import Public
+from prade.data.public_table import PublicTable
+from prade.data.tables import read_table
+from prade.estimating.levels import added_rows
+from prade.estimating.levels.added_rows import with_extra, with_shown
+from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
+from prade.estimating.levels.public_cells import PublicCells
+from prade.estimating.levels.unseen_cells import ShownCell, shown_cells
+from prade.planning.invariants import rules_of
+from prade.planning.plan_file import IN_EARLIER_FILES
+from prade.planning.settings import Settings
+from prade.queries.marginal import Marginal
+from prade.release.derived_files import write_rows
+from prade.reporting.provenance import provenance_of
+from prade.sampling.table import sample_groups
+from worlds.plans import plan_of
+from worlds.releases import answered, counted, write_folder
+from worlds.survey import FIVE_PLACES, SCHEMA
+
+ONES = Workload.all_marginals(SCHEMA, 1)
+JOINT = Workload.marginals(SCHEMA, [SCHEMA.coded])
+RULE = Rule("AGE < 18 -> WORK == 'none'")
+RULES = rules_of([RULE], SCHEMA)
+
+
+def people(seed, rows=3_000, *, places=("u", "v"), sexes=(1,), full=True):
+    """Nobody under 18 works; `sexes` and `full` (whether anybody works full time) make kinds of people."""
+    generator = np.random.default_rng(seed)
+    age = generator.integers(0, 90, rows)
+    work = np.where((age < 18) | (generator.random(rows) < 0.4), "none", "part")
+    work = np.where((work == "part") & (generator.random(rows) < 0.6 * full), "full", work)
+    place = {"STATE": generator.choice([7, 8], rows), "PLACE": generator.choice(places, rows)}
+    return {**place, "AGE": age, "SEX": generator.choice(sexes, rows), "WORK": work}
+
+
+TABLE = people(0, full=False)
+PUBLIC = Public.of(SCHEMA, TABLE, ["STATE", "PLACE"])
+
+
+def private(seed=1, rows=4_000):
+    """A tenth are of SEX 2 and two in ten work full time: public rows are neither."""
+    generator = np.random.default_rng([seed, 5])
+    found, place = people(seed, rows), generator.integers(0, 5, rows)
+    found["SEX"] = np.where(generator.random(rows) < 0.1, 2, 1)
+    return found | {name: np.array(FIVE_PLACES[name])[place] for name in ("STATE", "PLACE")}
+
+
+def release_of(seed=1, *, budget=5, workload=ONES, **how):
+    plan = plan_of(SCHEMA, Level("STATE"), Level("PLACE", workload), groups=FIVE_PLACES, budget=budget)
+    return counted(plan, private(seed, **how), np.random.default_rng(seed))
+
+
+def rows_of(public):
+    return list(zip(*(public.prior.codes[name].tolist() for name in SCHEMA.coded), strict=True))
+
+
+# ---------------------------------------------------------------- which rows
+
+
+def test_the_rest_of_a_small_domain_is_added_once_unless_a_rule_forbids_it():
+    found = with_extra(PUBLIC, 0.02, RULES)
+    own, new = rows_of(found)[: len(PUBLIC)], rows_of(found)[len(PUBLIC) :]
+    assert own == rows_of(PUBLIC)
+    every = {(a, s, w) for a in range(4) for s in range(2) for w in range(3) if a or w == 0}
+    assert len(new) == len(set(new)) == found.added
+    assert set(new) == every - set(own)
+    assert found.prior.weights[len(PUBLIC) :].sum() == pytest.approx(0.02)
+    assert found.prior.weights[len(PUBLIC) :].min() > 0
+    np.testing.assert_allclose(found.prior.weights[: len(PUBLIC)], 0.98 / len(PUBLIC))
+    low = np.array([-np.inf, 18, 40, 65])[found.prior.codes["AGE"]]
+    high = np.array([18, 40, 65, np.inf])[found.prior.codes["AGE"]]
+    assert ((low <= found.numbers["AGE"]) & (found.numbers["AGE"] <= high)).all()
+
+
+def test_likely_rows_of_the_domain_have_more_weight():
+    """A man who works part time at 40 to 65 is seen, one under 18 is not: the tree knows, and it keeps half evenly."""
+    plain = with_extra(PUBLIC, 0.02, [])
+    weight = dict(zip(rows_of(plain)[len(PUBLIC) :], plain.prior.weights[len(PUBLIC) :], strict=True))
+    assert min(weight.values()) > 0.02 * 0.49 / len(weight)
+    assert weight[(2, 1, 1)] > weight[(0, 1, 1)]
+
+
+WIDE = Schema.from_mbi(dict.fromkeys("abcdef", 16))  # 2^24 cells
+
+
+def chain(rows=2_000, seed=0):
+    """Each column is the one before it, or up to three more."""
+    generator = np.random.default_rng(seed)
+    codes = [generator.integers(0, 16, rows)]
+    for _ in "bcdef":
+        codes.append((codes[-1] + generator.integers(0, 4, rows)) % 16)
+    return Public.of(WIDE, dict(zip("abcdef", codes, strict=True)))
+
+
+def test_crossings_are_new_rows_whose_linked_columns_fit():
+    public = chain()
+    found = with_extra(public, 0.05, rules_of([Rule("a != 3")], WIDE))
+    codes = found.prior.codes
+    rows = np.stack([codes[name] for name in "abcdef"], axis=1).astype(int)
+    own, new = {tuple(row) for row in rows[: len(public)].tolist()}, rows[len(public) :]
+    assert found.added == len(new) > 500
+    assert not own & {tuple(row) for row in new.tolist()}
+    assert (new[:, 0] != 3).all()
+    assert np.isin(np.diff(new, axis=1) % 16, range(4)).all()  # linked as public columns are
+    again = with_extra(chain(), 0.05, rules_of([Rule("a != 3")], WIDE))
+    assert all(np.array_equal(code, again.prior.codes[name]) for name, code in codes.items())
+    assert np.array_equal(found.prior.weights, again.prior.weights)
+
+
+def test_the_tree_is_the_one_with_most_information():
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        nats = generator.random((7, 7))
+        nats = nats + nats.T
+        graph = nx.Graph()
+        graph.add_weighted_edges_from((i, j, nats[i, j]) for i, j in combinations(range(7), 2))
+        best = nx.maximum_spanning_tree(graph).edges
+        found = Information(tuple("abcdefg"), nats).tree()
+        assert {frozenset(link) for link in found} == {frozenset(link) for link in best}
+        assert len(found) == 6
+
+
+def test_rows_of_a_shown_cell_have_its_values_and_come_from_rows_that_have_others():
+    """Whoever works full time is 18 or over, by the rule; SEX 2 goes to anybody."""
+    shown = [ShownCell(Marginal.of(SCHEMA, ["WORK"]), 2, 3), ShownCell(Marginal.of(SCHEMA, ["SEX", "AGE"]), 4, 5)]
+    found = with_shown(PUBLIC, shown, RULES)
+    codes = {name: code[len(PUBLIC) :] for name, code in found.prior.codes.items()}
+    weights, full = found.prior.weights[len(PUBLIC) :], codes["WORK"] == 2
+    assert weights.sum() == pytest.approx(1 / 8)
+    assert weights[full].sum() == pytest.approx(1 / 8 * 4 / 5)  # the cells' shares are 1/8 and 1/32
+    assert (codes["AGE"][full] > 0).all()
+    assert set(codes["SEX"][full].tolist()) == {0}
+    assert set(zip(codes["SEX"][~full].tolist(), codes["AGE"][~full].tolist(), strict=True)) == {(1, 0)}
+    assert set(codes["WORK"][~full].tolist()) == {0}
+    assert len(set(found.group[len(PUBLIC) :].tolist())) == 4  # groups of the rows that they come from
+
+
+# ---------------------------------------------------------------- what the answers show
+
+
+def test_noise_alone_shows_hardly_anything():
+    """1,000 releases with two absent cells in each of five places: 10 by chance at most; over 24 once in 10,000."""
+    plan = plan_of(SCHEMA, Level("PLACE", ONES, total=0), groups={"PLACE": list("pqrst")})
+    cells, generator, wrong = PublicCells(PUBLIC), np.random.default_rng(2), 0
+
+    def answer(question, part, groups):
+        p = 1 - np.exp(-1 / float(question.scale))
+        noise = generator.geometric(p, (groups, part.n_cells)) - generator.geometric(p, (groups, part.n_cells))
+        return noise + np.where(cells.absent(part), 0, 100)
+
+    for _ in range(1_000):
+        wrong += bool(shown_cells(answered(plan, answer), cells.absent))
+    assert wrong <= 24
+
+
+def test_answers_show_what_is_there_in_all_places_or_in_one():
+    cells = PublicCells(PUBLIC)
+    found = {(each.part.name, each.cell): each.share for each in shown_cells(release_of(), cells.absent)}
+    assert set(found) == {("SEX", 1), ("WORK", 2)}
+    assert 0.05 < found["SEX", 1] < 0.2
+
+    def only_in_one(question, part, groups):
+        counts = np.where(cells.absent(part), 0, 300) + np.zeros((groups, 1), np.int64)
+        counts[2] += np.where(cells.absent(part), 80, 0)
+        return counts
+
+    plan = plan_of(SCHEMA, Level("PLACE", ONES, total=0), groups={"PLACE": [f"p{k}" for k in range(200)]})
+    assert len(shown_cells(answered(plan, only_in_one), cells.absent)) == 2
+
+
+def test_a_rule_is_stronger_than_an_answer():
+    asked = Workload.marginals(SCHEMA, [("AGE", "WORK")])
+    table = private() | {"AGE": np.full(4_000, 10), "WORK": np.full(4_000, "full")}
+    base = plan_of(SCHEMA, Level("PLACE", asked), groups={"PLACE": ["p", "q", "r", "s"]}, budget=5)
+    ruled = Plan(base.dataset, SCHEMA, base.budget, base.unit, base.levels, base.groups, invariants=[RULE])
+    for plan, number in ((base, 1), (ruled, 0)):
+        release = counted(plan, table, np.random.default_rng(0))
+        assert len(shown_cells(release, PublicCells(PUBLIC).absent)) == number
+        assert Estimates.of(release, PUBLIC).public.added == 200 * number
+
+
+# ---------------------------------------------------------------- estimates
+
+
+def test_estimates_reach_people_whom_no_public_row_is_like():
+    """A tenth of all private rows has SEX 2: the estimates find them, as far as the noise allows."""
+    release = release_of()
+    for unseen, least, most in ((False, 0.0, 0.0), (True, 0.08, 0.12)):
+        found = Estimates.of(release, PUBLIC, Settings(unseen=unseen))
+        count = found.answer("SEX == 2")["count"][0].as_py()
+        assert least * 4_000 <= count <= most * 4_000
+    assert found.public.added == 400
+    assert found.public.observed.added == 0
+    assert rows_of(found.public.observed) == rows_of(PUBLIC)
+    mean = found.answer("mean(AGE)")["value"][0].as_py()
+    assert abs(mean - private()["AGE"].mean()) < 3
+
+
+def test_nothing_is_added_where_nothing_is_shown_or_wanted():
+    same = counted(release_of().plan, people(5, places=("p",), full=False) | {"STATE": np.ones(3_000, int)},
+                   np.random.default_rng(0))  # fmt: skip
+    for release, settings in ((same, Settings()), (release_of(), Settings(unseen=False))):
+        found = Estimates.of(release, PUBLIC, settings)
+        plain = Estimates.of(release, PUBLIC, replace(settings, unseen=False))
+        assert found.public is PUBLIC
+        assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
+    assert Settings(**{**vars(Settings()), **IN_EARLIER_FILES}).unseen is False
+
+
+@pytest.mark.parametrize("epsilon", [20, Fraction(1, 1000)])
+def test_the_table_of_all_columns_is_counted_or_the_prior_is_kept(epsilon):
+    """At a large budget the estimate is the count of every cell; at a small one it is hardly worse than the prior."""
+    plan = plan_of(SCHEMA, Level("PLACE", JOINT, total=0), groups={"PLACE": ["p"]}, budget=epsilon)
+    table = private() | {"PLACE": np.full(4_000, "p")}
+    release = counted(plan, table, np.random.default_rng(1))
+    found = Estimates.of(release, PUBLIC, Settings(smooth=False, extra=0.01))
+    truth = Public.of(SCHEMA, private(), []).prior.project(SCHEMA.coded)
+    off = np.abs(found.joint(0).project(SCHEMA.coded) - truth).sum()
+    before = np.abs(PUBLIC.prior.project(SCHEMA.coded) - truth).sum()
+    assert off < 0.002 if epsilon == 20 else off < before + 0.02
+
+
+# ---------------------------------------------------------------- all stages agree
+
+
+def folder_of(tmp_path, settings=None):
+    plan = release_of().plan
+    named = Plan(plan.dataset, SCHEMA, plan.budget, Unit(1), plan.levels, plan.groups, settings=settings)
+    return Release.load(write_folder(tmp_path / "release", named, release_of().noisy))
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(extra=0.03)])
+def test_kept_estimates_and_rows_are_those_that_were_made(tmp_path, settings):
+    release = folder_of(tmp_path, settings)
+    made = estimates_of(release, PUBLIC)
+    assert made.public.added > 0
+    kept, from_rows = kept_estimates(release), Estimates.load(release.path / "estimates.parquet", release, PUBLIC)
+    for other in (kept, from_rows):
+        assert other.public.added == made.public.added
+        assert rows_of(other.public) == rows_of(made.public)
+        assert np.array_equal(other.weights(1, 3), made.weights(1, 3))
+        for one, two in zip(sample_groups(made, 7), sample_groups(other, 7), strict=True):
+            codes = (one.codes, two.codes) if hasattr(one, "codes") else ({"": one}, {"": two})
+            assert all(np.array_equal(code, codes[1][name]) for name, code in codes[0].items())
+
+
+def test_synthetic_rows_have_values_and_copies_are_counted_right(tmp_path):
+    release = folder_of(tmp_path)
+    public = pa.table(TABLE)
+    estimates_of(release, PublicTable.of(public).rows(SCHEMA, release.plan.groups))
+    table = drawn_sample(release, public, like="pyarrow")
+    assert table.num_rows == pytest.approx(4_000, abs=100)
+    assert 0.05 < np.mean(np.array(table["SEX"]) == 2) < 0.15
+    known = set(zip(*(public[name].to_pylist() for name in SCHEMA.coded), strict=True))
+    mine = list(zip(*(table[name].to_pylist() for name in SCHEMA.coded), strict=True))
+    copied = np.mean([row in known for row in mine])
+    assert 0.5 < copied < 0.9
+    assert copied_share(table.schema) == pytest.approx(copied)
+    write_rows(table, release.path / "synthetic.parquet", release)
+    page = make_report(release).read_text()
+    assert "what else is true of such people is a guess" in page
+    assert provenance_of(kept_estimates(release), 0, 10)["publicRows"] == 3_000
+
+
+def test_the_number_of_workers_changes_nothing():
+    release = release_of()
+    one, other = (Estimates.of(release, PUBLIC, Settings(extra=0.02), threads=threads) for threads in (1, 3))
+    for group in range(5):
+        assert np.array_equal(one.weights(1, group), other.weights(1, group))
+
+
+# ---------------------------------------------------------------- files and settings
+
+
+def test_added_rows_are_marked_in_the_file_and_others_are_written_as_before(tmp_path):
+    found = with_extra(PUBLIC, 0.02, [])
+    for public, written in ((PUBLIC, 2), (found, 3)):
+        public.save(tmp_path / "rows.parquet")
+        assert f'"format": {written}'.encode() in read_table(tmp_path / "rows.parquet").schema.metadata[b"prade"]
+        read = Public.load(tmp_path / "rows.parquet")
+        assert read.added == public.added
+        assert np.array_equal(read.prior.weights, public.prior.weights)
+    assert np.array_equal(found.observed_weights[-found.added :], np.zeros(found.added))
+    np.testing.assert_allclose(found.observed.prior.weights, PUBLIC.prior.weights)
+
+
+@pytest.mark.parametrize("wrong", [{"extra": -0.1}, {"extra": 0.6}, {"unseen": 1}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(EstimationError, match=next(iter(wrong))):
+        Settings(**wrong)
+
+
+def test_a_large_domain_is_not_listed(monkeypatch):
+    monkeypatch.setattr(added_rows, "LARGEST_DOMAIN", 10)
+    found = with_extra(PUBLIC, 0.02, [])
+    assert found.added < 23  # crossings of rows that have two values of SEX and WORK less than the domain
