@@ -116,6 +116,7 @@ class _Rehearsed:
     """Two tables of four groups: two choose the plan, the others give the expected error, and are worse."""
 
     scored, apart, stand_ins = 2, True, [SimpleNamespace(groups=range(4))] * 2
+    wanted, targets_above = None, False
 
     def errors(self, plan, settings, *, seed, stand_in, fresh=False):
         generator = np.random.default_rng([seed, stand_in])
