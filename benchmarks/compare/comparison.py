@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from common import OUT, need_data
 from compare.box import STOP, Kept, Limits, boxed
 from compare.entrants import NOTHING, SYSTEMS
-from compare.jobs import JOBS
+from compare.jobs import JOBS, PLACED
 from compare.page import Results, tables, write_page
 from compare.peers import python_of
 from compare.run import BEFOREHAND
@@ -139,7 +139,7 @@ def compared(
             if SYSTEMS[name].beforehand and not kept.get(f"{job} {name} {epsilon} 0", SYSTEMS[name].stamp, limits)
         }  # fmt: skip
         on_cores(choose, choices.values(), at_once)
-    tasks = [(job, name) for job in jobs for name in names]
+    tasks = [(job, name) for job in jobs for name in names if job in PLACED or not SYSTEMS[name].each_place]
     found = dict(zip(tasks, on_cores(run, tasks, at_once), strict=True))
     return {(*task, epsilon): found[task][epsilon] for task in tasks for epsilon in epsilons}
 

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import jobs
 from compare import peers, systems
+from compare.jam import Jam
 from compare.rehearsal import REHEARSED
 from compare.systems import Drawn, Task
 
@@ -21,12 +22,13 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = HERE.parent
 PURE, APPROXIMATE, NOTHING = "eps", f"(eps, {systems.DELTA})", "no private data"
 RUNS = HERE / "run.py", HERE / "jobs.py"
-OURS = *RUNS, *(HERE / f"{name}.py" for name in ("box", "peers", "rehearsal", "systems"))
+OURS = *RUNS, *(HERE / f"{name}.py" for name in ("box", "jam", "peers", "rehearsal", "systems"))
 SHARED = tuple(BENCHMARKS / f"{name}.py" for name in ("accuracy", "jobs", "common"))
 BASELINES = tuple(jobs.sources(*jobs.OTHER_METHODS))
 SCORE = tuple(jobs.sources("data", "scoring"))  # how tables are read and coded, and how far they are apart
 GIVEN = (  # what a peer is given and how its rows come back
-    jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.by_group
+    jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.peer_rows,
+    peers.peer_each_place, peers.by_group,
 )  # fmt: skip
 
 
@@ -41,6 +43,7 @@ class System:
     peer: tuple[str, str] | None = None  # package and algorithm, in an environment of its own
     beforehand: Callable[[Task], dict[str, Any]] | None = None  # what it chooses on public data, in time of its own
     public: bool = False  # it starts from the public table
+    each_place: bool = False  # it is another system with a model for each place: of no use to jobs without places
 
     @property
     def stamp(self) -> str:
@@ -76,6 +79,14 @@ def _peer(title: str, package: str, algorithm: str, pure: bool, settings: str) -
     return System(title, PURE if pure else APPROXIMATE, run, settings, peer=(package, algorithm))
 
 
+def _each_place(system: System, run: Callable[[Task], Drawn]) -> System:
+    """The same system, with one model per place."""
+    words = f"as {system.title}, but one model per place with the whole epsilon"
+    if system.promise == APPROXIMATE:
+        words += " and delta"
+    return replace(system, title=f"{system.title}, each place", run=run, settings=words, each_place=True)
+
+
 GROUPWISE = (
     "each group separately with the whole epsilon; chooses among all one- and two-way tables; rate 1/2; a rehearsal on "
     f"{REHEARSED} public groups sets the number of rounds (1 to 40, and more while that helps), the passes (1, 5, 20), "
@@ -84,9 +95,9 @@ GROUPWISE = (
 )
 
 
-def _learner(title: str, name: str, settings_of: str, more: str = "") -> System:
+def _learner(title: str, name: str, settings_of: str, settings: str = GROUPWISE) -> System:
     run, beforehand = partial(systems.learn, name, settings_of), REHEARSALS[settings_of]
-    return System(title, PURE, run, GROUPWISE + more, beforehand=beforehand, public=True)
+    return System(title, PURE, run, settings, beforehand=beforehand, public=True)
 
 
 REHEARSALS = {name: partial(systems.rehearse, name) for name in ("pmw-average", "pmw-last")}
@@ -105,6 +116,19 @@ OPENDP_AIM = (
     f"margins; {OPENDP}; 80 MB"
 )
 ON_COLUMNS = "the group as one more column"
+GEM = (
+    "each group separately with the whole epsilon; chooses among all one- and two-way tables, two thirds of a round's "
+    "epsilon for the choice; the rounds, the share for the number of rows and the public rows of PMW^Pub, last; a "
+    "network with 256 inputs and twice 512 units makes 1,000 products; 1,000 steps on public tables, then up to 100 "
+    "steps in each round; 100 rows of each product, from which rows are drawn by prade's method; our own program, "
+    "from the paper"
+)
+JAM = (
+    f"each group separately with the whole epsilon; {Jam.rounds} rounds, in each of which the model takes a noisy or a "
+    "public table among all one- and two-way ones; 20 % of a round's epsilon for the choice, 5 % of all for the number "
+    f"of rows; 80 MB; mbi 2.0, MirrorDescent, {peers.JAM_STEPS} steps in each round; our own program, from the paper, "
+    "with Laplace noise"
+)
 SYSTEMS: dict[str, System] = {
     "prade": System(
         "prade", PURE, systems.prade, "the tuner's plan and settings, from the public table alone; the time does "
@@ -124,11 +148,13 @@ SYSTEMS: dict[str, System] = {
         "all public rows", public=True,
     ),
     "mwem": _learner(
-        "MWEM", "mwem", "pmw-average", " (the settings of PMW^Pub, average); all distinct public rows start "
-        "with equal weights",
+        "MWEM", "mwem", "pmw-average", f"{GROUPWISE} (the settings of PMW^Pub, average); all distinct public rows "
+        "start with equal weights",
     ),
     "pmw-average": _learner("PMW^Pub, average", "pmw-average", "pmw-average"),
     "pmw-last": _learner("PMW^Pub, last", "pmw-last", "pmw-last"),
+    "gem-pub": _learner("GEM^Pub", "gem-pub", "pmw-last", GEM),
+    "jam-pgm": System("JAM-PGM", PURE, peers.jam, JAM, public=True),
     "histogram": System("Laplace histogram", PURE, systems.histogram, f"{ON_COLUMNS}; at most 2^20 cells"),
     "privbayes": System(
         "PrivBayes", PURE, systems.privbayes, f"{ON_COLUMNS}; theta 4, 30 % for the network, at most 2 parents"
@@ -151,3 +177,14 @@ SYSTEMS: dict[str, System] = {
         "AIM (dpmm)", "dpmm", "aim", False, f"{ON_COLUMNS}; dpmm 0.1.9, binning off, 80 MB; number of rows known"
     ),
 }  # fmt: skip
+SYSTEMS |= {
+    f"{name}-each-place": _each_place(system, run)
+    for name, system, run in (
+        ("privbayes", SYSTEMS["privbayes"], systems.privbayes_each_place),
+        *(
+            (name, system, partial(peers.peer_each_place, *system.peer))
+            for name, system in SYSTEMS.items()
+            if system.peer
+        ),
+    )
+}

@@ -66,6 +66,7 @@ def _generated(name: str, persons: int, places: int) -> tuple[Path, Path, Schema
 
 
 JOBS: dict[str, Callable[[], Job]] = {"acs": acs, "nist": nist, "adult": adult, "few": few, "small": small}
+PLACED = "acs", "nist", "small"  # they have places, each of which may have a model of its own
 TITLES = {
     "acs": "The ACS job: New York and Pennsylvania, 239 PUMAs, from Illinois and Ohio",
     "nist": "The NIST pair: 2019 from 2018, the same 20 PUMAs",

@@ -1,4 +1,4 @@
-"""Peers by their own packages: mbi from our measurements, MST and AIM in environments of their own."""
+"""Peers by other packages: mbi from our measurements or from JAM's, MST and AIM in environments of their own."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from common import ROOT
-from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, released, with_group_column
-from prade import Part
+from compare.jam import Graphical, Jam
+from compare.rehearsal import low_marginals, opened
+from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, joined, released, with_group_column
+from prade import Part, Schema
 from prade.data.encoding import Coded, encode
 from prade.data.prior import Prior
+from prade.measuring.adaptive.session import adaptive
 from prade.queries.marginal import Marginal
 from prade.release.measurement import Measurement
 
 MIRROR_STEPS = 2500
 ADAM_STEPS = 1000  # mbi's default
 ADAM_RATE = 0.1  # as in its documentation
+JAM_STEPS = 1000  # of mirror descent in each round, as in its authors' program
 PEERS = {
     ("opendp", "mst"): {},
     ("opendp", "aim"): {},
@@ -135,6 +140,24 @@ def reweighted(task: Task) -> Drawn:
         return extrapolated(task, began, done)
 
 
+def jam(task: Task) -> Drawn:
+    """JAM-PGM, group by group, with the public rows that PMW^Pub has too."""
+    mbi, schema = _mbi(), task.job.schema
+    began, done, public, taken = time.perf_counter(), dict[int, Coded](), 0, 0
+    asking = Jam(low_marginals(schema))
+    for group, table in task.private_groups():
+        prior, model = task.prior(group, 1.0), Graphical(mbi, schema, JAM_STEPS)
+        with (
+            opened(task.epsilon, task.job) as terms,
+            adaptive(table, schema, asking.workload.parts, task=f"JAM-PGM {group}", **terms) as door,
+        ):
+            total, tables = asking.ask(prior, door, model)
+        public, taken = public + sum(name.endswith("(public)") for name in tables), taken + len(tables)
+        done[group] = model.rows(max(round(total), 1))
+    drawn = extrapolated(task, began, done)
+    return replace(drawn, notes={**drawn.notes, "settings": f"{public} of {taken} tables taken from public rows"})
+
+
 # ---------------------------------------------------------------------- MST and AIM
 
 
@@ -149,7 +172,32 @@ def peer(package: str, algorithm: str, task: Task) -> Drawn:
     OpenDP for pure epsilon, dpmm for (epsilon, delta).
     """
     schema, table = with_group_column(task.job)
-    coded = encode(schema, table)
+    rows, took = peer_rows(package, algorithm, schema, encode(schema, table), task)
+    notes = {"fit": took["fit"]}
+    return Drawn(by_group(task.job, rows), took["fit"] + took["draw"], took["GiB"], notes=notes)
+
+
+def peer_each_place(package: str, algorithm: str, task: Task) -> Drawn:
+    """MST or AIM of the table of each place, with the whole epsilon (and delta): a person is in one place.
+
+    Times are those of fitting and drawing, without the start of a process for each place.
+    """
+    schema, done, times, gib = task.job.schema, dict[int, Coded](), [], 0.0
+    for group, table in task.private_groups():
+        rows, took = peer_rows(package, algorithm, schema, encode(schema, table), task)
+        done[group] = Coded(schema, {name: rows[name] for name in schema.coded})
+        times.append(took["fit"] + took["draw"])
+        gib = max(gib, took["GiB"])
+    groups = len(task.job.listed)
+    some = list(done) if len(done) < groups else None
+    notes = {"own seconds": sum(times)}
+    return Drawn(joined(done), sum(times) / len(times) * groups, gib, done=some, notes=notes)
+
+
+def peer_rows(
+    package: str, algorithm: str, schema: Schema, coded: Coded, task: Task
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Rows of one fit in the peer's own process, and what it took."""
     asked = {
         "algorithm": algorithm,
         "settings": PEERS[package, algorithm],
@@ -174,6 +222,4 @@ def peer(package: str, algorithm: str, task: Task) -> Drawn:
             sys.exit(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else f"status {ended.returncode}")
         took = json.loads((place / "done.json").read_text())
         with np.load(place / "synthetic.npz") as found:
-            rows = {name: found[name] for name in schema.coded}
-    notes = {"fit": took["fit"]}
-    return Drawn(by_group(task.job, rows), took["fit"] + took["draw"], took["GiB"], notes=notes)
+            return {name: found[name] for name in schema.coded}, took

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from jobs import Job, kept
 from prade import Budget, Ledger, Schema, Workload
-from prade.baselines import MWEM, Baseline, run
+from prade.baselines import Baseline, run
 from prade.data.encoding import Coded
 from prade.data.joint import Joint
 from prade.data.prior import Prior
@@ -32,19 +33,24 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "own": (1.0, 0.8),  # the weight of the group's own public rows, the rest being all public rows
 }
 
-Make = Callable[[Workload, dict[str, float]], MWEM]
+Make = Callable[[Workload, dict[str, float]], Baseline]
 
 
 def asked(baseline: Baseline, prior: Prior, table: pa.Table, epsilon: Any, job: Job) -> tuple[Joint, float]:
     """A baseline's estimate of one table through the door, and its number of rows; a ledger for each table."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "ledger")
-        ledger.open_dataset(job.name, job.unit, Budget.pure(epsilon))
-        estimate = run(
-            baseline, prior, table, Path(folder) / "answers.json", ledger,
-            dataset=job.name, budget=Budget.pure(epsilon), unit=job.unit, weak_protection=True,
-        )  # fmt: skip
+    with opened(epsilon, job) as terms:
+        estimate = run(baseline, prior, table, **terms)
     return estimate, estimate.report.total
+
+
+@contextmanager
+def opened(epsilon: Any, job: Job) -> Iterator[dict[str, Any]]:
+    """The terms of a run through the door for one table: a ledger, a file and a budget of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, budget = Ledger(Path(folder) / "ledger"), Budget.pure(epsilon)
+        ledger.open_dataset(job.name, job.unit, budget)
+        answers = {"path": Path(folder) / "answers.json", "ledger": ledger, "weak_protection": True}
+        yield {**answers, "dataset": job.name, "budget": budget, "unit": job.unit}
 
 
 def mixed(own: Prior, all_rows: Prior, share: float) -> Prior:

@@ -23,7 +23,7 @@ from compare.box import peak_gib
 from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
-from prade.baselines import MWEM, Baseline, Histogram, PMWPub, PrivBayes
+from prade.baselines import MWEM, Baseline, GEMPub, Histogram, PMWPub, PrivBayes
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.errors import PradeError
 from prade.data.encoding import Coded, encode
@@ -80,6 +80,13 @@ class Task:
             if place and self.marks[-1] - self.began > 0.75 * self.seconds:
                 return
             yield int(group)
+
+    def private_groups(self) -> Iterator[tuple[int, pa.Table]]:
+        """The private rows of those groups, each as a table."""
+        table, level = read_table(self.job.private, guess=False), self.job.listed.level(self.job.listed.names)
+        number = self.job.listed.keyed(table.column_names, level.number).numbers(table)
+        for group in self.in_turn():
+            yield group, table.filter(pa.array(number == group))
 
     @cached_property
     def own(self) -> RecurringGroups:
@@ -188,6 +195,9 @@ LEARNERS: dict[str, Make] = {
     "mwem": lambda workload, chosen: MWEM(workload, **_settled(chosen)),
     "pmw-average": lambda workload, chosen: PMWPub(workload, **_settled(chosen)),
     "pmw-last": lambda workload, chosen: PMWPub(workload, **_settled(chosen), iterate="last"),
+    "gem-pub": lambda workload, chosen: GEMPub(
+        workload, rounds=int(chosen["rounds"]), total_share=chosen["total_share"]
+    ),
 }
 
 
@@ -197,14 +207,11 @@ def rehearse(name: str, task: Task) -> dict[str, Any]:
 
 
 def learn(name: str, settings_of: str, task: Task) -> Drawn:
-    """MWEM or PMW^Pub, group by group, with the settings that a rehearsal on public groups found best."""
+    """MWEM, PMW^Pub or GEM^Pub, group by group, with the settings that a rehearsal on public groups found best."""
     job, chosen = task.job, rehearse(settings_of, task)
     began = time.perf_counter()
-    table = read_table(job.private, guess=False)
-    group = job.listed.keyed(table.column_names, job.listed.level(job.listed.names).number).numbers(table)
     baseline, done = LEARNERS[name](low_marginals(job.schema), chosen["settings"]), dict[int, Coded]()
-    for number in task.in_turn():
-        mine = table.filter(pa.array(group == number))
+    for number, mine in task.private_groups():
         found, total = asked(baseline, task.prior(number, chosen["settings"]["own"]), mine, task.epsilon, job)
         done[number] = task.sampled(found, total)
     drawn = extrapolated(task, began, done)
@@ -238,15 +245,25 @@ def whole(baseline: Baseline, task: Task) -> Drawn:
     """A baseline that looks at the whole table at once and starts from nothing."""
     began = time.perf_counter()
     schema, table = with_group_column(task.job)
+    codes = from_nothing(baseline, schema, table, task)
+    return Drawn(by_group(task.job, codes), time.perf_counter() - began)
+
+
+def each_place(baseline: Baseline, task: Task) -> Drawn:
+    """The same for the table of each place, with the whole epsilon: a person is in one place."""
+    began, schema = time.perf_counter(), task.job.schema
+    tables = {group: from_nothing(baseline, schema, table, task) for group, table in task.private_groups()}
+    return extrapolated(task, began, {group: Coded(schema, codes) for group, codes in tables.items()})
+
+
+def from_nothing(baseline: Baseline, schema: Schema, table: pa.Table, task: Task) -> dict[str, np.ndarray]:
+    """Codes of a baseline's rows; each row of its estimate as often as its weight says, or once more."""
     columns = Prior(schema, {name: np.zeros(1, np.int64) for name in schema.coded}, np.ones(1))
     found, total = asked(baseline, columns, table, task.epsilon, task.job)
-    start = np.random.default_rng(
-        task.seed
-    ).random()  # evenly spaced draws: each row as often as its weight says, or next
+    start = np.random.default_rng(task.seed).random()
     ends = np.floor(np.append(0.0, np.cumsum(found.weights)) * round(total) + start)
     rows = np.repeat(np.arange(len(found.weights)), np.diff(ends).astype(np.int64))
-    codes = {name: code[rows] for name, code in found.codes.items()}
-    return Drawn(by_group(task.job, codes), time.perf_counter() - began)
+    return {name: code[rows] for name, code in found.codes.items()}
 
 
 def by_group(job: Job, codes: dict[str, np.ndarray]) -> tuple[Coded, np.ndarray]:
@@ -261,6 +278,10 @@ def histogram(task: Task) -> Drawn:
 
 def privbayes(task: Task) -> Drawn:
     return whole(PrivBayes(seed=task.seed), task)
+
+
+def privbayes_each_place(task: Task) -> Drawn:
+    return each_place(PrivBayes(seed=task.seed), task)
 
 
 def released(task: Task, folder: Path) -> Release:

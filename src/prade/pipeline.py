@@ -43,6 +43,7 @@ from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
+from prade.sampling.carried import carried_files, expecting_change, need_same_kind
 from prade.sampling.improve import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
@@ -71,12 +72,13 @@ def plan(
     """Decide what to measure, from public data only. This spends nothing.
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
-    weights. With `tune`, the tuner chooses the plan by rehearsal on the public table, and ``plan.expected`` has the
-    expected error. Without it, or if the public table is too small for a rehearsal, the plan measures all one-way
-    tables at the last level, and ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about
-    what two idle cores do in a second. The plan does not depend on how busy the machine is, unless the rehearsals take
-    more than `seconds` (by default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an
-    `executor`, which end sooner: give W workers W times the effort to try W times as much in the same time.
+    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
+    chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
+    the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
+    ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about what two idle cores do in a
+    second. The plan does not depend on how busy the machine is, unless the rehearsals take more than `seconds` (by
+    default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an `executor`, which end sooner:
+    give W workers W times the effort to try W times as much in the same time.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -85,7 +87,7 @@ def plan(
     >>> plan(task, data.public, tune=False)
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
-    table = PublicTable.of(public, weight)
+    table = carried_on(public, task) if isinstance(public, Release) else PublicTable.of(public, weight)
     # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)
@@ -95,7 +97,14 @@ def plan(
             made = tuned(
                 task, rows, effort=effort, seconds=seconds, threads=threads, executor=executor, progress=progress
             ).plan
-    return made.with_public(table.hashed_files)
+    return expecting_change(made, table).with_public(table.hashed_files)
+
+
+def carried_on(release: Release | PathName, task: Task) -> PublicTable:
+    """A release as the public table of the next one: its estimates as weighted rows, in the release's folder."""
+    release = _release(release)
+    need_same_kind(release, task)
+    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan)))
 
 
 def measure(

@@ -13,7 +13,10 @@ import prade
 ROOT = Path(prade.__file__).parent
 ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for in advance
     "prade.measuring.adaptive.session",
-    *(f"prade.measuring.adaptive.session.{name}" for name in ("Dependence", "Door", "Misfit", "adaptive", "answered")),
+    *(
+        f"prade.measuring.adaptive.session.{name}"
+        for name in ("Dependence", "Door", "Gain", "Misfit", "adaptive", "answered")
+    ),
 }
 # To say early that a private file is public: it compares where files and tables are, and counts nothing.
 EARLY = {"prade.measuring.public_overlap", "prade.measuring.public_overlap.refuse_public"}
@@ -53,8 +56,17 @@ def test_no_other_module_reaches_for_engines_or_noise(name):
 
 
 def test_the_noise_library_is_imported_where_noise_is_drawn_and_choices_are_made():
-    users = [name for name in MODULES if "opendp.prelude" in imported((ROOT / name).read_text())]
+    users = [name for name in MODULES if "opendp.mod" in imported((ROOT / name).read_text())]
     assert users == ["measuring/adaptive/selection.py", "measuring/noise.py"]
+
+
+def test_noise_is_drawn_without_loading_what_it_does_not_need():
+    code = (
+        "import sys; from fractions import Fraction; from prade.measuring.noise import add_noise\n"
+        "add_noise([1, 2], 'laplace', Fraction(2)); print('opendp' in sys.modules, 'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["True", "False"]
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,11 @@ def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pyte
     assert [block.shown for block in blocks(text)] == [None, "2\n", None, None, None]
 
 
+def test_rehearsals_of_pages_are_short() -> None:
+    text = "```bash\nprade plan --seconds 20 -o a\n```\n```python\nprade.plan(task, seconds=5)\n```\n"
+    assert [block.code for block in blocks(text)] == ["prade plan --seconds 1 -o a\n", "prade.plan(task, seconds=1)\n"]
+
+
 def test_names_that_do_not_exist_are_noticed() -> None:
     assert found("prade.data.prior.Prior.from_table")
     assert not found("prade.data.prior.Posterior")

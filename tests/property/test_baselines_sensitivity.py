@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prade import Schema, Unit
 from prade.measuring.adaptive.scores import MOST_ROWS, STEPS_PER_ROW
-from prade.measuring.adaptive.session import Dependence, Misfit
+from prade.measuring.adaptive.session import Dependence, Gain, Misfit
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Cells
 
@@ -49,6 +49,38 @@ def test_no_neighbour_moves_a_misfit_further_than_declared(unit):
         for table in tables(4, 4):
             worst = max(worst, *(abs(score.of(other) - score.of(table)) for other in neighbours(table, unit)))
     assert worst == Misfit.sensitivity(unit.rows)  # reached, so nothing smaller would do
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_no_neighbour_moves_a_gain_further_than_declared(unit):
+    """An offer on the other side of the truth than the estimate is moved towards by what the estimate is left by."""
+    worst = {True: 0, False: 0}
+    for estimate, offer in (([0, 0, 0, 0], [4, 4, 4, 4]), ([1, 0, 2, 0], [0, 3, 1, 5]), ([3, 3, 3, 3], None)):
+        score = Gain(BOTH, estimate, offer, penalty=5)
+        for table in tables(4, 4):
+            moved = (abs(score.of(other) - score.of(table)) for other in neighbours(table, unit))
+            worst[offer is not None] = max(worst[offer is not None], *moved)
+    assert worst[True] == Gain.sensitivity(unit.rows)  # reached, so nothing smaller would do
+    assert worst[False] == unit.rows  # smaller, but one bound holds for a list of both kinds
+
+
+def test_a_gain_is_what_the_offer_saves():
+    assert Gain(BOTH, [5, 0, 0, 0], [1, 2, 1, 1], penalty=1).of(np.array([1, 2, 2, 0])) == 8 - 2 - 1
+    assert Gain(BOTH, [5, 0, 0, 0], penalty=1).of(np.array([1, 2, 2, 0])) == 8 - 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (([0.5] * 4, None, 0), "the estimate must be 4 whole counts"),
+        (([0] * 4, [1, 2], 0), "the offer must be 4 whole counts"),
+        (([0] * 4, [2**61] * 4, 0), "the offer is beyond"),
+        (([0] * 4, [0] * 4, 0.5), "the penalty is 0.5"),
+    ],
+)
+def test_a_gain_is_made_of_whole_numbers(given, words):
+    with pytest.raises(ValueError, match=words):
+        Gain(BOTH, *given)
 
 
 def test_a_part_that_does_not_cover_everything_moves_no_further():

@@ -5,8 +5,9 @@ does both for a private table. They follow their papers and are not meant to be 
 """
 
 from prade.baselines.base import Baseline, run
+from prade.baselines.gem import GEMPub
 from prade.baselines.histogram import Histogram
 from prade.baselines.mwem import MWEM, PMWPub
 from prade.baselines.privbayes import PrivBayes
 
-__all__ = ["MWEM", "Baseline", "Histogram", "PMWPub", "PrivBayes", "run"]
+__all__ = ["MWEM", "Baseline", "GEMPub", "Histogram", "PMWPub", "PrivBayes", "run"]

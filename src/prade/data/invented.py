@@ -33,6 +33,8 @@ EMPLOYED, UNEMPLOYED, INACTIVE = 1, 2, 3
 BORN_HERE, BORN_ABROAD_TO_CITIZENS, NATURALISED, NOT_A_CITIZEN = 1, 2, 3, 4
 BLACK, ASIAN, ISLANDER, OTHER_RACE = 2, 3, 5, 6
 CAMPUS, ISLANDERS = 4, 5  # indices among the factors of a place
+# what the private side of `census_like` has changed by
+DRIFT = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "place_drift": 0.35}
 MANAGERS, PROFESSIONALS, CARE, OFFICE, SERVICES = 1, 2, 3, 4, 5
 
 
@@ -62,7 +64,8 @@ class _Side:
     care: float = 0.0  # logit of care work, the category that grows
     islanders: float = 0.0  # logit of the race that is rare on the public side
     remote: float = 0.0  # probit of working from home
-    place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side
+    place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side, by step
+    steps: int = 1  # of that change, each independent of the others
 
 
 def census_like(
@@ -104,8 +107,7 @@ def census_like(
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
     public = _Side(here, before, 1) if relation == "earlier years" else _Side(elsewhere, now, 1)
-    drift = {"older": 0.65, "prices": 0.1, "care": 0.5, "islanders": 3.5, "remote": 0.3, "place_drift": 0.35}
-    private = _Side(here, now, 1 + persons, **drift)
+    private = _Side(here, now, 1 + persons, **DRIFT)
     places = {name: np.repeat(each, len(now)) for name, each in _places(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
     return CensusLike(
@@ -114,6 +116,55 @@ def census_like(
         schema=schema_between(public.years[0] - OLDEST, now[-1]),
         groups=_table(places, {}),
         max_rows=len(now),
+    )
+
+
+@dataclass(frozen=True)
+class CensusYears:
+    """One table for each of several years, of the same places and other people; `groups` are the places."""
+
+    tables: dict[int, pa.Table]
+    schema: Schema
+    groups: pa.Table
+
+
+def census_years(
+    *,
+    persons: int = 20_000,
+    states: int = 2,
+    places_per_state: int = 10,
+    years: Sequence[int] = (2019, 2020, 2021, 2022, 2023, 2024),
+    seed: int = 0,
+) -> CensusYears:
+    """Tables like those of `census_like`, one row for each of `persons` people a year, that drift from year to year.
+
+    In a year, everything changes by a quarter of what the private side of `census_like` has changed by, and a place
+    takes a step of a random walk: after four years, the two are alike.
+
+    >>> made = census_years(persons=200, years=(2023, 2024))
+    >>> {year: table.num_rows for year, table in made.tables.items()}
+    {2023: 200, 2024: 200}
+    """
+    when = tuple(sorted(set(years)))
+    if len(when) < max(2, len(years)):
+        raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
+    here, since = tuple(range(11, 11 + states)), [year - when[0] for year in when]
+    sides = [
+        _Side(
+            here,
+            (year,),
+            1 + number * persons,
+            **{name: drift * later / 4 for name, drift in DRIFT.items() if name != "place_drift"},
+            place_drift=DRIFT["place_drift"] / 2,
+            steps=later,
+        )
+        for number, (year, later) in enumerate(zip(when, since, strict=True))
+    ]
+    places = _places(sides[0], places_per_state, seed)
+    return CensusYears(
+        {year: _survey(side, persons, places_per_state, seed) for year, side in zip(when, sides, strict=True)},
+        schema_between(when[0] - OLDEST, when[-1]),
+        _table({name: places[name] for name in ("STATE", "PLACE")}, {}),
     )
 
 
@@ -135,7 +186,7 @@ def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
         f = 0.25 * rng.standard_normal(6) + 0.95 * rng.standard_normal((per_state, 6))
         for rare in (CAMPUS, ISLANDERS):  # every state has one pronounced college town and one islander community
             f[f[:, rare].argmax(), rare] += 1.2
-        factors.append(f + side.place_drift * rng.standard_normal(f.shape))
+        factors.append(f + side.place_drift * rng.standard_normal((side.steps, *f.shape)).sum(axis=0))
     urban, wealth, older, diverse, campus, islander = np.concatenate(factors).T
     return {
         "STATE": np.repeat(side.states, per_state),

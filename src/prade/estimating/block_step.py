@@ -8,6 +8,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.compiled import compiled
+from prade.estimating.kernels import exponentials
 
 SMALLEST_MASS = 1e-300  # of a cell that has rows, whatever rounding made of it
 LARGEST_EXPONENT = 700.0  # of a ratio: e^700 is still a finite number, and no weight needs a larger factor
@@ -132,15 +133,21 @@ def block_multipliers(
 
 
 @compiled
-def top_and_total(mass: Floats, change: Floats) -> tuple[float, float]:
-    """The largest change of a cell that has mass, and sum_g mass_g e^(change_g - largest)."""
+def top_and_total(mass: Floats, change: Floats, factor: Floats, bits: Ints) -> tuple[float, float]:
+    """The largest change of a cell that has mass, and sum_g mass_g e^(change_g - largest).
+
+    `factor` receives these exponentials, at most 1 in cells without mass; `bits` is room for as many numbers.
+    """
     top, total = -np.inf, 0.0
     for g in range(len(change)):
         if mass[g] > 0.0:
             top = max(top, change[g])
     for g in range(len(change)):
+        factor[g] = min(change[g] - top, 0.0)
+    exponentials(factor, len(change), bits, bits.view(np.float64))
+    for g in range(len(change)):
         if mass[g] > 0.0:
-            total += mass[g] * np.exp(change[g] - top)
+            total += mass[g] * factor[g]
     return top, total
 
 
@@ -169,10 +176,10 @@ def ascend_bundle(
     """
     size = stop - start
     cell_of = np.empty(size, np.int64)
-    change = np.zeros(size)
+    change, factor, bits = np.zeros(size), np.empty(size), np.empty(size, np.int64)
     for member in range(len(parts)):
         a, b = part_start[parts[member]], part_start[parts[member] + 1]
-        top, total = top_and_total(hist, change)
+        _, total = top_and_total(hist, change, factor, bits)
         # weights may underflow, but the rows are there: with a trace of mass instead the step is at worst too small
         mass = np.zeros(b - a)
         uncovered = 0.0
@@ -181,7 +188,7 @@ def ascend_bundle(
             for position in range(indptr[start + g], indptr[start + g + 1]):
                 if a <= cells[position] < b:
                     cell_of[g] = cells[position] - a
-            share = hist[g] * np.exp(min(change[g] - top, 0.0)) / total
+            share = hist[g] * factor[g] / total
             if occupied[start + g]:
                 share = max(share, SMALLEST_MASS)
             if cell_of[g] >= 0:
@@ -194,7 +201,7 @@ def ascend_bundle(
             if cell_of[g] >= 0:
                 change[g] += new[cell_of[g]] - lam[a + cell_of[g]]
         lam[a:b] = new
-    top, total = top_and_total(hist, change)
+    top, total = top_and_total(hist, change, factor, bits)
     # a sum of 1 again: with ratios below 1, hundreds of visits would take all weights below the smallest number
     for g in range(size):
         ratio[g] = np.exp(min(min(change[g] - top, 0.0) - np.log(total), LARGEST_EXPONENT))

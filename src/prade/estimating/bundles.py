@@ -104,6 +104,10 @@ class Bundles:
         number[within] = np.arange(len(within))
         return replace(self, cells=number[self.cells], n_cells=len(within))
 
+    def of_rows(self, rows: Ints) -> Bundles:
+        """The same cells with some of the rows alone."""
+        return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
+
     def cells_of(self, rows: Ints) -> csr_array:
         """0/1 matrix, some rows x part cells: the transposed W of the paper on the support."""
         return sum(self.membership[self.start[b] + code[rows].astype(np.int64)] for b, code in enumerate(self.codes))
@@ -185,12 +189,13 @@ class Bundle:
         return Bundle(np.append(self.parts, part), rank[pairs], combinations)
 
 
-def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[Bundle]:
-    """Put parts together, greedily, so that the cells of a bundle occur in at most LARGEST_BUNDLE combinations.
+def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int], largest: int | None = None) -> list[Bundle]:
+    """Put parts together, greedily, so that the cells of a bundle occur in at most `largest` combinations.
 
     Each part joins the bundle whose combinations it multiplies least. They are counted on a sample of rows first, where
     most candidates fail, and on all rows before a part joins.
     """
+    largest = LARGEST_BUNDLE if largest is None else largest
     sample = slice(None, None, max(1, len(cells[0]) // SAMPLE_FOR_BUNDLING))
     bundles: list[Bundle] = []
     for k in sorted(range(len(cells)), key=lambda k: -sizes[k]):
@@ -199,13 +204,13 @@ def choose_bundles(cells: Sequence[NDArray[Any]], sizes: Sequence[int]) -> list[
         growths = []
         for index, bundle in enumerate(bundles):
             number = len(bundle.combinations)
-            if number * size <= 64 * LARGEST_BUNDLE:
+            if number * size <= 64 * largest:
                 occurring = np.count_nonzero(np.bincount(bundle.code[sample].astype(np.int64) * size + seen))
-                if occurring <= LARGEST_BUNDLE:
+                if occurring <= largest:
                     growths.append((occurring / number, index))
         for _, index in sorted(growths):
             wider = bundles[index].with_part(k, cells[k], size)
-            if len(wider.combinations) <= LARGEST_BUNDLE:
+            if len(wider.combinations) <= largest:
                 bundles[index] = wider
                 break
         else:

@@ -23,6 +23,7 @@ from prade.data.joint import Joint
 from prade.estimating import kernels
 from prade.estimating.block_step import load
 from prade.estimating.bundles import NEGLIGIBLE, Bundles
+from prade.estimating.few_rows import ONE_IN, FewRows, worthwhile
 from prade.estimating.starts import Starts
 from prade.estimating.tilted import Tilted
 
@@ -62,7 +63,7 @@ class Layout:
                 cells, kind = [c[first] for c in cells], kind_of_row
                 base = mass_per_cell(kind, prior.weights, len(first))
         bundles = Bundles.of(cells, [part.n_cells for part in workload])
-        self._set(prior, base, workload, kind, bundles, Chunks(bundles.rows, threads), Starts())
+        self._set(prior, base, workload, kind, bundles, Chunks(bundles.rows, threads), Starts(), FewRows())
 
     def _set(
         self,
@@ -73,6 +74,7 @@ class Layout:
         bundles: Bundles,
         chunks: Chunks,
         starts: Starts,
+        few_rows: FewRows,
     ) -> None:
         self.prior = prior
         self.base = base  # the prior's mass in each collapsed row
@@ -81,13 +83,19 @@ class Layout:
         self.bundles = bundles
         self.chunks = chunks
         self.starts = starts
+        self.few_rows = few_rows
+        self._latest: tuple[Floats, Tilted] | None = None  # what was evaluated last: it is often asked for again
         self.part_start = np.concatenate([[0], np.cumsum([part.n_cells for part in workload])]).astype(np.int64)
 
     def _with_base(self, prior: Joint, base: Floats) -> Layout:
         """The same rows and cells with other masses."""
         other = Layout.__new__(Layout)
-        other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks, self.starts)
+        other._set(prior, base, self.workload, self.kind, self.bundles, self.chunks, self.starts, self.few_rows)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("start", "few")}
+        return {**kept, "_latest": None}
 
     @property
     def rows(self) -> int:
@@ -112,6 +120,18 @@ class Layout:
     def start(self) -> Tilted:
         """The prior as solvers see it, which groups that have the same one share."""
         return self.starts.of(self.base, lambda: self.evaluate(np.zeros(self.n_cells)))
+
+    @cached_property
+    def few(self) -> Layout | None:
+        """Few of the rows, which stand for all, with the same cells: where a climb begins; None where all are few."""
+        return self.few_rows.of(self.start, self._drawn) if worthwhile(self.rows) else None
+
+    def _drawn(self) -> Layout:
+        rows, weights = self.bundles.sampled(self.start, self.rows // ONE_IN, offset=0.5)
+        drawn = Layout.__new__(Layout)
+        chunks = Chunks(len(rows), self.chunks.threads)
+        drawn._set(self.prior, weights, self.workload, None, self.bundles.of_rows(rows), chunks, Starts(), FewRows())
+        return drawn
 
     @cached_property
     def occupied(self) -> NDArray[np.bool_]:
@@ -148,6 +168,9 @@ class Layout:
 
     def evaluate(self, multipliers: Floats) -> Tilted:
         """One pass over the rows: q for these multipliers with all its cell masses."""
+        latest = self._latest
+        if latest is not None and np.array_equal(latest[0], multipliers):
+            return latest[1]
         bundles, logits = self.bundles, self.bundles.logits(multipliers)
         weights = np.empty(self.rows)
         shifts = np.empty(-(-self.rows // kernels.TILE))
@@ -161,7 +184,9 @@ class Layout:
         scale = np.exp(tops - top)
         total = float(totals @ scale)
         masses = bundles.cell_masses(scale @ hist) / total
-        return Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        found = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        self._latest = multipliers.copy(), found
+        return found
 
     def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
         """Mass of each cell of a bundle; `hist` has a row a chunk."""

@@ -98,6 +98,10 @@ def climb(
     return state, "exhausted"
 
 
+ROUGHLY = Tolerance(relative=1e-2)  # of a climb on few rows: their optimum is further from that of all rows
+FIRST_STEPS = 10  # of it
+
+
 @dataclass(frozen=True)
 class BlockAscent:
     """Sweeps of exact block steps: for one part, Z = u + sum_i clip(y_i Z, s_i e^(-lam_i - C), s_i e^(-lam_i + C)).
@@ -154,8 +158,9 @@ class Newton:
     `Bundles.covariance`), doubled when a short step gains less than hoped: a wrong curvature costs steps, never
     correctness, because gradient and certificate see all rows. A step that does not climb is not searched along but
     dropped for a sweep of block ascent, which always climbs and brings q to where the model is good; so the first step
-    is some sweeps, too. A curvature that served well serves again: a pass over the rows takes less time than a new
-    matrix and its factorisation.
+    is some sweeps, too. Where there are many rows and all answers are noisy, the first step is a climb on few of them
+    (`prade.estimating.few_rows`). A curvature that served well serves again: a pass over the rows takes less time than
+    a new matrix and its factorisation.
     """
 
     sample: int = 8192
@@ -167,7 +172,7 @@ class Newton:
     def step(self, dual: Dual, state: State) -> State:
         """One Newton step, or some sweeps."""
         if not state.sample:  # the first step: the optimum is farther away than any parabola sees
-            first = BlockAscent(sweeps=self.first).swept(dual, state)
+            first = self._first(dual, state)
             if first.certificate.value > state.certificate.value:
                 return replace(first, sample=max(self.sample, 8 * int(dual.layout.reachable.sum())))
         within = np.flatnonzero(dual.layout.reachable)  # a matrix should not have room for cells that no row is in
@@ -203,6 +208,16 @@ class Newton:
         # where q sits in a corner, sweeps may see nothing but underflow: only a short enough step says that it is over
         stuck = np.array_equal(swept.multipliers, lam) and reach <= 1e-9 * (1.0 + float(np.abs(lam).max()))
         return replace(swept, sample=finer, reach=reach / 4.0, stuck=stuck)
+
+    def _first(self, dual: Dual, state: State) -> State:
+        """A climb on few rows, or sweeps over all."""
+        few = dual.layout.few if dual.variance.all() else None  # few rows may not meet answers that must hold exactly
+        if few is None:
+            return BlockAscent(sweeps=self.first).swept(dual, state)
+        found, _ = climb(replace(dual, layout=few), replace(self, serves=np.inf), ROUGHLY, max_steps=FIRST_STEPS)
+        passes = state.passes + found.passes * few.rows / dual.layout.rows + 1.0
+        again = found.model if np.array_equal(few.reachable, dual.layout.reachable) else None
+        return replace(state_at(dual, found.multipliers, passes), model=again)
 
     def _curvature(self, dual: Dual, state: State, sample: int, within: Ints) -> Floats:
         """The curvature in some cells, from about `sample` rows."""

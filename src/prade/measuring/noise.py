@@ -86,14 +86,18 @@ def _exact(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def _mechanism(law: str, scale: float) -> Any:
-    import opendp.prelude as dp
+    # not its prelude, which loads scikit-learn where that is installed: seconds for nothing
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
     if law == "laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
     if law == "gaussian":
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+        return make_gaussian(domain, l2_distance(T="i64"), scale=scale)
     raise PradeError(f"law is {law!r}, expected 'laplace' or 'gaussian'")
 
 

@@ -3,6 +3,7 @@
     estimates.json      the record of estimates.parquet and support.parquet, which belong together
     synthetic.json      the record of synthetic.parquet, or of all files in the folder synthetic
     weights.json        the record of weights.npy, and of the estimates that it was made from
+    carried.json        the record of carried.parquet, the public table of the next release
 
 A record is sealed JSON, like `release.json`: the hashes of its files and that of the release they were made from. It is
 removed before its files are written and written after them, so files without a record are ignored and made again. A
@@ -25,7 +26,7 @@ from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.data.tables import write_table
-from prade.release.file_names import ESTIMATES, SUPPORT, SYNTHETIC, SYNTHETIC_PARTS, WEIGHTS
+from prade.release.file_names import CARRIED, ESTIMATES, SUPPORT, SYNTHETIC, SYNTHETIC_PARTS, WEIGHTS
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 
 FORMAT = 2  # format 1 has no folders; records without folders are still written in it
@@ -51,6 +52,7 @@ class Record:
 KEPT_ESTIMATES = Record("estimates.json", (ESTIMATES, SUPPORT), "estimate")
 KEPT_ROWS = Record("synthetic.json", (SYNTHETIC,), "sample", SYNTHETIC_PARTS)
 KEPT_WEIGHTS = Record("weights.json", (WEIGHTS, ESTIMATES, SUPPORT), "estimate")
+KEPT_CARRIED = Record("carried.json", (CARRIED,), "plan --previous")
 
 
 class _Content(msgspec.Struct):

@@ -37,6 +37,7 @@ from prade.sampling.target_tables import tables_first
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
+MANY_GROUPS = 16  # for which it is worth the while to cluster columns
 
 Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
 
@@ -68,6 +69,8 @@ class Drawer:
         """Make now what all groups share, so that threads do not make it twice."""
         if len(self.sorted_rows):
             self.sorted_rows.coded(np.zeros(1, np.int64))
+            if len(self.estimates.totals) >= MANY_GROUPS:
+                self.sorted_rows.cluster()
 
     @cached_property
     def sorted_rows(self) -> SortedRows:

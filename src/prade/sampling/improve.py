@@ -146,7 +146,7 @@ def improved_ranks(
     size = min(settings.detail * len(given), LARGEST_POOL)
     pool = _Pool.of(drawn_ranks(edges, size, generator), np.sort(given))
     coded = rows.coded(pool.ranks)
-    tally = _tally(rows.tables, coded, pool, _wanted(rows.tables, coded, pool, q, settings.detail))
+    tally = _tally(rows.tables, coded, pool, _wanted(rows, coded, pool, q, settings.detail))
     hurdle, lines = rows.tables.hurdle(settings.height), rows.tables.lines
     for number in range(settings.passes):
         share = settings.visited if number else 1.0
@@ -203,13 +203,13 @@ def _dearest(coded: NDArray[Any], pool: _Pool, tables: PairTables, tally: Tally,
     return np.argsort(-gain, kind="stable")[: max(FEWEST_VISITS, math.ceil(share * len(gain)))]
 
 
-def _wanted(tables: PairTables, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
+def _wanted(rows: SortedRows, coded: NDArray[Any], pool: _Pool, q: Floats, detail: int) -> NDArray[np.float32]:
     """The counts that the sample is to meet: exact ones where that is little work, or else the pool's."""
     n = len(pool.slots)
     if np.count_nonzero(q) <= detail * n or pool.drawn.sum() < detail * n:
         positive = np.flatnonzero(q)
-        return tables.masses(positive, n * q[positive] / q.sum()).astype(np.float32)
-    return (tables.counts(coded, pool.drawn) / detail).astype(np.float32)
+        return rows.tables.masses(positive, n * q[positive] / q.sum()).astype(np.float32)
+    return (rows.counts(pool.ranks, coded, pool.drawn) / detail).astype(np.float32)
 
 
 def _tally(tables: PairTables, coded: NDArray[Any], pool: _Pool, wanted: NDArray[np.float32]) -> Tally:

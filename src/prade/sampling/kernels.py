@@ -109,6 +109,97 @@ def tables(rows: Codes, weights: NDArray[Any], lines: Lines, mass: NDArray[Any])
                     mass[start + row[b]] += weight
 
 
+class Clustering(NamedTuple):
+    """Columns that are counted together.
+
+    Cluster k has sizes[k] combinations of codes and the columns columns[first[k] : first[k + 1]]. From begin[k] on,
+    `numbers` has the codes of its first column in each combination, numbered through, then those of its second column.
+    """
+
+    sizes: Ints
+    first: Ints
+    columns: Ints
+    begin: Ints
+    numbers: Ints
+
+
+@compiled
+def clustered_tables(
+    codes: Codes, times: NDArray[np.int32], clusters: Clustering, start: Ints, sizes: Ints, lines: Lines, number: Any
+) -> None:
+    """As `tables` with whole weights, from the clusters' codes [clusters, rows]; all pairs of columns must be there."""
+    rows = np.uint64(codes.shape[1])
+    for one in range(len(codes)):
+        mine = codes[one]
+        alone = np.zeros(clusters.sizes[one], np.int32)
+        for j in range(rows):
+            alone[mine[j]] += times[j]
+        inside_cluster(alone, one, clusters, lines, number)
+        for other in range(one):
+            theirs, width = codes[other], np.uint32(clusters.sizes[other])
+            pairs = np.zeros((clusters.sizes[one], clusters.sizes[other]), np.int32)
+            flat = pairs.ravel()
+            for j in range(rows):
+                flat[np.uint32(mine[j]) * width + theirs[j]] += times[j]
+            between_clusters(pairs, one, other, clusters, start, sizes, lines, number)
+
+
+@compiled
+def inside_cluster(alone: NDArray[np.int32], one: int, clusters: Clustering, lines: Lines, number: Any) -> None:
+    """Add the counts of a cluster's combinations to the tables of its columns and of their pairs."""
+    size, first, last = len(alone), clusters.first[one], clusters.first[one + 1]
+    for i in range(last - first):
+        a = clusters.columns[first + i]
+        of_a = clusters.numbers[clusters.begin[one] + i * size : clusters.begin[one] + (i + 1) * size]
+        for x in range(size):
+            if alone[x]:  # a combination that no row has may have a number beyond its column
+                number[lines.origin[a] + np.uint64(of_a[x]) * lines.length[a]] += alone[x]
+        for k in range(i):
+            b = clusters.columns[first + k]
+            of_b = clusters.numbers[clusters.begin[one] + k * size : clusters.begin[one] + (k + 1) * size]
+            for x in range(size):
+                if alone[x]:
+                    number[cell_of_pair(a, of_a[x], b, of_b[x], lines)] += alone[x]
+
+
+@compiled
+def between_clusters(
+    pairs: NDArray[np.int32],
+    one: int,
+    other: int,
+    clusters: Clustering,
+    start: Ints,
+    sizes: Ints,
+    lines: Lines,
+    number: Any,
+) -> None:
+    """Add the counts of two clusters' combinations to the tables of their pairs of columns."""
+    height, width = pairs.shape
+    for i in range(clusters.first[one + 1] - clusters.first[one]):
+        a = clusters.columns[clusters.first[one] + i]
+        of_a = clusters.numbers[clusters.begin[one] + i * height : clusters.begin[one] + (i + 1) * height]
+        by_code = np.zeros((sizes[a] + 1, width), np.int32)  # one more: for combinations that no row has
+        for x in range(height):
+            sums, added = by_code[of_a[x] - start[a]], pairs[x]
+            for y in range(width):
+                sums[y] += added[y]
+        for k in range(clusters.first[other + 1] - clusters.first[other]):
+            b = clusters.columns[clusters.first[other] + k]
+            of_b = clusters.numbers[clusters.begin[other] + k * width : clusters.begin[other] + (k + 1) * width]
+            for code in range(sizes[a]):
+                for y in range(width):
+                    if by_code[code, y]:
+                        number[cell_of_pair(a, start[a] + code, b, of_b[y], lines)] += by_code[code, y]
+
+
+@compiled
+def cell_of_pair(a: int, p: int, b: int, q: int, lines: Lines) -> Any:
+    """The cell of number p of column a and number q of column b, where every later column is a column's partner."""
+    if a > b:
+        a, p, b, q = b, q, a, p
+    return lines.origin[a] + np.uint64(p) * lines.length[a] + lines.shift[lines.first[a]] + np.uint64(q)
+
+
 @compiled
 def slope(count: int, wanted: Any, steepness: Any) -> Any:
     """What one more row in a cell costs: clip((count + 1/2 - wanted) * steepness, -1, 1), in units of 1 / ONE."""

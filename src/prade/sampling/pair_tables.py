@@ -50,6 +50,7 @@ class PairTables:
         chosen = combinations(self.names, 2) if wanted is None else wanted
         links = {(min(at[x], at[y]), max(at[x], at[y])) for x, y in chosen}
         self.links = sorted([*links, *((min(at[x], at[y]), max(at[x], at[y])) for x, y in first)])
+        self.all_pairs = self.links == list(combinations(range(len(self.names)), 2))  # each once
         self.full = np.array(schema.shape(self.names))
         self.sizes = _coarse(self.full, self.links)
         self.start = np.cumsum(self.sizes) - self.sizes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, marked
 from prade.data.joint import Codes
 from prade.sampling import kernels
+from prade.sampling.clusters import FEWEST_ROWS, Clusters
 from prade.sampling.draw import checked_order, checked_weights, ordering
 from prade.sampling.pair_tables import Pairs, PairTables
 
@@ -38,6 +39,7 @@ class SortedRows:
         self.tables = PairTables(schema, codes, pairs, first)
         found = ordering(codes, schema, pairs=pairs) if order is None else checked_order(order, self.tables.rows)
         self.order: NDArray[Any] = found.astype(np.uint32 if len(found) <= 2**32 else np.uint64)
+        self._clusters: Clusters | None = None
 
     def __len__(self) -> int:
         return len(self.order)
@@ -59,6 +61,17 @@ class SortedRows:
         coded = np.empty((len(ranks), len(self.tables.names)), self.tables.number_type)
         kernels.numbered(self._codes, ranks, self.tables.start, coded)
         return coded
+
+    def cluster(self) -> None:
+        """Have columns counted together from now on: worth the while where many large pools are counted."""
+        if self.tables.all_pairs:
+            self._clusters = Clusters(self.tables, self._codes)
+
+    def counts(self, ranks: Ints, coded: NDArray[Any], times: NDArray[np.int32]) -> NDArray[np.int32]:
+        """How many rows are in every cell, each of those with some ranks `times` times; `coded` are their codes."""
+        if self._clusters is None or len(ranks) < FEWEST_ROWS:
+            return self.tables.counts(coded, times)
+        return self._clusters.counts(ranks, times)
 
     @cached_property
     def _codes(self) -> NDArray[Any]:

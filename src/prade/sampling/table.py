@@ -107,8 +107,12 @@ class TableOfRows:
     def table(self, batch: Batch) -> tuple[pa.Table, int]:
         """The rows of a batch with values of public rows, and how many are copies of one public row."""
         drawn = batch.rows.astype(np.int64)
-        table = self._table(batch.groups, batch.sizes, drawn).cast(self.schema)
+        table = self.rows_of(batch.groups, batch.sizes, drawn)
         return table, int(self.decoder.copied(table, drawn).sum())
+
+    def rows_of(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
+        """The rows of some groups, one group after the other, with values of the public rows of these numbers."""
+        return self._table(groups, sizes, drawn).cast(self.schema)
 
     def _table(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
         import pyarrow as pa

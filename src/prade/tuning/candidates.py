@@ -21,19 +21,11 @@ from prade.data.information import Information
 from prade.data.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
-from prade.privacy.budget import Law
 from prade.queries.marginal import Marginal
 from prade.tuning.choice import Change, Choice
 from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
-from prade.tuning.gain import (
-    Columns,
-    StandInLevel,
-    off_by,
-    predicted_gain,
-    predicted_rest,
-    shrunk_moments,
-    telling_parts,
-)
+from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments
+from prade.tuning.law_candidates import law_ladders, with_least_noise, with_one_way
 from prade.tuning.mutual_information import strongest_pairs
 from prade.tuning.rehearse import Rehearsal
 
@@ -98,7 +90,7 @@ class Candidates:
         Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [self.with_least_noise(Choice(self.single, above, share)) for share in TOTALS]
+        choices = [with_least_noise(self, Choice(self.single, above, share)) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -117,11 +109,7 @@ class Candidates:
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)
         smoothed = best().settings.smooth
-        law = best().law
-        if grouped and smoothed and best().total < 1:
-            yield self._other_law(best, other_parts=True)
-        if best().law == law:
-            yield self._other_law(best, other_parts=False)
+        yield from law_ladders(self, best)
         if grouped and smoothed and best().total < 1:
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
@@ -158,44 +146,6 @@ class Candidates:
             for extra in EXTRA:
                 yield self._settings(best, "extra", extra)
 
-    # ---------------------------------------------------------------- the law of the noise
-
-    def with_least_noise(self, choice: Choice) -> Choice:
-        """The choice with the law under which the counts of its last question have the least variance."""
-        return min(self._laws(choice), key=lambda each: self.plan_of(each).questions[-1].variance)
-
-    def _laws(self, choice: Choice) -> list[Choice]:
-        """The choice with every law worth trying: under zCDP, Laplace noise only doubles the variance."""
-        laws: tuple[Law | None, ...] = (None, "laplace") if self.plan_of(choice).budget.kind == "approx" else (None,)
-        return [replace(choice, law=law) for law in laws]
-
-    def _other_law(self, best: Callable[[], Choice], other_parts: bool) -> Iterator[Change]:
-        """The same choice with noise of another law, or with as many one-way tables as that law would do best with.
-
-        Gaussian noise grows with the square root of the number of tables, Laplace noise with the number itself: where
-        one law does best with many tables and the other with few, the same tables do not show which is better.
-        """
-        for other in self._laws(best()):
-            if other.law == best().law:
-                continue
-            words = f"{self.plan_of(other).law.capitalize()} noise"
-            if not other_parts:
-                yield words, other
-            elif (changed := self._best_one_way(other)).parts != other.parts:
-                yield f"{words}, {many(len(changed.parts), 'table')}", changed
-
-    def _best_one_way(self, choice: Choice) -> Choice:
-        """The choice with the one-way tables that leave the least error at its noise, as far as can be predicted."""
-        choices = [self._with_one_way(choice, number) for number in sorted(set(self._numbers()))]
-        left = []
-        for each in choices:
-            asked = [self.single.index(part) for part in each.parts if len(part) == 1]
-            variance = self._variance(each) * self.per_row_squared(-1)
-            left.append(predicted_rest(self.moments, self.cells, variance, asked))
-        return choices[int(np.argmin(left))]
-
-    # ---------------------------------------------------------------- other ladders
-
     def _totals(self, best: Callable[[], Choice], shares: Iterable[Fraction]) -> Iterator[Change]:
         for share in shares:
             yield f"share {share} for the totals", replace(best(), total=share)
@@ -211,21 +161,13 @@ class Candidates:
 
     def _one_way(self, best: Callable[[], Choice], fewer: bool) -> Iterator[Change]:
         asked = sum(len(part) == 1 for part in best().parts)
-        for number in self._numbers() if fewer else reversed(self._numbers()):
+        for number in self.numbers() if fewer else reversed(self.numbers()):
             if number != asked and (number < asked) == fewer:
-                yield f"{number} one-way tables", self._with_one_way(best(), number)
+                yield f"{number} one-way tables", with_one_way(self, best(), number)
 
-    def _numbers(self) -> list[int]:
-        """Numbers of one-way tables that are tried."""
+    def numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried, the largest first."""
         return [math.ceil(share * len(self.single)) for share in ONE_WAY]
-
-    def _with_one_way(self, choice: Choice, number: int) -> Choice:
-        """The choice with this many one-way tables, those that tell most at its noise."""
-        pairs = tuple(part for part in choice.parts if len(part) > 1)
-        any_ones = replace(choice, parts=self.single[:number] + pairs)  # the noise depends on their number only
-        variance = self._variance(any_ones) * self.per_row_squared(-1)
-        kept = telling_parts(self.moments, self.cells, variance, number)
-        return replace(choice, parts=tuple(self.single[k] for k in sorted(kept)) + pairs)
 
     def _two_way(self, best: Callable[[], Choice]) -> Iterator[Change]:
         single = tuple(part for part in best().parts if len(part) == 1)
@@ -352,6 +294,10 @@ class Candidates:
         depth %= len(self.levels)
         questions = self.plan_of(replace(choice, weighted=False, everybody=False)).questions
         return next(each.variance for each in questions if each.level == depth and not each.is_total)
+
+    def noise_in_shares(self, choice: Choice) -> float:
+        """The same at the last level, as a variance of shares."""
+        return self._variance(choice) * self.per_row_squared(-1)
 
     def _off_by(self, depth: int, columns: Columns) -> Floats:
         if (depth, columns) not in self._off:

@@ -30,6 +30,7 @@ from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
+from prade.tuning.law_candidates import with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search, Trial
 from prade.tuning.stage import Stages
@@ -215,7 +216,7 @@ class Tuner:
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
             nothing, settings = ((Fraction(0), ()),) * (len(self.task.levels) - 1), Settings(own=OWN_ALONE)
             alone = replace(found, total=Fraction(1), above=nothing, everybody=False, settings=settings, first=())
-            search.best = candidates.with_least_noise(alone)
+            search.best = with_least_noise(candidates, alone)
             expected, _ = search.expected()
         plan = plan_of(search.best)
         advice = _advice(rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Budget, BudgetError, DataError, EstimationError, Ledger, PradeError, Schema, Unit, Workload, score
-from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
+from prade.baselines import MWEM, GEMPub, Histogram, PMWPub, PrivBayes, run
 from prade.data.prior import Prior
 from prade.estimating.estimate import Status
 from prade.measuring.adaptive.session import Dependence, Misfit, adaptive, answered
@@ -30,6 +30,7 @@ PAIRS = Workload.all_marginals(SCHEMA, 2)
 BASELINES = {
     "mwem": MWEM(PAIRS, rounds=4),
     "pmw-pub": PMWPub(PAIRS, rounds=3, iterate="last"),
+    "gem-pub": GEMPub(PAIRS, rounds=2, steps=3, products=20, inputs=4, hidden=8, public_steps=5, draws=50),
     "histogram": Histogram(),
     "privbayes": PrivBayes(seed=3),
 }
@@ -198,7 +199,7 @@ def test_what_no_estimator_can_use_is_refused(name, prior):
     with pytest.raises(PradeError):
         BASELINES[name].fit(prior, [], 100.0)
     ones = [Marginal.of(SCHEMA, [column]) for column in SCHEMA.coded]
-    parts = ones if name == "privbayes" else [Marginal.of(SCHEMA, SCHEMA.coded)]
+    parts = ones if name in ("privbayes", "gem-pub") else [Marginal.of(SCHEMA, SCHEMA.coded)]
     answers = [Measurement(part, np.ones(part.n_cells), 1.0) for part in parts]
     assert BASELINES[name].fit(prior, answers, 36.0).report.total == 36
     for total in (0.0, -3.0, np.nan):

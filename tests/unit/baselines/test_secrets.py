@@ -10,7 +10,7 @@ import pytest
 from worlds.secret_rows import run, traces
 
 BASELINES = """
-from prade.baselines import MWEM, Histogram, PMWPub, PrivBayes, run
+from prade.baselines import MWEM, GEMPub, Histogram, PMWPub, PrivBayes, run
 from prade.measuring.adaptive import session as adaptive
 
 draw, choose = adaptive.add_noise, adaptive.select
@@ -24,6 +24,7 @@ def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."
     baseline = {
         "MWEM": MWEM(workload, rounds=2, passes=2), "PMWPub": PMWPub(workload, rounds=1, passes=1),
         "Histogram": Histogram(), "PrivBayes": PrivBayes(),
+        "GEMPub": GEMPub(workload, rounds=2, steps=2, products=9, inputs=4, hidden=4, public_steps=2, draws=9),
     }[kind]
     ledger, unit = Ledger("ledger"), Unit(1, person)
     ledger.open_dataset(name, unit, Budget.pure(1))
@@ -35,7 +36,7 @@ def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."
 
 def attempts():
     global broken_step
-    for kind in ("MWEM", "PMWPub", "Histogram", "PrivBayes"):
+    for kind in ("MWEM", "PMWPub", "GEMPub", "Histogram", "PrivBayes"):
         yield kind, {"private": "rows.parquet", "kind": kind}
         yield f"no rows {kind}", {"private": pandas.read_parquet("rows.parquet")[:0], "kind": kind}
     yield "malformed.csv", {"private": "malformed.csv", "kind": "PrivBayes"}
@@ -67,8 +68,8 @@ def runs(tmp_path_factory):
 def test_secrets_are_in_nothing_that_is_said_or_written(runs):
     _, said, written = runs[0]
     assert traces(said, written) == []
-    done = ["MWEM", "PMWPub", "Histogram", "PrivBayes", "malformed.csv", "pandas"]
-    assert {f"answers-{name}.json" for name in (*done, *(f"no rows {kind}" for kind in done[:4]))} <= set(written)
+    done = ["MWEM", "PMWPub", "GEMPub", "Histogram", "PrivBayes", "malformed.csv", "pandas"]
+    assert {f"answers-{name}.json" for name in (*done, *(f"no rows {kind}" for kind in done[:5]))} <= set(written)
     assert not any(name.startswith("temporary") for name in written)  # the engine's own folder is gone
 
 

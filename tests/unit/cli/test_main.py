@@ -451,7 +451,19 @@ def test_help_has_an_example(names):
 
 
 def test_every_command_is_entered():
-    names = {"schema", "check", "plan", "measure", "estimate", "sample", "answer", "score", "ledger", "synthesize"}
+    names = {
+        "schema",
+        "check",
+        "plan",
+        "measure",
+        "estimate",
+        "sample",
+        "answer",
+        "diagnose",
+        "score",
+        "ledger",
+        "synthesize",
+    }
     assert set(cli.prade.commands) == names | {"report", "demo"}
 
 

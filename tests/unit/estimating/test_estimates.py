@@ -432,9 +432,9 @@ def test_without_a_spread_the_expectation_stands_in(kept):
 
 def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 3', b'"format": 4')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 5')
     rewritten(kept, table, {"prade": header})
-    with pytest.raises(DataError, match=r"has file format 4, but this version .* up to 3; update prade"):
+    with pytest.raises(DataError, match=r"has file format 5, but this version .* up to 4; update prade"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
@@ -450,7 +450,7 @@ def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp
 
 def test_an_older_format_is_made_again(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 3', b'"format": 2')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 2')
     rewritten(kept, table, {"prade": header})
     with pytest.raises(DataError, match="made by an earlier version of prade: run `prade estimate` again"):
         Estimates.load(kept, RELEASE, PUBLIC)

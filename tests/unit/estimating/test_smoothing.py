@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from prade.estimating.levels import smoothing
+from prade.estimating.levels import likely_spread
 from prade.estimating.levels import variation as module
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.smoothing import Smoother, shared_part
@@ -368,4 +368,4 @@ def test_the_likelihood_of_a_and_w_is_that_of_the_formula(cells):
     for scale in (1e-3, 1.0, 1e5):
         variance = scale * values + factor[:, None]
         expected = np.sum(np.log(variance) + squares / variance)
-        assert smoothing._surprise(values, factor, squares, scale) == pytest.approx(expected, rel=1e-12)
+        assert likely_spread._surprise(values, factor, squares, scale) == pytest.approx(expected, rel=1e-12)

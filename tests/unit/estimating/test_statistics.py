@@ -294,7 +294,9 @@ def kept(tmp_path):
 
     noisy = [list(answers) for answers in RELEASE.noisy]
     release = Release.load(write_folder(tmp_path / "release", PLAN, noisy))
-    estimates_of(release, PUBLIC)
+    made = estimates_of(release, PUBLIC)
+    assert not (release.path / WEIGHTS).exists()
+    made.answer("SEX == 1")  # the first answer writes them
     return release
 
 
@@ -304,7 +306,7 @@ QUESTIONS = ("AGE >= 65 and SEX == 2", "mean(WAGE) where SEX == 1", "median(AGE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kept_weights_answer_the_same_to_the_last_bit(kept, threads):
     quick, slow = kept_estimates(kept), kept_estimates(kept)
-    slow.kept_weights = None
+    slow.weights_when_asked = None
     assert kept_weights(kept, SHAPE) is not None
     for text in QUESTIONS:
         one = quick.answer(text, by="STATE", threads=threads)
@@ -330,6 +332,7 @@ def test_weights_that_do_not_belong_to_the_estimates_are_not_used(kept, damage, 
 
         old = shutil.copytree(kept.path, tmp_path / "old")
         estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)
+        assert kept_weights(kept, SHAPE) is None
         expected = [kept_estimates(kept).answer(text) for text in QUESTIONS]
         for name in (WEIGHTS, "weights.json"):
             shutil.copy(old / name, kept.path / name)
@@ -349,11 +352,41 @@ def test_too_many_weights_are_not_kept(tmp_path, monkeypatch):
     assert found.answer("SEX == 1")["count"][0].as_py() > 0
 
 
-def test_a_folder_of_an_earlier_version_gets_its_weights_by_estimating_again(kept):
+def test_a_folder_without_weights_gets_them_by_answering_again(kept):
     (kept.path / WEIGHTS).unlink()
     (kept.path / "weights.json").unlink()
-    estimates_of(kept, PUBLIC)
+    kept_estimates(kept).answer("SEX == 1")
     assert kept_weights(kept, SHAPE) is not None
+
+
+@pytest.mark.parametrize("asked_between", [False, True])
+def test_estimates_that_were_replaced_neither_use_nor_write_the_weights_of_the_others(kept, asked_between):
+    from prade.planning.settings import Settings
+
+    before = kept_estimates(kept)
+    alone = Estimates.of(kept, PUBLIC).answer(QUESTIONS[0])
+    other = estimates_of(kept, PUBLIC, Settings(own=0.5), anew=True)
+    if asked_between:
+        other.answer(QUESTIONS[0])
+    assert before.answer(QUESTIONS[0]) == alone
+    assert (kept_weights(kept, SHAPE) is not None) == asked_between
+    assert other.answer(QUESTIONS[0]) == kept_estimates(kept).answer(QUESTIONS[0]) != alone
+
+
+def test_estimates_that_are_replaced_while_weights_are_written_write_none(kept, monkeypatch):
+    from prade.estimating.levels import kept_weights as module
+
+    (kept.path / WEIGHTS).unlink()
+    opened, real = kept_estimates(kept), module._write
+
+    def replaced_meanwhile(*arguments):
+        (kept.path / "estimates.json").write_text("another record")
+        real(*arguments)
+
+    monkeypatch.setattr(module, "_write", replaced_meanwhile)
+    assert opened.answer("SEX == 1")["count"][0].as_py() > 0
+    assert not (kept.path / WEIGHTS).exists()
+    assert not (kept.path / "weights.json").exists()
 
 
 def test_pieces_hold_every_group_once(estimates):

@@ -198,7 +198,7 @@ def test_error_bars_come_from_all_rows(both):
     """Covariances do not see the support: the standard errors are those of all rows, to within what a and w differ."""
     for columns in ("SEX", ["AGE", "WORK"]):
         one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
-        assert np.abs(np.log(other / one)).max() < 0.1
+        assert np.abs(np.log(other / one)).max() < 0.15
 
 
 def test_answers_and_tables_agree_with_the_distributions(both):
@@ -221,11 +221,11 @@ def test_a_release_folder_brings_a_thinned_estimate_back(tmp_path):
     again = kept_estimates(release)
     assert again.settings.support == 600
     assert np.array_equal(again.support.rows, made.support.rows)
-    assert made.kept_weights.shape == (600, 5)
     for group in range(5):
         assert np.array_equal(made.weights(1, group), again.weights(1, group))
     one, other = (each.answer("AGE >= 65", by="PLACE") for each in (made, again))
     assert one.equals(other)
+    assert made.kept_weights.shape == (600, 5)
 
 
 def test_drawn_rows_are_rows_of_the_support(both):

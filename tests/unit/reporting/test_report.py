@@ -128,7 +128,7 @@ def test_estimates_are_those_that_are_answered(facts, estimates, view):
 def test_tables_of_all_groups_are_those_that_are_answered(release, kept):
     """From kept weights in one pass, or worked out: of measured parts, and of others too."""
     estimates = kept_estimates(release)
-    estimates.kept_weights = estimates.kept_weights if kept else None
+    estimates.weights_when_asked = estimates.weights_when_asked if kept else None
     parts = [Marginal.of(SCHEMA, columns) for columns in (["AGE"], ["WORK", "AGE"], ["SEX", "WORK"])]
     for asked in (parts[:2], parts):
         shares, together = estimates.tables(asked, estimates.totals)

@@ -16,7 +16,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample
 from prade.planning.settings import Settings
 from prade.release.file_names import UNFINISHED_ROWS
-from prade.sampling import group_draws
+from prade.sampling import group_draws, sorted_rows
 from prade.sampling.group_draws import Drawer, drawn_batches
 from prade.sampling.improve import Search
 from worlds.many_places import PLACES, STATES, people, public, release
@@ -55,6 +55,18 @@ def test_threads_processes_and_any_number_of_them_draw_the_same_rows(made, expec
     assert sample(made, TABLE, seed=4, threads=3).equals(expected)
     with ThreadPoolExecutor(2) as threads:
         assert sample(made, TABLE, seed=4, executor=threads).equals(expected)
+
+
+def test_rows_are_the_same_where_columns_are_counted_together_and_where_not(made, monkeypatch):
+    monkeypatch.setattr(sorted_rows, "FEWEST_ROWS", 0)
+    drawn = []
+    for many in (1, 10**6):
+        monkeypatch.setattr(group_draws, "MANY_GROUPS", many)
+        drawer = Drawer(made, 3, Search(detail=2))  # a pool so small that the tables to be met are counted in it
+        drawer.prepare()
+        assert (drawer.sorted_rows._clusters is not None) == (many == 1)
+        drawn.append([drawer.rows(group, 40) for group in range(3)])
+    assert all(np.array_equal(one, other) for one, other in zip(*drawn, strict=True))
 
 
 def test_dask_draws_the_same_rows_with_any_number_of_workers(made, expected):
@@ -147,7 +159,7 @@ import sys
 from prade import Release
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
-from prade.sampling import group_draws
+from prade.sampling import group_draws, sorted_rows
 from unit.sampling.test_group_draws import TABLE, TENTH
 
 group_draws.ROWS_OF_BATCH = TENTH

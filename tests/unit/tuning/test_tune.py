@@ -32,10 +32,12 @@ from prade.tuning.gain import (
     StandInLevel,
     off_by,
     predicted_gain,
+    predicted_rest,
     scaled_to_one_way,
     shrunk_moments,
     telling_parts,
 )
+from prade.tuning.law_candidates import predicted_best, with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search
 from prade.tuning.trials import Trials
@@ -460,7 +462,7 @@ def test_the_other_law_is_a_candidate_within_epsilon_and_delta_only(data):
         start = candidates.simplest()
         seen = [change for ladder in candidates.ladders(lambda chosen=start: chosen) for change in ladder]
         laws = [(words, choice) for words, choice in seen if choice.law != start.law]
-        assert [words for words, _ in laws if "table" not in words] == offered
+        assert [words for words, _ in laws if "predicted" not in words] == offered
         assert all(candidates.plan_of(choice).law != candidates.plan_of(start).law for _, choice in laws)
 
 
@@ -471,19 +473,33 @@ def test_the_first_choice_has_the_law_with_less_noise(data):
     assert start.law == risky.simplest().law == "laplace"
     many_tables = replace(start, parts=candidates.single + candidates.pairs)
     assert len(many_tables.parts) == 10
-    assert candidates.with_least_noise(many_tables).law == "laplace"
-    assert risky.with_least_noise(many_tables).law is None
-    assert candidates.with_least_noise(replace(start, total=Fraction(1), law=None)).law == "laplace"
+    assert with_least_noise(candidates, many_tables).law == "laplace"
+    assert with_least_noise(risky, many_tables).law is None
+    assert with_least_noise(candidates, replace(start, total=Fraction(1), law=None)).law == "laplace"
 
 
-def test_the_other_law_comes_with_the_tables_that_suit_it(data):
+def test_each_law_comes_with_the_tables_that_suit_it(data):
     """At a budget where noise drowns most tables, fewer of them are predicted to be better than all."""
     candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
     start = Choice(candidates.single, ((Fraction(0), ()),))
-    ((words, choice),) = candidates._other_law(lambda: start, other_parts=True)
-    assert words == f"Laplace noise, {many(len(choice.parts), 'table')}"
-    assert 0 < len(choice.parts) < len(start.parts)
-    assert choice == replace(start, law="laplace", parts=choice.parts)
+    for law, noise in ((None, ""), ("laplace", ", Laplace noise")):
+        ((words, choice),) = predicted_best(candidates, lambda: start, law)
+        assert words == f"{many(len(choice.parts), 'one-way table')} predicted to be best{noise}"
+        assert 0 < len(choice.parts) < len(start.parts)
+        assert choice == replace(start, law=law, parts=choice.parts)
+    rich = candidates_for(data, 10_000)
+    assert not list(predicted_best(rich, lambda: start, None))  # all of them: nothing changes
+
+
+def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
+    """By conditioning on all cells at once, where `telling_parts` takes one part after the other."""
+    generator = np.random.default_rng(3)
+    factors = generator.normal(size=(6, 6))
+    moments, cells, variance = factors @ factors.T, [slice(0, 2), slice(2, 5), slice(5, 6)], 0.7
+    rests = [predicted_rest(moments, cells, variance, asked) for asked in ([0], [0, 2], [0, 1, 2])]
+    assert rests == sorted(rests, reverse=True)
+    precision = np.linalg.inv(moments) + np.diag([1, 1, 0, 0, 0, 1]) / variance
+    assert rests[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
 
 
 def test_a_search_crosses_to_the_law_that_is_better_with_fewer_tables(data):
@@ -493,7 +509,7 @@ def test_a_search_crosses_to_the_law_that_is_better_with_fewer_tables(data):
     """
     candidates = candidates_for(data, Budget.approx("1/50", "1e-9"))
     start = Choice(candidates.single, ((Fraction(0), ()),))
-    ((_, few),) = candidates._other_law(lambda: start, other_parts=True)
+    ((_, few),) = predicted_best(candidates, lambda: start, "laplace")
 
     def errors(draw):
         number, laplace = len(draw.choice.parts), draw.choice.law == "laplace"

@@ -1,9 +1,12 @@
-"""Blocks of cells that are smoothed together, small enough for dense matrices."""
+"""Blocks of cells that are smoothed together, small enough for dense matrices, and families of cells within them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from prade.core.arrays import Ints
 from prade.queries.parts import Part
 
 MOST_SMOOTHED = 1_000  # cells in a block: the time for a covariance grows with the cube of their number
@@ -37,3 +40,12 @@ slice(31, 33, None)]
             room -= size
         start = stop
     return made
+
+
+def families_of(parts: Sequence[Part]) -> Ints:
+    """A number for every cell of some parts: parts have the same if they share a column, at once or through others."""
+    numbers: list[int] = []
+    for k, part in enumerate(parts):
+        alike = {numbers[j] for j in range(k) if set(part.columns) & set(parts[j].columns)}
+        numbers = [k if number in alike else number for number in numbers] + [k]
+    return np.repeat(np.array(numbers, np.int64), [part.n_cells for part in parts])

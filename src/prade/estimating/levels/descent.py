@@ -31,6 +31,7 @@ from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
+from prade.estimating.levels.blocks import families_of
 from prade.estimating.levels.device_fits import estimated_on_device
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
@@ -72,7 +73,7 @@ class Parent:
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
-    `fitted` and `excess` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
+    `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
     a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
     """
 
@@ -82,6 +83,7 @@ class GroupEstimate:
     alike: Floats | None = None
     fitted: Floats | None = None
     excess: Floats | None = None
+    apart: Floats | None = None
     followed: Mapping[Part, Floats] = field(default_factory=dict)
 
 
@@ -246,9 +248,9 @@ class LevelGroups:
             share, deviation = self.smoothed[0][group], self.smoothed[1][group]
         return GroupAnswers(group, float(self.rows[group]), share, deviation)
 
-    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None]:
-        """`fitted` and `excess` of `GroupEstimate`."""
-        return (None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
+    def fitted_for(self, group: int) -> tuple[Floats | None, Floats | None, Floats | None]:
+        """`fitted`, `excess` and `apart` of `GroupEstimate`."""
+        return (None, None, None) if self.smoothing is None else self.smoothing.fitted_for(group)
 
     def followed(self, group: int) -> dict[Part, Floats]:
         """`followed` of `GroupEstimate`."""
@@ -283,6 +285,8 @@ class LevelGroups:
             self.rows,
             self.noise,
             self._independent(),
+            families_of(self.answers.parts),
+            self.settings.change,
             keep=self.smooth,
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,

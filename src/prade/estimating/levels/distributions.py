@@ -54,6 +54,7 @@ class LevelEstimates:
     gap: Floats
     fitted: Floats | None = None  # of `GroupEstimate`, [groups, blocks, 6]; None if not fitted
     excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
+    apart: Floats | None = None  # of `GroupEstimate`, [groups, 4, cells]; None if no column differs on its own
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
 
 
@@ -67,6 +68,7 @@ class Distributions:
         self.settings = settings
         self.levels = tuple(levels)
         self.kept_weights: Kept | None = None  # of the last level, opened in the release's folder
+        self.weights_when_asked: WeightsWhenAsked | None = None  # opens them, or writes them first
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the support's rows in a group of a level."""
@@ -102,8 +104,8 @@ class Distributions:
         """Shares of some cells in every group of the last level, times a number of each public row: [groups, cells]."""
         numbers, size = self.support.of(cells[0]), cells[1]
         each = np.ones(len(self.support)) if times is None else self.support.of(times)
-        if self.kept_weights is not None:
-            return masses(self.kept_weights, numbers, size, each, threads)
+        if (kept := self._kept(threads)) is not None:
+            return masses(kept, numbers, size, each, threads)
 
         def of_group(_: int, weights: Floats) -> Floats:
             return mass_per_cell(numbers, weights.astype(np.float32) * each, size + 1)[:size]
@@ -131,12 +133,12 @@ class Distributions:
             if progress is not None:
                 progress("comparing groups", sum(map(len, found)), len(rows))
 
-        if self.kept_weights is not None:
+        if (kept := self._kept(workers.threads)) is not None:
             sizes, prior = [part.n_cells for part in parts], self.support.public.prior
             cells = numbered([part.cells(prior.schema, prior.codes) for part in parts], sizes)
-            for shares in tables(self.kept_weights, cells, sum(sizes), workers.threads):
+            for shares in tables(kept, cells, sum(sizes), workers.threads):
                 keep(shares)
-            return np.concatenate(found), self.support.spread(together(self.kept_weights, rows / rows.sum()))
+            return np.concatenate(found), self.support.spread(together(kept, rows / rows.sum()))
         width = min(max(len(rows) // FEWEST_SPANS, 1), SPAN)  # the order of sums depends on the groups only
         spans = [(first, (rows / rows.sum())[first : first + width]) for first in range(0, len(rows), width)]
         work = partial(tables_of_span, shared or Shared(self, _not_shared), tuple(parts))
@@ -144,6 +146,13 @@ class Distributions:
             keep(shares)
             everybody += weights
         return np.concatenate(found), self.support.spread(everybody)
+
+    def _kept(self, threads: int) -> Kept | None:
+        """The weights in the release's folder, if it can have them; those that ask first have them written."""
+        if self.kept_weights is None and self.weights_when_asked is not None:
+            self.kept_weights = self.weights_when_asked(self, threads)
+            self.weights_when_asked = None
+        return self.kept_weights
 
     def tables_of(self, parts: tuple[Part, ...], first: int, factors: Floats) -> tuple[Floats, Floats]:
         """As `tables` for as many groups as there are factors, from `first` on; their weights add up by factors."""
@@ -223,7 +232,11 @@ class Distributions:
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be worked out again: weights, priors, and matrices of error bars."""
         left_out = {"foundation", "priors", "layouts", "kept_errors"}
-        return {**{name: value for name, value in self.__dict__.items() if name not in left_out}, "kept_weights": None}
+        state = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        return {**state, "kept_weights": None, "weights_when_asked": None}
+
+
+WeightsWhenAsked = Callable[[Distributions, int], Kept | None]  # the number is that of threads
 
 
 def tables_of_span(

@@ -17,6 +17,10 @@ R is what remains of the prior's error, the other term is the noise. B and C com
 to all groups' noisy answers, and so was the excess E of single cells, which moves the rows of its cell alike: other
 cells follow by their regression on the measured ones, C_QW C_WW^-1. Nothing is measured again.
 
+Where columns also differ on their own, S has a part T for that, which is known for measured cells alone; other cells
+follow it by the same regression. What the regression does not explain of them differs on its own, too: by as much as
+columns do on average, if it is a column that was not measured, and by what B leaves open, if it is an interaction.
+
 G is made with the most likely a and w, as the smoothed answers were. The variance is linear in both, so that its mean
 over all that they may be, as far as the answers leave that open, is the one at their means: S in it has these instead.
 
@@ -32,13 +36,14 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group
 from prade.core.threads import single_threaded_blas
-from prade.estimating.levels.blocks import blocks_of
+from prade.estimating.levels.blocks import blocks_of, families_of
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.interactions import share_of_interactions
+from prade.estimating.levels.likely_spread import EXPECTED_WITHIN, differing_apart
 from prade.estimating.levels.public_cells import Cells
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, EXPECTED_WITHIN, typical_rows
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS
-from prade.estimating.levels.variation import FurtherVariation, VariationOfCells
+from prade.estimating.levels.variation import FurtherVariation, PublicVariation, VariationOfCells
 
 AT_ONCE = 200  # cells of a question that are worked on together
 NOISES = 5  # levels of noise for which variances are worked out; groups in between are interpolated
@@ -129,12 +134,13 @@ class _Block:
         self.kinds: dict[bool, _Kind] = {}
         for kind in {bool(each) for each in self.recurs}:
             mine = np.flatnonzero(self.recurs == kind)
-            a, w = EXPECTED_CHANGE if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN
+            a, w = settings.change if kind else EXPECTED_BETWEEN, EXPECTED_WITHIN
             fitted = a, w, EXPECTED_SHARED, 1.0, a, w
             if kept.fitted is not None:
                 fitted = tuple(kept.fitted[mine[0], number].tolist())
             excess = np.zeros(at.stop - at.start) if kept.excess is None else kept.excess[mine[0], at]
-            self.kinds[kind] = _Kind(self.variation, fitted, excess, self.rows[mine], noise[mine], n0)
+            apart = None if kept.apart is None else _Apart(kept.apart[mine[0], :, at].T, families_of(kept.parts)[at])
+            self.kinds[kind] = _Kind(self.variation, fitted, excess, apart, self.rows[mine], noise[mine], n0)
 
     def errors(self, batch: Sequence[Cells], combined: Floats | None = None) -> Errors:
         """The errors in some cells, or in linear combinations of the cells of one part."""
@@ -184,6 +190,36 @@ def _variance_of_rows(
     return np.asarray(public.group_weights @ variances / public.group_weights.sum()), unseen
 
 
+@dataclass(frozen=True)
+class _Apart:
+    """Columns that differ on their own: the numbers of `LikelySpread.apart` for measured cells, and their families."""
+
+    numbers: Floats  # [cells, 4]
+    families: Ints
+
+    def likely(self, variation: PublicVariation, rows: float) -> Floats:
+        """T with the most likely numbers, for groups of so many rows."""
+        return differing_apart(variation, self.families, self.numbers[:, 0], self.numbers[:, 1], rows)
+
+    def expected(self, variation: PublicVariation, rows: float) -> Floats:
+        """T with the means."""
+        return differing_apart(variation, self.families, self.numbers[:, 2], self.numbers[:, 3], rows)
+
+    def of_others(
+        self, unexplained: Floats, interactions: Floats, between: Floats, left: Floats, row: Floats
+    ) -> Floats:
+        """Variances of what the measured cells do not explain of others: of columns that were not measured, and of
+        interactions, which differ by what B leaves open and have little part in how columns moved.
+        """
+        first = np.unique(self.families, return_index=True)[1]
+        a, w = np.exp(np.log(np.maximum(self.numbers[first, 2:], SMALLEST)).mean(axis=0))  # a few columns differ most
+        of_columns = np.maximum(unexplained - interactions, 0.0)
+        of_both = unexplained - of_columns
+        return np.asarray(
+            of_columns * (a * between + w * row) + of_both * (a * left + min(w, np.sqrt(w * EXPECTED_WITHIN)) * row)
+        )
+
+
 class _Kind:
     """The model of groups that have the same a, w and excess.
 
@@ -197,12 +233,13 @@ class _Kind:
         variation: VariationOfCells,
         fitted: tuple[float, ...],
         excess: Floats,
+        apart: _Apart | None,
         rows: Floats,
         noise: Floats,
         n0: float | None,
     ) -> None:
         likely_a, likely_w, self.shared, self.ratio, self.a, self.w = fitted
-        self.excess, self.rows = excess, rows
+        self.excess, self.apart, self.rows = excess, apart, rows
         self.within, known_between = variation.variation.within, variation.variation.between
         self.between = self.a * known_between + np.diag(excess)
         self.root = np.exp(np.mean(np.log(noise), axis=0))
@@ -210,7 +247,12 @@ class _Kind:
         few = len(set(self.factor.tolist())) <= NOISES
         ends = min(self.factor), max(self.factor)
         self.grid = np.unique(self.factor) if few else np.geomspace(*ends, NOISES)
-        likely = likely_a * known_between + np.diag(excess) + likely_w / typical_rows(rows) * self.within
+        typical = typical_rows(rows)
+        likely = likely_a * known_between + np.diag(excess) + likely_w / typical * self.within
+        if apart is not None:
+            likely = likely + apart.likely(variation.variation, typical)
+            self.on_its_own = apart.expected(variation.variation, typical)
+            self.between = self.between + self.on_its_own
         with single_threaded_blas():
             self.gains = self._gains(likely, n0)
 
@@ -243,9 +285,20 @@ class _Kind:
         """
         mixed, own = self.a * further.between, self.a * between
         with single_threaded_blas():
+            moved = further.within @ inverse
             if self.excess.any():
-                moved = further.within @ inverse
                 mixed, own = mixed + moved * self.excess, own + moved**2 @ self.excess
+            if self.apart is not None:
+                follows = moved @ self.on_its_own
+                mixed, own = mixed + follows, own + np.sum(follows * moved, axis=1)
+                made_of = np.sum(moved * further.within, axis=1) / np.maximum(further.within_variance, SMALLEST)
+                own += self.apart.of_others(
+                    np.clip(1 - made_of, 0.0, 1.0),
+                    interactions,
+                    between,
+                    np.maximum(between - further.explained, 0.0),
+                    one_row / typical_rows(self.rows),
+                )
             parts = np.stack(
                 [
                     self._split(further.within @ gain, factor * self.root**2, further, mixed, own, one_row)

@@ -26,7 +26,8 @@ from prade.queries.parts import Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 3
+FORMAT = 4
+WITHOUT_APART = 3  # the format before, whose files have no column `apart`
 LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
@@ -42,7 +43,8 @@ class Row(msgspec.Struct):
     """One group's estimate.
 
     `spread` are the numbers a, w and `shared` of its smoothers, the ratio that its variances are multiplied by, and
-    the means of a and w; `excess` are the variances of its cells beyond them.
+    the means of a and w; `excess` are the variances of its cells beyond them; `apart` are a, w and their means for each
+    cell where columns differ on their own.
     """
 
     group: str
@@ -55,16 +57,19 @@ class Row(msgspec.Struct):
     spread: list[list[float]] | None
     excess: list[float] | None
     emptied: bytes | None
+    apart: list[list[float]] | None = None
 
     def check(self, public_groups: int) -> None:
         """Refuse numbers that no estimate has, and lists of the wrong length."""
-        numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or [])]
+        numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or []), *(self.apart or [])]
         if not 0 <= self.total <= LARGEST_TOTAL or not all(math.isfinite(x) for each in numbers for x in each):
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
             raise Malformed(f"{self.group}: not one weight for each public group")
         if any(len(each) != 6 for each in self.spread or []):
-            raise Malformed(f"{self.group}: not four numbers for each block")
+            raise Malformed(f"{self.group}: not six numbers for each block")
+        if self.apart is not None and len(self.apart) != 4:
+            raise Malformed(f"{self.group}: not four numbers for each cell")
 
 
 def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
@@ -76,7 +81,7 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
         **dict.fromkeys(("level", "group", "status"), pa.string()),
         **dict.fromkeys(("total", "kl", "gap"), pa.float64()),
         **dict.fromkeys(("multipliers", "alike", "excess"), numbers),
-        "spread": pa.list_(numbers),
+        **dict.fromkeys(("spread", "apart"), pa.list_(numbers)),
         "emptied": pa.binary(),
     }
     given = {field.name: field.type for field in table.schema}
@@ -113,6 +118,7 @@ def save_levels(
             "spread": [None] * size if level.fitted is None else level.fitted.tolist(),
             "excess": [None] * size if level.excess is None else level.excess.tolist(),
             "emptied": list(level.emptied),
+            "apart": [None] * size if level.apart is None else level.apart.tolist(),
         }
         tables.append(columns)
     joined = pa.table({name: [value for each in tables for value in each[name]] for name in tables[0]})
@@ -123,18 +129,22 @@ def read_levels(
     path: str | PathLike[str], plan: Plan, public_groups: int, inputs: str | None = None
 ) -> tuple[Settings, list[LevelEstimates]]:
     """Read what `save_levels` wrote; `inputs`, where given, must be those that the estimates were made from."""
+    import pyarrow as pa
+
     from prade.data.tables import read_table
 
     table, levels = read_table(path), []
     with damage_reported(path, "saved estimates", AGAIN):
         header = read_header(table, Header, path, FORMAT)
-        if header.format < FORMAT:
+        if header.format < WITHOUT_APART:
             raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
         if inputs not in (None, header.inputs):
             raise IncompatibleFile(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
             )
         settings = _settings(header)
+        if header.format == WITHOUT_APART:
+            table = table.append_column("apart", pa.nulls(table.num_rows))
         rows = rows_of(table, public_groups)
         for level, grouping in enumerate(plan.groupings):
             mine, rows = rows[: len(grouping)], rows[len(grouping) :]
@@ -174,14 +184,15 @@ class KeptGroup:
     alike: Floats | None
     fitted: Floats | None
     excess: Floats | None
+    apart: Floats | None
     emptied: bytes | None
 
     @classmethod
     def read(cls, row: Row) -> KeptGroup:
         """From a row of the file."""
-        alike, fitted, excess = (None if x is None else np.array(x) for x in (row.alike, row.spread, row.excess))
-        multipliers = np.array(row.multipliers)
-        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, row.emptied)
+        optional = row.alike, row.spread, row.excess, row.apart
+        numbers = (None if each is None else np.array(each) for each in optional)
+        return cls(row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers), *numbers, row.emptied)
 
 
 def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:
@@ -189,10 +200,13 @@ def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimat
     alike = [each.alike for each in kept if each.alike is not None]
     fitted = [each.fitted for each in kept if each.fitted is not None]
     excess = [each.excess for each in kept if each.excess is not None]
-    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess)):
+    apart = [each.apart for each in kept if each.apart is not None]
+    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess, apart)):
         raise Malformed("some groups have values that others lack")
     size = sum(part.n_cells for part in parts)
-    if any(len(each) != size for each in (*(one.multipliers for one in kept), *excess)):
+    if any(each.shape != (4, size) for each in apart) or any(
+        len(each) != size for each in (*(one.multipliers for one in kept), *excess)
+    ):
         raise Malformed("not one number for each cell")
     if any(len(each) != len(blocks_of(parts)) for each in fitted):
         raise Malformed("not six numbers for each block")
@@ -206,5 +220,6 @@ def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimat
         np.array([each.gap for each in kept]),
         np.stack(fitted) if fitted else None,
         np.stack(excess) if excess else None,
+        np.stack(apart) if apart else None,
         tuple(each.emptied for each in kept),
     )

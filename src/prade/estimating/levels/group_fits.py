@@ -85,7 +85,7 @@ def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[
                 alike,
                 None if emptied is None else np.packbits(emptied).tobytes(),
             )
-            found.append(_made(foundation, tilt, estimate, parent))
+            found.append(_made(foundation, tilt, estimate, layout, parent))
     return found
 
 
@@ -115,12 +115,20 @@ def multipliers_of(estimate: Estimate, layout: Layout) -> Floats:
     return np.zeros(layout.n_cells) if estimate.multipliers is None else estimate.multipliers
 
 
-def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, parent: Floats) -> Made:
-    weights, masses = foundation.worked_out(tilt, parent)
-    if tilt.level < len(foundation.plan.levels) - 1:
-        foundation.keep(tilt, weights)
+def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout, parent: Floats) -> Made:
+    handed_on = tilt.level < len(foundation.plan.levels) - 1
     wanted = foundation.layout(foundation.wanted_after(tilt.level))
-    if wanted.workload.parts != foundation.layout(tilt.level).workload.parts:
+    others = wanted.workload.parts != layout.workload.parts
+    if tilt.emptied is not None:
+        weights, masses = foundation.worked_out(tilt, parent)
+    else:
+        made = layout.evaluate(tilt.multipliers)  # what the climb did last
+        masses = made.masses
+        if handed_on or others:
+            weights = layout.expand(made.normalised())
+    if handed_on:
+        foundation.keep(tilt, weights)
+    if others:
         masses = wanted.masses_of(wanted.collapsed(weights))
     report = estimate.report
     return Made(tilt, report.status.value, report.kl, report.gap, masses)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from prade.core.progress import Progress
 from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
 from prade.data.public import Public
+from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
-from prade.estimating.levels.kept_weights import keep_weights, kept_weights, small_enough
+from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough
 from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
-from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
+from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
 from prade.release.file_names import ESTIMATES, SUPPORT, UNFINISHED_ESTIMATES
 from prade.release.finished_batches import FinishedBatches, disk_trouble_reported, run_key
 from prade.release.release import Release, file_hash
@@ -58,8 +60,7 @@ def estimates_of(
         check_kept(release, KEPT_ESTIMATES)
         kept = Estimates.load(release.path / ESTIMATES, release, public)
         if settings in (None, kept.settings):
-            complete = is_kept(release, KEPT_WEIGHTS) or not small_enough(len(kept.support), len(kept.totals))
-            return _with_weights(kept) if complete else _keep(kept, workers.threads)  # an earlier version kept less
+            return _with_weights(kept)
     wanted = settings or release.plan.settings or Settings()
     told = None if progress is None else (lambda done, number: progress("estimating", done, number))
     if not release.path.is_dir():
@@ -69,24 +70,37 @@ def estimates_of(
     with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished:
         estimates = Estimates.of(release, public, wanted, workers=workers, progress=told, unfinished=unfinished)
         with disk_trouble_reported(release.path):
-            kept = _keep(estimates, workers.threads)
+            kept = _keep(estimates)
         unfinished.remove()
     return kept
 
 
-def _keep(estimates: Estimates, threads: int) -> Estimates:
+def _keep(estimates: Estimates) -> Estimates:
     """Write the estimates and what they were made from to the release's folder."""
     release, public = estimates.release, estimates.public
     with recorded(release, KEPT_ESTIMATES):
         public.save(release.path / SUPPORT)
         estimates.save(release.path / ESTIMATES)
-    shape = len(estimates.support), len(estimates.totals)
-    if small_enough(*shape):
-        keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads))
     return _with_weights(estimates)
 
 
 def _with_weights(estimates: Estimates) -> Estimates:
-    """The same estimates; they take the folder's weights, which are theirs now, instead of working them out."""
-    estimates.kept_weights = kept_weights(estimates.release, (len(estimates.support), len(estimates.totals)))
+    """The same estimates, which are the folder's now: their first answer takes its weights, or writes them."""
+    estimates.weights_when_asked = partial(weights_in_folder, record_of_estimates(estimates.release))
     return estimates
+
+
+def weights_in_folder(record: str, estimates: Distributions, threads: int) -> Kept | None:
+    """The weights in the folder of these estimates, written now if it has none; None if it cannot have them.
+
+    They are too many, the folder cannot be written to, or it has other estimates now: `record` is the hash of the
+    record of those that were opened.
+    """
+    release, shape = estimates.release, (len(estimates.support), len(estimates.totals))
+    if not (release.path / KEPT_ESTIMATES.name).is_file() or record_of_estimates(release) != record:
+        return None
+    found = kept_weights(release, shape)
+    if found is None and small_enough(*shape):
+        keep_weights(release, shape, estimates.map(lambda _, weights: weights, threads), record)
+        found = kept_weights(release, shape)
+    return found

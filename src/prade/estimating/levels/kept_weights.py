@@ -1,9 +1,10 @@
 """The weights of every public row in every group of the last level, kept in a file so that answers come at once.
 
 To work the weights out takes a pass over the public rows for each group; to add them up in some cells takes one look at
-the file. The file is made from the estimates and may be removed at any time: answers then take longer and are the
+the file. The first answer writes the file. It may be removed at any time: the next answer then takes longer and is the
 same to the last bit, because both ways add up weights in single precision in the same order. It is used only if its
-record (`prade.release.derived_files`) names the estimates and the public rows that the folder has now.
+record (`prade.release.derived_files`) names the estimates and the public rows that the folder has now, and these are
+the ones that were opened.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from prade.core.compiled import compiled
 from prade.core.errors import DataError
 from prade.core.files import replace_file
 from prade.core.threads import several
-from prade.release.derived_files import KEPT_WEIGHTS, check_kept, is_kept, recorded
+from prade.release.derived_files import KEPT_ESTIMATES, KEPT_WEIGHTS, check_kept, is_kept, recorded
 from prade.release.file_names import WEIGHTS
-from prade.release.release import Release
+from prade.release.release import Release, file_hash
 
 Kept = NDArray[np.float32]  # [public rows, groups]
 
@@ -39,8 +40,16 @@ def small_enough(rows: int, groups: int) -> bool:
     return 4 * rows * groups <= LARGEST_FILE
 
 
-def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[Floats]) -> None:
-    """Write the weights of each group, [rows, groups] in all; if the disk is full, no file is written."""
+def record_of_estimates(release: Release) -> str:
+    """The hash of the record of the folder's estimates, which tells them from all others."""
+    return file_hash(release.path / KEPT_ESTIMATES.name)
+
+
+def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[Floats], estimates: str) -> None:
+    """Write the weights of each group, [rows, groups] in all; if the disk is full, no file is written.
+
+    Nor is one written if the folder gets other estimates meanwhile: `estimates` is the hash of their record.
+    """
     with suppress(OSError), recorded(release, KEPT_WEIGHTS), replace_file(release.path / WEIGHTS) as temporary:
         offset = np.lib.format.open_memmap(temporary, "w+", np.float32, shape).offset
         waiting: list[Kept] = []
@@ -49,6 +58,8 @@ def keep_weights(release: Release, shape: tuple[int, int], each_group: Iterable[
             if len(waiting) * shape[0] * 4 >= WAITING or group == shape[1] - 1:
                 _write(temporary, offset, shape, group + 1 - len(waiting), waiting)
                 waiting.clear()
+        if record_of_estimates(release) != estimates:
+            raise OSError(f"{release.path} has other estimates now")
 
 
 def _write(path: Path, offset: int, shape: tuple[int, int], first: int, waiting: Sequence[Kept]) -> None:

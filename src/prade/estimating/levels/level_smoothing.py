@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats
+from prade.core.arrays import Flags, Floats, Ints
 from prade.estimating.layout import Layout
 from prade.estimating.levels.laplace_posterior import laplace_posterior
-from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, EXPECTED_CHANGE, Smoother
+from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, Smoother
 from prade.estimating.levels.variation import PublicVariation
 
 SMALLEST_SHARE = 0.1  # of the prior's: a posterior mean below it, perhaps negative, would empty a cell for good
 BEYOND_NOISE = 2.0  # standard deviations
+FEW_GROUPS = 10  # of a level: so few do not tell how they differ, and columns are also tried apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,8 @@ class LevelSmoothing:
     """What was fitted to a level's raw answers, for groups whose prior is their own public rows and for others apart.
 
     `fitted` has a, w, `shared`, 1 (the ratio of `prade.estimating.levels.residuals`, before it is known), and the means
-    of a and w, for every block, [blocks, 6], and `excess` the excess variances of all cells; `smoothers` are left out
-    where the fit only serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise,
+    of a and w, for every block, [blocks, 6], `excess` the excess variances of all cells, and `apart` the numbers of
+    columns that differ on their own, [4, cells]; `smoothers` are left out where the fit only serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise,
     [groups, cells]; None for none.
     """
 
@@ -33,6 +34,7 @@ class LevelSmoothing:
     recurs: Flags
     fitted: dict[bool, Floats]
     excess: dict[bool, Floats]
+    apart: dict[bool, Floats]
     smoothers: dict[bool, list[tuple[slice, Smoother]]]
     one_draw: Flags | None = None
 
@@ -46,6 +48,8 @@ class LevelSmoothing:
         rows: Floats,
         noise: Floats,
         independent: Floats,
+        families: Ints,
+        change: float,
         *,
         keep: bool,
         laplace: bool = False,
@@ -53,15 +57,17 @@ class LevelSmoothing:
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
-        `independent` is for `Smoother.fit`, [groups, cells]. `keep` says whether `smoothed` will be called.
+        `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`; `change` is that of the
+        settings. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
         numbers: dict[bool, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
         excess: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
+        apart: dict[bool, list[Floats]] = {kind: [] for kind in kinds}
         smoothers: dict[bool, list[tuple[slice, Smoother]]] = {kind: [] for kind in kinds}
         for block, variation in variations:
             for kind in kinds:
-                mine, expected = recurs == kind, EXPECTED_CHANGE if kind else EXPECTED_BETWEEN
+                mine, expected = recurs == kind, change if kind else EXPECTED_BETWEEN
                 deviations = shares[mine, block] - prior_shares[mine, block]
                 smoother = Smoother.fit(
                     variation,
@@ -71,21 +77,25 @@ class LevelSmoothing:
                     expected,
                     independent[mine, block],
                     laplace=laplace,
+                    families=families[block] if mine.sum() <= FEW_GROUPS else None,
                 )
                 numbers[kind].append(
                     (smoother.a, smoother.w, smoother.shared, 1.0, smoother.expected_a, smoother.expected_w)
                 )
                 excess[kind].append(smoother.excess)
+                apart[kind].append(np.zeros((4, len(smoother.excess))) if smoother.apart is None else smoother.apart)
                 if keep:
                     smoothers[kind].append((block, smoother))
         fitted = {kind: np.array(each) for kind, each in numbers.items()}
         every = {kind: np.concatenate(each) for kind, each in excess.items()}
-        return cls(shares, prior_shares, noise, recurs, fitted, every, smoothers, one_draw)
+        alone = {kind: np.concatenate(each, axis=1) for kind, each in apart.items()}
+        return cls(shares, prior_shares, noise, recurs, fitted, every, alone, smoothers, one_draw)
 
-    def fitted_for(self, group: int) -> tuple[Floats, Floats]:
-        """`fitted` and `excess` of a group."""
+    def fitted_for(self, group: int) -> tuple[Floats, Floats, Floats | None]:
+        """`fitted`, `excess` and `apart` of a group; None where no column differs on its own."""
         kind = bool(self.recurs[group])
-        return self.fitted[kind], self.excess[kind]
+        differing = any(each.any() for each in self.apart.values())
+        return self.fitted[kind], self.excess[kind], self.apart[kind] if differing else None
 
     def smoothed(self, group: int) -> tuple[Floats, Floats]:
         """A group's smoothed answers: shares and their standard deviations."""

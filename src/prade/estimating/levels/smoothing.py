@@ -10,8 +10,14 @@ are high, so are incomes), and a few such directions survive noise that would dr
 covariance of one row's cells within its group; C / n is what n rows vary by, and also the curvature of KL: w = n / n0
 in `MAP`'s terms. The numbers a and w are the most likely ones given all groups' answers together (empirical Bayes).
 Before any answer, we expect private groups to differ about as much as public ones (a = 0.7; far less where a group's
-prior is its own public rows), and to be samples like others (w near 2: the group's own sampling and the prior's). Where
-noise drowns the answers, that expectation remains.
+prior is its own public rows), and to be samples like others (w near 2: the group's own sampling and the prior's; more
+for large groups, which also change in ways that public groups do not show). Where noise drowns the answers, that
+expectation remains.
+
+Places differ in patterns, and B has them. What everybody has in common since last year, or a whole state, may follow
+none of them: wages rise, and schooling does not. Where a level has few groups, a second S is tried, in which each
+column differs on its own, with its own a and w and as B and C have it for this column alone. The S that is used is the
+mean of both, weighted by how well each explains the answers.
 
 The posterior means and variances are the smoothed answers: they have far less noise, and estimators take them as
 Gaussian answers. All of it is post-processing of noisy answers and public data. Efron and Morris (1973); Fay and
@@ -24,26 +30,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Floats
-from prade.core.compiled import compiled
+from prade.core.arrays import Floats, Ints
 from prade.core.threads import single_threaded_blas
+from prade.estimating.levels.likely_spread import likely_spread
 from prade.estimating.levels.variation import PublicVariation
 
 # a before any answer. It is 1 if private groups differ as public ones do, and less for coarse groups such as states;
 # 0.7 is halfway between 1/2 and 1 in logarithms. Where the answers decide, the fit gave 0.5 for states and 1.8 for
 # PUMAs (ACS 2024, public IL and OH, epsilon 1), and 0.2 to 1.5 on invented census tables.
 EXPECTED_BETWEEN = 0.7
-# w before any answer: 1 for the group's own sampling and 1 for that of its prior.
-EXPECTED_WITHIN = 2.0
-# a where a group's prior is its own public rows: an assumption, that places change within a year by a sixth (the square
-# root) of what they differ by. It remains only where noise drowns the answers.
-EXPECTED_CHANGE = 0.03
-UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well be 4 or 5 times larger or smaller
 ODD, ODD_SHARE = 0.01, 0.01  # how many cells are odd, and by how much: one person in a hundred
 LEAST_INDEPENDENT = 0.1  # of the variance of a deviation
-# The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
-RATIOS = np.geomspace(1e-3, 1e2, 16)
-SCALES = np.geomspace(1e-3, 1e5, 97)
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,7 @@ class Smoother:
     excess: Floats  # variances of single cells beyond aB + (w / n) C (`excess_variance`)
     expected_a: float  # means over all a and w, by how likely each is: error bars must know what the answers leave open
     expected_w: float
+    apart: Floats | None = None  # the same four numbers for every cell, if columns differ on their own
 
     @classmethod
     def fit(
@@ -71,6 +69,7 @@ class Smoother:
         independent: Floats | None = None,
         *,
         laplace: bool = False,
+        families: Ints | None = None,
     ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
@@ -78,7 +77,8 @@ class Smoother:
         `expected` is a before any answer. A group whose own answers are part of its prior agrees with it more than with
         the truth: `independent` [groups, cells] is the variance of its deviation as a share of what it would be with an
         independent prior. Where that is almost nothing, as for an only child, the group is left out of the fit.
-        `laplace` is for `excess_variance`.
+        `laplace` is for `excess_variance`. With `families`, a number for each cell, cells of different numbers are also
+        tried apart.
         """
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
@@ -87,37 +87,20 @@ class Smoother:
         telling = independent.mean(axis=1) > LEAST_INDEPENDENT
         deviations = deviations[telling] / np.sqrt(np.maximum(independent[telling], LEAST_INDEPENDENT))
         whitened = deviations / root
-        within = variation.within / typical / np.outer(root, root)
-        between = variation.between / np.outer(root, root)
-        best, tried = None, []
-        for ratio in RATIOS if between.any() else (0.0,):
-            with single_threaded_blas():
-                values, vectors = np.linalg.eigh(within + ratio * between)
-                squares = (whitened @ vectors) ** 2
-            values = np.maximum(values, 0.0)
-            for scale in SCALES:
-                fit = -0.5 * _surprise(values, factor[telling], squares, scale)
-                fit -= 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
-                if ratio:
-                    fit -= 0.5 * (np.log(scale * ratio / expected) / UNSURE) ** 2
-                tried.append((fit, scale * ratio, scale))
-                if best is None or fit > best[0]:
-                    best = fit, scale * values, vectors, float(scale * ratio), float(scale)
-        assert best is not None
-        _, values, vectors, a, w = best
-        fits, *both = np.array(tried).T
-        likely = np.exp(fits - fits.max())
-        expected_a, expected_w = (float(likely @ each / likely.sum()) for each in both)
+        spread = likely_spread(variation, whitened, factor[telling], root, typical, expected, families)
         rows, noise = rows[telling], noise[telling]
-        variance = np.maximum(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within), 0.0)
+        variance = np.maximum(spread.variance(variation, rows), 0.0)
         excess = excess_variance(deviations, variance + noise**2, laplace=laplace)
         excess[np.diag(variation.within) <= 0] = 0.0  # no public row is there: nothing can follow
+        values, vectors = spread.values, spread.directions
         if excess.any():
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + np.diag(excess / root**2))
             values = np.maximum(values, 0.0)
         shared = shared_part(deviations, variance + excess, noise, rows)
-        return cls(root, vectors, values, a, w, shared, excess, expected_a, expected_w)
+        return cls(
+            root, vectors, values, spread.a, spread.w, shared, excess, spread.mean_a, spread.mean_w, spread.apart
+        )
 
     def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
         """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""
@@ -130,26 +113,6 @@ class Smoother:
     def square_root(self) -> Floats:
         """A matrix R with S = R R': [cells, directions]."""
         return np.asarray(self.root[:, None] * self.directions * np.sqrt(self.values))
-
-
-@compiled
-def _surprise(values: Floats, factor: Floats, squares: Floats, scale: float) -> float:
-    """Sum over groups and directions of log v + r^2 / v with v = scale value + factor, r^2 in [groups, directions].
-
-    Four variances are multiplied before their logarithm is taken, which takes longer than all the rest.
-    """
-    total = 0.0
-    for g in range(len(factor)):
-        squared, product, logs = 0.0, 1.0, 0.0
-        for j in range(len(values)):
-            variance = scale * values[j] + factor[g]
-            squared += squares[g, j] / variance
-            product *= variance
-            if j % 4 == 3:
-                logs += np.log(product)
-                product = 1.0
-        total += squared + logs + np.log(product)
-    return total
 
 
 def excess_variance(deviations: Floats, variance: Floats, *, laplace: bool) -> Floats:

@@ -36,17 +36,9 @@ class Misfit:
     penalty: int = 0
 
     def __init__(self, part: Part, estimate: ArrayLike, penalty: int = 0) -> None:
-        values = np.array(estimate)
-        if values.shape != (part.n_cells,) or values.dtype.kind not in "iu":
-            raise PradeError(
-                f"{part.name}: the estimate must be {part.n_cells} whole counts, one per cell, "
-                f"got {values.dtype} of shape {values.shape}"
-            )
-        if float(np.abs(values.astype(np.float64)).sum()) > LARGEST_ESTIMATE or not whole(penalty, -LARGEST_ESTIMATE):
-            raise PradeError(f"{part.name}: the estimate or the penalty is beyond 2**60, or not a whole number")
         object.__setattr__(self, "part", part)
-        object.__setattr__(self, "estimate", values.astype(np.int64))
-        object.__setattr__(self, "penalty", int(penalty))
+        object.__setattr__(self, "estimate", _whole_counts(part, estimate, "estimate"))
+        object.__setattr__(self, "penalty", _penalty(part, penalty))
 
     def of(self, counts: Ints) -> int:
         """The score for these true counts."""
@@ -56,6 +48,41 @@ class Misfit:
     def sensitivity(rows: int) -> int:
         """How far adding or removing this many rows can move the score."""
         return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """How much is gained if an offer takes the place of an estimate of a part.
+
+        sum over cells |true count - estimated count|  -  sum over cells |true count - offered count|  -  penalty
+
+    The offer is made of public rows, say. Without one (None) the part would be asked for, its answer being as far from
+    the truth as the noise is expected to be, and that is the penalty. Adding or removing a row changes at most one cell
+    of a part, by one, so it moves each sum by at most one, and the difference by at most two. It moves by two if the
+    true count lies between the estimated one and the offered one. `estimate`, `offer` (whole counts) and `penalty` (a
+    whole number) do not depend on private rows.
+    """
+
+    part: Part
+    estimate: Ints
+    offer: Ints | None = None
+    penalty: int = 0
+
+    def __init__(self, part: Part, estimate: ArrayLike, offer: ArrayLike | None = None, penalty: int = 0) -> None:
+        object.__setattr__(self, "part", part)
+        object.__setattr__(self, "estimate", _whole_counts(part, estimate, "estimate"))
+        object.__setattr__(self, "offer", None if offer is None else _whole_counts(part, offer, "offer"))
+        object.__setattr__(self, "penalty", _penalty(part, penalty))
+
+    def of(self, counts: Ints) -> int:
+        """The score for these true counts."""
+        offered = 0 if self.offer is None else int(np.abs(counts - self.offer).sum())
+        return int(np.abs(counts - self.estimate).sum()) - offered - self.penalty
+
+    @staticmethod
+    def sensitivity(rows: int) -> int:
+        """How far adding or removing this many rows can move the score, whether there is an offer or not."""
+        return 2 * rows
 
 
 @dataclass(frozen=True)
@@ -97,4 +124,23 @@ class Dependence:
         return 2 * STEPS_PER_ROW * rows + 2
 
 
-Score = Misfit | Dependence
+Score = Misfit | Gain | Dependence
+
+
+def _whole_counts(part: Part, given: ArrayLike, what: str) -> Ints:
+    """Counts that a score compares with the true ones."""
+    values = np.array(given)
+    if values.shape != (part.n_cells,) or values.dtype.kind not in "iu":
+        raise PradeError(
+            f"{part.name}: the {what} must be {part.n_cells} whole counts, one per cell, "
+            f"got {values.dtype} of shape {values.shape}"
+        )
+    if float(np.abs(values.astype(np.float64)).sum()) > LARGEST_ESTIMATE:
+        raise PradeError(f"{part.name}: the {what} is beyond 2**60; no table has that many rows")
+    return values.astype(np.int64)
+
+
+def _penalty(part: Part, given: int) -> int:
+    if not whole(given, -LARGEST_ESTIMATE):
+        raise PradeError(f"{part.name}: the penalty is {given!r}; give a whole number, at least -2**60")
+    return int(given)

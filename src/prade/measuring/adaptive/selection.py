@@ -41,8 +41,12 @@ def selection_scale(sensitivity: int, epsilon: Fraction) -> Fraction:
 
 
 def _invoke(values: list[int], scale: float) -> int:
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-    return int(dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)(values))
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64")
+    return int(make_noisy_max(*space, max_divergence(), scale=scale)(values))

@@ -29,7 +29,7 @@ import numpy as np
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.numbers import exact
 from prade.core.remedies import Remedy
-from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Misfit, Score
+from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
 from prade.measuring.counts import Counts, count
 from prade.measuring.noise import add_noise
@@ -51,7 +51,7 @@ from prade.release.unrecorded_releases import Terms, need_on_record
 if TYPE_CHECKING:
     from prade.data.schema import Schema
 
-__all__ = ["Dependence", "Door", "Misfit", "adaptive", "answered"]
+__all__ = ["Dependence", "Door", "Gain", "Misfit", "adaptive", "answered"]
 
 FORMAT = 1
 Result = TypeVar("Result")
@@ -87,10 +87,10 @@ class Door:
     def choose(self, scores: Sequence[Score], epsilon: Number) -> int:
         """The index of a large score, for this epsilon (see `prade.measuring.adaptive.selection.select`)."""
         types = {type(score) for score in scores}
-        if len(types) != 1 or not types <= {Misfit, Dependence}:
+        if len(types) != 1 or not types <= {Misfit, Gain, Dependence}:
             raise PradeError(
-                "choose takes a list of Misfit scores or a list of Dependence scores: the sensitivity of others is "
-                "not known"
+                "choose takes a list of Misfit scores, of Gain scores or of Dependence scores: the sensitivity of "
+                "others is not known"
             )
         cost, most = self._affordable(epsilon), scores[0].sensitivity(self._unit.rows)
         self._need([score.part for score in scores])

@@ -1,0 +1,204 @@
+"""A release as the public table of the next one: weighted rows whose tables are those of its estimates.
+
+A group's estimate gives a weight to every public row of the support. The rows that carry it on are, for every group,
+
+    kept      rows whose weight is above a threshold c, with their weight
+    drawn     of the others, a systematic sample along an order in which neighbours are alike, each with the weight c
+
+so that about as many are left as `MOST_ROWS` allows for each group, and then their weights are raked until all one-way
+tables and all tables that were measured are the estimate's. A group's weights add up to its number of rows. Nothing in
+this is random. It is post-processing of a release that is paid for: no private row, no budget.
+
+The file also has what the release learned about change: by how much its groups differed from their own rows of the year
+before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.arrays import Floats, Ints, mass_per_cell, systematic
+from prade.core.documents import json_value, structured
+from prade.core.errors import DataError
+from prade.data.parquet_with_header import HEADER
+from prade.data.public_files import PublicFiles
+from prade.data.public_table import PublicTable
+from prade.data.tables import parquet_schema, table_suffix, write_table
+from prade.estimating.levels.estimates import Estimates
+from prade.planning.plan import Plan
+from prade.planning.settings import Settings
+from prade.queries.workload import Workload
+from prade.release.derived_files import KEPT_CARRIED, check_kept, is_kept, recorded
+from prade.release.file_names import CARRIED
+from prade.release.release import Release, file_hash
+from prade.sampling.draw import ordering
+from prade.sampling.table import TableOfRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from prade.planning.task import Task
+
+FORMAT = 1
+WEIGHT = "prade:carried"  # name of the column of weights
+MOST_ROWS = 200_000  # of all groups together: about as many as estimates start from
+FEWEST_ROWS = 500  # of each group
+SWEEPS = 20  # of raking, which changes weights by less than a thousandth after a few
+OFFSET = 0.5  # of the systematic sample: nothing is random
+
+
+class Carried(msgspec.Struct):
+    """The header of the file: the release that it was made from, and what that learned about change."""
+
+    format: int
+    release: str
+    estimates: str
+    change: float | None
+
+
+def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
+    """The public table of the next release, in the folder of this one; it is written there if it is not."""
+    release = estimates.release
+    path, record = release.path / CARRIED, file_hash(release.path / "estimates.json")
+    if is_kept(release, KEPT_CARRIED):
+        check_kept(release, KEPT_CARRIED)
+        if header_of(path).estimates == record:
+            return PublicFiles.at([path], WEIGHT)
+    header = {
+        "format": FORMAT,
+        "release": release.fingerprint,
+        "estimates": record,
+        "change": learned_change(estimates),
+    }
+    with recorded(release, KEPT_CARRIED):
+        table = carried_rows(estimates, public)
+        kept = {**(table.schema.metadata or {}), HEADER: json.dumps(header)}
+        write_table(table.replace_schema_metadata(kept), path)
+    return PublicFiles.at([path], WEIGHT)
+
+
+def header_of(path: Path) -> Carried:
+    """The header of a file that `carried_files` wrote."""
+    text = (parquet_schema(path).metadata or {}).get(HEADER.encode())
+    return structured(json_value(text or "{}"), Carried)
+
+
+def carried_change(table: PublicTable) -> float | None:
+    """What the release that a public table was carried on from learned about change; None for other tables."""
+    if table.files is None or table.weight != WEIGHT or table_suffix(Path(table.files.files[0])) != ".parquet":
+        return None
+    return header_of(Path(table.files.files[0])).change
+
+
+def expecting_change(plan: Plan, table: PublicTable) -> Plan:
+    """The plan with the change that the release behind its public table found; other tables leave it as it is."""
+    change = carried_change(table)
+    if change is None:
+        return plan
+    return Plan(**{**vars(plan.content), "settings": replace(plan.settings or Settings(), change=change)})
+
+
+def need_same_kind(release: Release, task: Task) -> None:
+    """Refuse a task that the release's estimates cannot be the prior of: other columns, or other levels."""
+    plan = release.plan
+    if plan.schema != task.schema:
+        mine, theirs = set(plan.schema.coded), set(task.schema.coded)
+        different = sorted(mine ^ theirs) or [
+            name for name in plan.schema.coded if plan.schema[name] != task.schema[name]
+        ]
+        raise DataError(
+            f"{release.path} was made with another schema (it differs in {', '.join(different[:5]) or 'group columns'}); "
+            f"a release can be the prior of tables with its own columns, values and edges: use its schema, or give "
+            "public files"
+        )
+    lacking = [name for name in task.levels[-1] if name not in plan.levels[-1].by]
+    if lacking:
+        raise DataError(
+            f"{release.path} has no {', '.join(lacking)}: its groups are {'+'.join(plan.levels[-1].by) or 'everybody'}; "
+            "plan the same levels, or give public files"
+        )
+
+
+def learned_change(estimates: Estimates) -> float | None:
+    """How much groups differed from their own public rows, as a share of what public groups differ by (a); or None.
+
+    It is the most likely number of the last level, whose mean is taken over blocks of cells.
+    """
+    last, recurs = estimates.levels[-1], estimates.priors[-1].recurs
+    if last.fitted is None or not recurs.any():
+        return None
+    return float(np.exp(np.mean(np.log(np.maximum(last.fitted[recurs][0, :, 0], 1e-6)))))
+
+
+# ---------------------------------------------------------------------- rows and weights
+
+
+def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
+    """Public rows for every group of the last level, with the group's values and the rows' weights."""
+    import pyarrow as pa
+
+    prior, totals = estimates.support.public.prior, estimates.totals
+    number = max(MOST_ROWS // max(int((totals > 0).sum()), 1), FEWEST_ROWS)
+    order = ordering(prior.codes, prior.schema)
+    parts = dict.fromkeys([*Workload.all_marginals(prior.schema, 1).parts, *estimates.levels[-1].parts])
+    tables = [(part.cells(prior.schema, prior.codes), part.n_cells) for part in parts]
+
+    def carried(group: int, weights: Floats) -> tuple[Ints, Floats]:
+        if totals[group] <= 0:
+            return np.empty(0, np.int64), np.empty(0)
+        rows, kept = chosen_rows(weights / weights.sum(), number, order)
+        return rows, totals[group] * raked(rows, kept, weights / weights.sum(), tables)
+
+    each = list(estimates.map(carried))
+    groups, sizes = np.arange(len(each)), np.array([len(rows) for rows, _ in each])
+    drawn = estimates.support.numbers(np.concatenate([rows for rows, _ in each]))
+    table = TableOfRows(estimates, public, 0).rows_of(groups, sizes, drawn)
+    if (person := estimates.plan.unit.person_id) is not None:
+        table = table.drop_columns([person])
+    return table.append_column(WEIGHT, pa.array(np.concatenate([weights for _, weights in each])))
+
+
+def chosen_rows(weights: Floats, number: int, order: Ints) -> tuple[Ints, Floats]:
+    """About so many rows that stand for all, and their weights; `weights` add up to 1.
+
+    >>> rows, kept = chosen_rows(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 3, np.arange(6))
+    >>> rows, kept
+    (array([0, 2, 4]), array([0.5 , 0.25, 0.25]))
+    """
+    positive = np.flatnonzero(weights)
+    if len(positive) <= number:
+        return positive, weights[positive]
+    certain = np.zeros(len(weights), np.bool_)
+    while True:
+        left, mass = number - int(certain.sum()), float(weights[~certain].sum())
+        beyond = ~certain & (weights * left >= mass)
+        if left <= 0 or not beyond.any():
+            break
+        certain |= beyond
+    kept = np.flatnonzero(certain)
+    if left <= 0:
+        return kept, weights[kept] / weights[kept].sum()
+    drawn = order[systematic(np.where(certain, 0.0, weights)[order], left, OFFSET)]
+    return np.concatenate([kept, drawn]), np.concatenate([weights[kept], np.full(left, mass / left)])
+
+
+def raked(rows: Ints, kept: Floats, weights: Floats, tables: Sequence[tuple[NDArray[Any], int]]) -> Floats:
+    """The weights of some rows, changed until their tables are those of all rows' weights.
+
+    `tables` have the cell of every row, and the number of cells. A cell without rows is left out.
+    """
+    some = [(cells[rows], size, mass_per_cell(cells, weights, size + 1)[:size]) for cells, size in tables]
+    for _ in range(SWEEPS):
+        for cells, size, wanted in some:
+            mass = mass_per_cell(cells, kept, size + 1)[:size]
+            factor = np.divide(wanted, mass, out=np.ones(size), where=mass > 0)
+            kept = kept * np.append(factor, 1.0)[cells]
+    return np.asarray(kept / kept.sum())
