@@ -772,7 +772,7 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
     kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0)
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0, unseen=False)
 
 
 def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(small):
