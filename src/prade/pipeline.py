@@ -76,9 +76,8 @@ def plan(
     chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
     the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
     ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about what two idle cores do in a
-    second. The plan does not depend on how busy the machine is, unless the rehearsals take more than `seconds` (by
-    default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an `executor`, which end sooner:
-    give W workers W times the effort to try W times as much in the same time.
+    second. `seconds` is a safety net (by default 600, or 5 for each 1 of effort): until then, neither a busy machine nor
+    the workers of an `executor` change the plan.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like

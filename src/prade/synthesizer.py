@@ -76,7 +76,7 @@ class Synthesizer(Parameters):
     * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
     * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
       can also enter it with `prade ledger open`.
-    * tune: whether to choose the plan by rehearsal on the public table, with the `effort` and `seconds` of `prade.plan`.
+    * tune: whether to choose the plan by rehearsal on the public table; `effort` and `seconds` are for `prade.plan`.
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
     * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
