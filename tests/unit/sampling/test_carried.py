@@ -37,12 +37,12 @@ def folder(tmp_path_factory):
 
 
 def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder, monkeypatch):
-    monkeypatch.setattr(carried, "MOST_ROWS", 300)  # far fewer than the groups' rows
+    monkeypatch.setattr(carried, "MOST_ROWS", 450)  # far fewer than the groups' rows
     monkeypatch.setattr(carried, "FEWEST_ROWS", 60)
     release = Release.load(folder / "r2022")
     estimates, table = kept_estimates(release), prade.pipeline.public_of(release.plan)
     rows = carried.carried_rows(estimates, table)
-    assert rows.num_rows <= 310
+    assert rows.num_rows <= 450
     public = prade.pipeline.PublicTable(rows, WEIGHT).rows(SCHEMA, task().groups)
     for group, values in enumerate(estimates.plan.groupings[-1].values):
         mine = [tuple(map(str, each)) for each in public.groups.values].index(tuple(map(str, values)))
@@ -51,7 +51,8 @@ def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder, mon
         assert weights.sum() == pytest.approx(estimates.totals[group] / estimates.totals.sum())
         for name in SCHEMA.coded:
             wanted = estimates.joint(group).project([name])
-            np.testing.assert_allclose(of_group.project([name]), wanted, atol=0.01)
+            # a rare cell may have no row among 150, which leaves its share to the others
+            np.testing.assert_allclose(of_group.project([name]), wanted, atol=0.03)
 
 
 def test_the_next_plan_names_the_release_by_hash_and_expects_its_change(folder):
