@@ -22,7 +22,7 @@ from prade import Budget, Ledger, Release, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
 from prade.data.groups import Groups
-from prade.data.invented import CensusYears, census_years
+from prade.data.invented_years import CensusYears, census_years
 from prade.data.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 
@@ -74,6 +74,7 @@ def chain(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="number of invented worlds")
+    parser.add_argument("--drift", type=float, default=1.0, help="how much changes in a year; 1 for the usual drift")
     parser.add_argument("--persons", type=int, default=20_000, help="persons a year")
     parser.add_argument("--caps", nargs="*", default=["1", "4"], help="budgets for all years together")
     parser.add_argument("--pairs", type=int, default=40)
@@ -81,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for seed in range(options.seeds):
-        world = census_years(persons=options.persons, seed=seed)
+        world = census_years(persons=options.persons, drift=options.drift, seed=seed)
         years = list(world.tables)[1:]
         for cap in options.caps:
             for way in WAYS:

@@ -33,7 +33,7 @@ from prade import Schema, Task
 from prade.core.threads import cores
 from prade.data.column import Column
 from prade.data.decoding import Decoder
-from prade.data.encoding import Coded
+from prade.data.encoding import Coded, encode
 from prade.data.invented import census_like
 from prade.data.links import proposed_links
 from prade.data.matching import numbers_of
@@ -167,6 +167,13 @@ def mean_ratios(lines: list[list[str]]) -> str:
     return ", ".join(f"{np.exp(np.mean(np.log(each))):.3f} ({name})" for name, each in ratios.items())
 
 
+def limits(world: World) -> dict[str, pa.Table]:
+    """What no estimate can exceed: the true rows' own codes with values of public rows, and the true rows again."""
+    again = np.random.default_rng(SEED).integers(len(world.truth), size=len(world.truth))
+    true_codes = Decoder.fit(world.schema, world.public).decode(encode(world.schema, world.truth), seed=SEED)
+    return {"true codes, values of donors": true_codes, "true rows, drawn with repetition": world.truth.take(again)}
+
+
 def sdmetrics_scores(world: World, tables: dict[str, pa.Table]) -> list[list[str]]:
     """The lines of the table of SDMetrics' scores."""
     kinds = {
@@ -200,7 +207,7 @@ def main() -> None:
         far_lines += far
         print(table(["world", "values", "broken orders", "copied", "seconds"], order), flush=True)
         if world.name == ACS and PEER.exists():
-            score_lines = sdmetrics_scores(world, {"public table": world.public, **tables})
+            score_lines = sdmetrics_scores(world, {"public table": world.public, **tables, **limits(world)})
     text = [
         "*Copied* is the share of rows that have all values of one public row. As sampled, a row's donor is the public "
         "row that was drawn; by codes, it is drawn from the public rows with the same codes. Orders are those that the "

@@ -26,7 +26,7 @@ from prade.data.public_table import PublicTable
 from prade.estimating.cuda import need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.measuring.public_overlap import refuse_public
+from prade.measuring.early_refusals import refuse_early
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
@@ -35,10 +35,9 @@ from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.protection import refuse_weak
 from prade.release.derived_files import KEPT_ESTIMATES, is_kept
 from prade.release.release import Release
-from prade.release.saved_plans import kept_plan, plan_beside, saved_plan
+from prade.release.saved_plans import kept_plan, plan_beside
 from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
@@ -381,19 +380,6 @@ def synthesize(
         fitted = fit(task, private, public, folder, terms, on_stage=on_stage, **how)
         on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
         return report(fitted.release, **how)
-
-
-# ---------------------------------------------------------------------- refusals
-
-
-def refuse_early(budget: Budget, private: Any, table: PublicTable, folder: PathName, weak_protection: bool) -> None:
-    """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
-
-    A run that continues with a kept plan does not rehearse, so `measure` refuses in time.
-    """
-    if saved_plan(folder) is None:
-        refuse_weak(budget, weak_protection)
-        refuse_public(private, table.source)
 
 
 def _release(release: Release | PathName) -> Release:

@@ -23,7 +23,8 @@ from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.pipeline import estimate, fit, kept_or_new_plan, refuse_early, report, sample, write_sample
+from prade.measuring.early_refusals import refuse_early
+from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
 from prade.planning.targets import Target
@@ -33,8 +34,8 @@ from prade.privacy.ledger import Ledger
 from prade.privacy.unit import Unit
 from prade.release.copies import copy_release
 from prade.release.derived_files import KEPT_ROWS, is_kept
+from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
-from prade.release.saved_plans import saved_plan
 from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
@@ -194,35 +195,13 @@ class Synthesizer(Parameters):
         groups, unit = Groups.of(self.groups), Unit() if self.unit is None else self.unit
         details = self._budget(), unit, self.levels, groups, (), self.targets
         if self.schema is None:
-            return Task(self.dataset, self._drafted(table, groups, unit), *details)
+            return Task(self.dataset, drafted_schema(self.folder, table, groups, unit), *details)
         if not isinstance(self.schema, (Schema, str, PathLike)):
             raise PradeError(
                 f"schema is a {type(self.schema).__name__}; give a prade.Schema, the path of its file, or None to "
                 "draft one from the public table"
             )
         return Task(self.dataset, self.schema, *details)
-
-    def _drafted(self, table: PublicTable, groups: Groups, unit: Unit) -> Schema:
-        """Draft a schema from the public table and keep it beside the folder; a kept plan has its own."""
-        if (kept := saved_plan(self.folder)) is not None:
-            plan = Plan.load(kept)
-            return plan.schema.with_invariants(plan.invariants)
-        path = Path(f"{Path(self.folder).absolute()}.schema.toml")
-        names = table.typed.column_names
-        identifiers = [name for name in names if name == unit.person_id]
-        drafted = table.draft([name for name in groups.names if name in names], identifiers)
-        if path.exists() and Schema.load(path) != drafted:
-            raise PradeError(
-                f"{path} is not the draft of this public table; if you corrected it, give it as schema=, otherwise "
-                "remove it"
-            )
-        drafted.save(path)
-        warnings.warn(
-            f"no schema was given, so {path} was drafted from the public table, with {len(drafted.coded)} columns. "
-            "Read it, add the values that private rows may have but the public table lacks, and give it as schema=",
-            stacklevel=4,
-        )
-        return drafted
 
     def _budget(self) -> Budget:
         if isinstance(self.epsilon, Budget):

@@ -19,7 +19,7 @@ ADAPTIVE = {  # what the baselines may have of the door: adaptive runs, paid for
     ),
 }
 # To say early that a private file is public: it compares where files and tables are, and counts nothing.
-EARLY = {"prade.measuring.public_overlap", "prade.measuring.public_overlap.refuse_public"}
+EARLY = {"prade.measuring.early_refusals", "prade.measuring.early_refusals.refuse_early"}
 ENGINES = ("opendp", "ibis", "duckdb", "psycopg")
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 OUTSIDE = [name for name in MODULES if not name.startswith("measuring/")]

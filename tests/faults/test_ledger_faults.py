@@ -528,9 +528,9 @@ def test_somebody_elses_sqlite_file(tmp_path: Path) -> None:
 
 def test_a_newer_format(ledger: Ledger) -> None:
     connection = sqlite3.connect(ledger.path)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
-    assert refusals(ledger, "ledger format 3, but this version of prade reads formats up to 2; update prade") == 6
+    assert refusals(ledger, "ledger format 4, but this version of prade reads formats up to 3; update prade") == 6
 
 
 def test_an_emptied_file_has_no_budget(ledger: Ledger) -> None:

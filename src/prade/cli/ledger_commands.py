@@ -80,6 +80,31 @@ def capped(command: Command) -> Command:
     return command
 
 
+def unit_options(command: Command) -> Command:
+    """Add the options that define a unit of protection."""
+    options = [
+        click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
+        click.option(
+            "--person-id",
+            metavar="COLUMN",
+            help="Column that identifies the person, so that prade can enforce the bound on rows.",
+        ),
+        click.option(
+            "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
+        ),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @prade.group()
 @examples("  prade ledger show")
 def ledger() -> None:
@@ -93,22 +118,7 @@ def ledger() -> None:
 @ledger.command("open")
 @click.argument("dataset")
 @capped
-@click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
-@click.option(
-    "--person-id",
-    metavar="COLUMN",
-    help="Column that identifies the person, so that prade can enforce the bound on rows.",
-)
-@click.option(
-    "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
-)
-@click.option(
-    "--neighbours",
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
-)
+@unit_options
 @ledger_option
 @as_json
 @examples("  prade ledger open census --cap 4 --max-rows-per-person 7 --person-id PERSON")
@@ -170,6 +180,74 @@ def raise_cap(
     left = book.remaining(dataset)
     words = f"{book.path}: data set {raised.name!r} now has the cap {raised.cap}, and {left} is left"
     result(_facts(book, raised.name), words, as_json)
+
+
+@ledger.command("plan")
+@click.argument("dataset")
+@click.option("--years", type=int, required=True, help="Number of years that the budget is for.")
+@click.option("--shares", help="Shares of the years, as in 2,1,1. [default: equal shares]")
+@capped
+@unit_options
+@ledger_option
+@as_json
+@examples("  prade ledger plan census --years 5 --cap 4")
+def plan_years(
+    dataset: str,
+    years: int,
+    shares: str | None,
+    cap: str | None,
+    delta: str | None,
+    rho: str | None,
+    max_rows_per_person: int,
+    person_id: str | None,
+    max_rows_per_group: int | None,
+    neighbours: Any,
+    ledger_file: str | None,
+    as_json: bool,
+) -> None:
+    """Divide the budget of a DATASET over several years.
+
+    No release may then spend more than this year and those before it have; what a year leaves over stays for the next
+    ones. `prade ledger next-year` begins the next year. With a cap, a data set that is not in the ledger yet is
+    entered. Dividing again divides what is left.
+    """
+    from prade.privacy.ledger import Ledger
+    from prade.privacy.ledger.years import shares_of
+    from prade.privacy.unit import Unit
+
+    numbers = shares_of(years, None if shares is None else [each.strip() for each in shares.split(",")])
+    book = Ledger.of(ledger_file)
+    if cap is not None or rho is not None:
+        unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
+        _remark_weak(book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap")).cap)
+    _show_year(book, book.divide(dataset, years, numbers).name, as_json)
+
+
+@ledger.command("next-year")
+@click.argument("dataset")
+@ledger_option
+@as_json
+@examples("  prade ledger next-year census")
+def next_year(dataset: str, ledger_file: str | None, as_json: bool) -> None:
+    """Begin the next year of a DATASET whose budget is divided over several."""
+    from prade.privacy.ledger import Ledger
+
+    book = Ledger.of(ledger_file)
+    _show_year(book, book.next_year(dataset).name, as_json)
+
+
+def _show_year(book: Ledger, name: str, as_json: bool) -> None:
+    """Show how a budget is divided, and what may be spent this year."""
+    statement = book.statement(name)
+    division = statement.dataset.division
+    assert division is not None
+    left = division.left_this_year(statement.spent)
+    rows = [
+        {"year": year, "adds": str(division.of_year(year)), "": "this year" if year == division.year else ""}
+        for year in range(1, len(division.shares) + 1)
+    ]
+    words = f"{book.path}: data set {name!r}\n{text_table(rows)}\n{left} may be spent this year."
+    result({**_facts(book, name), "left_this_year": left.to_dict()}, words, as_json)
 
 
 @ledger.command("import")

@@ -230,11 +230,16 @@ def planning(command: Command) -> Command:
         click.option(
             "--public",
             multiple=True,
-            required=True,
             type=FILE,
             help="File of public rows; may be given several times.",
         ),
         weight,
+        click.option(
+            "--previous",
+            metavar="RELEASE",
+            type=FILE,
+            help="Instead of --public: folder of the last release of the same groups, whose estimates are the prior.",
+        ),
         click.option(
             "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),
@@ -318,6 +323,7 @@ def task_of(
     schema_file: str,
     public: tuple[str, ...],
     weight: str | None,
+    previous: str | None,
     groups_file: str | None,
     levels: str,
     targets_file: str | None,
@@ -333,6 +339,11 @@ def task_of(
     from prade.planning.task import Task
     from prade.privacy.unit import Unit
 
+    if bool(public) == (previous is not None) or (previous is not None and weight is not None):
+        raise click.UsageError(
+            "give the public rows that estimates start from: files with --public (and --weight), or the last release "
+            "with --previous"
+        )
     budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
     if bool(level_columns) != bool(groups_file):
         raise click.UsageError(
@@ -340,6 +351,10 @@ def task_of(
         )
     unit = Unit(max_rows_per_person, person_id=person_id)
     task = Task(dataset, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
+    if previous is not None:
+        from prade.pipeline import carried_on
+
+        return task, carried_on(previous, task)
     return task, PublicTable(public_files(public, weight))
 
 

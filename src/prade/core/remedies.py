@@ -34,6 +34,10 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": 'give CsvFile(path, delimiter="{value}")',
         "shell": 'add --delimiter "{value}"',
     },
+    "divide": {
+        "python": "divide it with Ledger.divide",
+        "shell": "divide it with `prade ledger plan DATASET --years N`",
+    },
     "draft": {
         "python": "list such columns in skip=, list places and years in groups=, or increase max_values",
         "shell": "list such columns in --skip, list places and years in --groups, or increase --max-values",
@@ -54,6 +58,10 @@ _WORDS: dict[str, dict[Language, str]] = {
     "new_ledger": {
         "python": "check the path, or start a new ledger with Ledger.open_dataset",
         "shell": "check the path, or start a new ledger with `prade ledger open`",
+    },
+    "next_year": {
+        "python": "begin the next year with Ledger.next_year, or divide the rest anew with Ledger.divide",
+        "shell": "begin the next year with `prade ledger next-year`, or divide the rest anew with `prade ledger plan`",
     },
     "no_cuda": {"python": "leave out cuda=True", "shell": "leave out --cuda"},
     "open_dataset": {

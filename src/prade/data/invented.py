@@ -53,7 +53,7 @@ class CensusLike:
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """How the public and the private side differ: states, years, and the drift of the model's constants."""
 
     states: tuple[int, ...]
@@ -106,79 +106,30 @@ def census_like(
         raise PradeError(f"relation must be one of {', '.join(map(repr, get_args(Relation)))}; got {relation!r}")
     elsewhere, here = tuple(range(11, 11 + states)), tuple(range(11 + states, 11 + 2 * states))
     before = tuple(year - (now[-1] - now[0] + 1) for year in now)
-    public = _Side(here, before, 1) if relation == "earlier years" else _Side(elsewhere, now, 1)
-    private = _Side(here, now, 1 + persons, **DRIFT)
-    places = {name: np.repeat(each, len(now)) for name, each in _places(private, places_per_state, seed).items()}
+    public = Side(here, before, 1) if relation == "earlier years" else Side(elsewhere, now, 1)
+    private = Side(here, now, 1 + persons, steps=1, **DRIFT)
+    places = {name: np.repeat(each, len(now)) for name, each in places_of(private, places_per_state, seed).items()}
     places["YEAR"] = np.tile(now, states * places_per_state)
     return CensusLike(
-        public=_survey(public, persons, places_per_state, seed),
-        private=_survey(private, persons, places_per_state, seed),
+        public=survey(public, persons, places_per_state, seed),
+        private=survey(private, persons, places_per_state, seed),
         schema=schema_between(public.years[0] - OLDEST, now[-1]),
-        groups=_table(places, {}),
+        groups=table_of(places, {}),
         max_rows=len(now),
     )
 
 
-@dataclass(frozen=True)
-class CensusYears:
-    """One table for each of several years, of the same places and other people; `groups` are the places."""
-
-    tables: dict[int, pa.Table]
-    schema: Schema
-    groups: pa.Table
-
-
-def census_years(
-    *,
-    persons: int = 20_000,
-    states: int = 2,
-    places_per_state: int = 10,
-    years: Sequence[int] = (2019, 2020, 2021, 2022, 2023, 2024),
-    seed: int = 0,
-) -> CensusYears:
-    """Tables like those of `census_like`, one row for each of `persons` people a year, that drift from year to year.
-
-    In a year, everything changes by a quarter of what the private side of `census_like` has changed by, and a place
-    takes a step of a random walk: after four years, the two are alike.
-
-    >>> made = census_years(persons=200, years=(2023, 2024))
-    >>> {year: table.num_rows for year, table in made.tables.items()}
-    {2023: 200, 2024: 200}
-    """
-    when = tuple(sorted(set(years)))
-    if len(when) < max(2, len(years)):
-        raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
-    here, since = tuple(range(11, 11 + states)), [year - when[0] for year in when]
-    sides = [
-        _Side(
-            here,
-            (year,),
-            1 + number * persons,
-            **{name: drift * later / 4 for name, drift in DRIFT.items() if name != "place_drift"},
-            place_drift=DRIFT["place_drift"] / 2,
-            steps=later,
-        )
-        for number, (year, later) in enumerate(zip(when, since, strict=True))
-    ]
-    places = _places(sides[0], places_per_state, seed)
-    return CensusYears(
-        {year: _survey(side, persons, places_per_state, seed) for year, side in zip(when, sides, strict=True)},
-        schema_between(when[0] - OLDEST, when[-1]),
-        _table({name: places[name] for name in ("STATE", "PLACE")}, {}),
-    )
-
-
-def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
+def survey(side: Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
     """The table of one side: places -> persons -> attributes, each step based on all steps before it."""
     rng = np.random.default_rng([seed, side.first_id])
-    x = _persons(side, _places(side, places_per_state, seed), persons, rng)
+    x = _persons(side, places_of(side, places_per_state, seed), persons, rng)
     x.prices, x.care, x.desk = side.prices + 0.03 * (x.YEAR - 2020), side.care, side.remote
     for step in (_family, _work, _money, _home):
         step(x, _Scores(x.index, rng))
-    return _table(vars(x), _missing(x, rng))
+    return table_of(vars(x), _missing(x, rng))
 
 
-def _places(side: _Side, per_state: int, seed: int) -> dict[str, Array]:
+def places_of(side: Side, per_state: int, seed: int) -> dict[str, Array]:
     """The factors of each place, f = 0.25 state + 0.95 place; a state has the same places on both sides."""
     factors = []
     for state in side.states:
@@ -215,7 +166,7 @@ def _ages(places: dict[str, Array], place: Array, rng: np.random.Generator) -> A
     return np.asarray(np.minimum(drawn, OLDEST))  # the sum may be rounded up to the next place
 
 
-def _persons(side: _Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
+def _persons(side: Side, places: dict[str, Array], persons: int, rng: np.random.Generator) -> SimpleNamespace:
     """People with their lasting attributes, one row for each year in which they are surveyed.
 
     Each person is surveyed in one certain year, for which the age is drawn, and in each other year with probability
@@ -359,7 +310,7 @@ def _missing(x: SimpleNamespace, rng: np.random.Generator) -> dict[str, Array]:
     return absent | {name: absent[name] | (rng.random(len(idle)) < share) for name, share in unanswered.items()}
 
 
-def _table(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
+def table_of(columns: dict[str, Array], absent: dict[str, Array]) -> pa.Table:
     """The columns of the schema, in its order; scores and factors are left out."""
     import pyarrow as pa
 

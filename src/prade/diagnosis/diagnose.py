@@ -15,7 +15,8 @@ simulated (`prade.diagnosis.null_draws`), with one family of all columns, groups
 (`prade.diagnosis.calibration`): 5 % is the chance of any false alarm.
 
 *Distances.* The total-variation distance is half the sum of |private share - public share|. Noise makes it larger, so
-it is multiplied by sqrt(1 - expected squares of noise / squares of r). Its lower bound is
+it is multiplied by sqrt(1 - expected squares of noise / squares of r): those of a column's cells in one group, or, for
+the mean over all groups, those of each cell in all of them. Its lower bound is
 
     (sum over cells of |r| - c) / (2 * most rows)
 
@@ -107,8 +108,8 @@ class _Draw:
     """The statistics of all levels, of answers or of one draw of the null.
 
     `alarms` are those of the test. `lengths` are sums of absolute noise by column, in standard deviations of a cell's
-    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` and `sampled` are sums
-    by column of squares of the noise in differences, and of absolute sampling errors.
+    noise, and after the columns the absolute noise of the number of rows, in its own. `squares` are the
+    squares of the noise in the differences of all cells, `sampled` sums by column of absolute sampling errors.
     """
 
     alarms: list[Floats]
@@ -161,7 +162,7 @@ class _Null:
             lengths = level.columns.sums(np.abs(noise)) / np.sqrt(level.answers.variance)
             of_rows = np.abs(rows) / np.sqrt(level.answers.rows_variance)
             draw.lengths.append(np.concatenate([lengths, of_rows[:, None]], axis=1))
-            draw.squares.append(level.columns.sums(noise**2))
+            draw.squares.append(noise**2)
             draw.sampled.append(level.columns.sums(np.abs(sampled)))
         return draw
 
@@ -213,7 +214,7 @@ def _findings(
     """The alarms and distances of a level; `limits` are those of lengths, `expected` squares of noise and sampling."""
     answers, columns = level.answers, level.columns
     of_noise, of_sampling = expected
-    lengths, squares = columns.sums(np.abs(differences)), columns.sums(differences**2)
+    lengths, squares = columns.sums(np.abs(differences)), differences**2
     deviation = np.sqrt(answers.rows_variance)
     known = rows > CLEARLY * deviation
     whole = np.where(known, rows, 0.0)[:, None]
@@ -224,9 +225,10 @@ def _findings(
         shape = np.broadcast(part, rows).shape
         return np.asarray(np.divide(part, 2 * rows, out=np.full(shape, np.nan), where=rows > 0))
 
-    left = _left(squares, of_noise)
-    pooled = _left(np.where(known[:, None], squares, 0.0).sum(axis=0), (of_noise * known[:, None]).sum(axis=0))
-    together = (lengths * known[:, None]).sum(axis=0), whole.sum(axis=0)
+    left = _left(columns.sums(squares), columns.sums(of_noise))
+    left_of_cells = _left(squares[known].sum(axis=0), of_noise[known].sum(axis=0))
+    of_cells = np.abs(differences[known]).sum(axis=0, keepdims=True) * left_of_cells
+    every = whole.sum(axis=0)
     return LevelFindings(
         name=name,
         by=answers.grouping.by,
@@ -238,9 +240,9 @@ def _findings(
         wrong=chances <= RATE + 1e-9,
         distance=np.minimum(half_per_row(lengths * left, whole), 1.0),
         at_least=np.clip(beyond, 0.0, 1.0),
-        column_distance=np.minimum(half_per_row(together[0] * pooled, together[1]), 1.0),
-        column_sampling=half_per_row((of_sampling * known[:, None]).sum(axis=0), together[1]),
-        noise_units=np.sqrt(squares.sum(axis=0) / _at_least_some(of_noise, level)),
+        column_distance=np.minimum(half_per_row(columns.sums(of_cells)[0], every), 1.0),
+        column_sampling=half_per_row(of_sampling[known].sum(axis=0), every),
+        noise_units=np.sqrt(columns.sums(squares).sum(axis=0) / _at_least_some(columns.sums(of_noise), level)),
     )
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import Any, Generic, TypeVar
 
 from prade.estimating.tilted import Tilted
 
-if TYPE_CHECKING:
-    from prade.estimating.layout import Layout
+Sample = TypeVar("Sample")
 
 ONE_IN = 4  # rows: with one in eight, the climb on all rows takes one pass more
 FEWEST = 2**15  # rows of a sample
@@ -23,21 +22,21 @@ MOST_KEPT = 4  # samples: groups come parent by parent, in a few threads
 
 
 def worthwhile(rows: int) -> bool:
-    """Whether a layout has so many rows that a climb should begin with few."""
+    """Whether a layout has enough rows for a climb to begin with few of them."""
     return rows >= ONE_IN * FEWEST
 
 
-class FewRows:
+class FewRows(Generic[Sample]):
     """The samples that were used last, by the start of the groups that share them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: list[tuple[Tilted, Layout]] = []
+        self._kept: list[tuple[Tilted, Sample]] = []
 
-    def __reduce__(self) -> tuple[type[FewRows], tuple[()]]:
+    def __reduce__(self) -> tuple[type[FewRows[Any]], tuple[()]]:
         return FewRows, ()  # another process draws them again
 
-    def of(self, start: Tilted, draw: Callable[[], Layout]) -> Layout:
+    def of(self, start: Tilted, draw: Callable[[], Sample]) -> Sample:
         """The sample for this start: `draw` is called if it is not among those kept."""
         with self._lock:
             for known, found in reversed(self._kept):

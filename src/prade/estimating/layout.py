@@ -74,7 +74,7 @@ class Layout:
         bundles: Bundles,
         chunks: Chunks,
         starts: Starts,
-        few_rows: FewRows,
+        few_rows: FewRows[Layout],
     ) -> None:
         self.prior = prior
         self.base = base  # the prior's mass in each collapsed row

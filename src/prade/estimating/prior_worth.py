@@ -41,17 +41,17 @@ def prior_worth(answers: Answers) -> float:
         return float(terms.sum())
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 231)  # steps of ten percent
-    careful = grid[_last_likely(lambda k: log_likelihood(float(grid[k])), len(grid))]
+    careful = grid[last_likely(lambda k: log_likelihood(float(grid[k])), len(grid))]
     return min(float(np.exp(careful)), LARGEST)
 
 
-def _last_likely(log_likelihood: Callable[[int], float], size: int) -> int:
+def last_likely(log_likelihood: Callable[[int], float], size: int) -> int:
     """The last of `size` numbers whose likelihood is within `DOUBT` of the largest.
 
     Every eighth is looked at, then all around the largest and after the last that is likely enough: with one hill, the
     result is that of looking at all.
     """
-    found = {k: log_likelihood(k) for k in (*range(0, size, STRIDE), size - 1)}
+    found: dict[int, float] = {k: log_likelihood(k) for k in (*range(0, size, STRIDE), size - 1)}
 
     def look_at(first: int, last: int) -> None:
         found.update({k: log_likelihood(k) for k in range(max(first, 0), min(last, size)) if k not in found})

@@ -11,7 +11,7 @@ from prade.core.errors import EstimationError
 EstimatorName = Literal["map", "two-stage", "ide"]
 PosteriorName = Literal["laplace", "linear"]
 # settings that files of earlier versions leave out, and what they mean
-IN_EARLIER_FILES = {"posterior": "linear", "support": 0, "extra": 0.0, "unseen": False, "change": 0.03}
+IN_EARLIER_FILES = {"posterior": "linear", "support": 0, "extra": 0.0, "unseen": False, "change": 0.03, "trust": 1.0}
 MOST_EXTRA = 0.5  # of the prior's weight: with more, it would no longer be the public table's
 
 
@@ -46,8 +46,8 @@ class Settings:
     support: int = 200_000
     extra: float = 0.0
     unseen: bool = True
-    # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release of
-    # a chain takes what the last one found (`prade.sampling.carried`).
+    # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release
+    # of a chain takes what the last one found (`prade.sampling.carried`).
     change: float = 0.03
     trust: float = 1.0
 

@@ -104,7 +104,7 @@ def data_of(
         if progress is not None:
             progress("standard errors", len(precisions), len(facts.views))
     rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
-    found = diagnosed(release.plan, release.noisy, estimates.public, threads=threads)
+    found = diagnosed(release.plan, release.noisy, estimates.public.observed, threads=threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, found))
     technical = [_technical(facts, view) for view in facts.views]
     return {

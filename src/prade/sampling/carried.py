@@ -99,7 +99,7 @@ def carried_change(table: PublicTable) -> float | None:
 
 
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
-    """The plan with the change that the release behind its public table found; other tables leave it as it is."""
+    """The plan with the change that the release behind its public table found; with any other table, the same plan."""
     change = carried_change(table)
     if change is None:
         return plan
@@ -115,15 +115,15 @@ def need_same_kind(release: Release, task: Task) -> None:
             name for name in plan.schema.coded if plan.schema[name] != task.schema[name]
         ]
         raise DataError(
-            f"{release.path} was made with another schema (it differs in {', '.join(different[:5]) or 'group columns'}); "
-            f"a release can be the prior of tables with its own columns, values and edges: use its schema, or give "
+            f"{release.path} was made with another schema, which differs in {', '.join(different[:5]) or 'groups'}; "
+            "a release can be the prior of tables with the same columns, values and edges: use its schema, or give "
             "public files"
         )
     lacking = [name for name in task.levels[-1] if name not in plan.levels[-1].by]
     if lacking:
         raise DataError(
-            f"{release.path} has no {', '.join(lacking)}: its groups are {'+'.join(plan.levels[-1].by) or 'everybody'}; "
-            "plan the same levels, or give public files"
+            f"{release.path} has no {', '.join(lacking)}: its groups are {plan.levels[-1].name}; plan the same levels, "
+            "or give public files"
         )
 
 
@@ -167,7 +167,7 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
 
 
 def chosen_rows(weights: Floats, number: int, order: Ints) -> tuple[Ints, Floats]:
-    """About so many rows that stand for all, and their weights; `weights` add up to 1.
+    """About that many rows that stand for all, and their weights; `weights` add up to 1.
 
     >>> rows, kept = chosen_rows(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 3, np.arange(6))
     >>> rows, kept

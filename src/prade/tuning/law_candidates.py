@@ -10,17 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from prade.core.arrays import Floats
 from prade.core.words import many
+from prade.planning.plan import Plan
 from prade.privacy.budget import Law
-from prade.tuning.gain import predicted_rest, telling_parts
+from prade.tuning.choice import Change, Choice
+from prade.tuning.gain import Columns, predicted_rest, telling_parts
 
-if TYPE_CHECKING:
-    from prade.tuning.candidates import Candidates
-    from prade.tuning.choice import Change, Choice
+
+class Candidates(Protocol):
+    """What is known about all candidates: how a choice becomes a plan, and what public rows tell about one-way tables.
+
+    `single` are the one-way tables. `moments` are those of what the prior is off by in their cells, of which table k
+    has `cells[k]`.
+    """
+
+    plan_of: Callable[[Choice], Plan]
+    single: tuple[Columns, ...]
+    moments: Floats
+    cells: list[slice]
+
+    def numbers(self) -> list[int]:
+        """Numbers of one-way tables that are tried."""
+
+    def noise_in_shares(self, choice: Choice) -> float:
+        """Variance of the noise in the shares of the last level's cells."""
 
 
 def law_ladders(candidates: Candidates, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:

@@ -28,14 +28,15 @@ from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
 from prade.tuning.expectation import clearly_gain, expected_in_another
+from prade.tuning.expected_targets import expected_of_targets
 from prade.tuning.rehearse import Rehearsal, mean_of
-from prade.tuning.target_errors import expected_of_targets
 from prade.tuning.trials import Draw, Trials
 
 FEWEST_ERRORS = 8  # that a mean is taken of: with fewer groups, noise is drawn several times
 MOST_DRAWS = 8  # of noise: beyond that, chance is in the groups rather than in the noise
 FEWEST_MORE = 5  # trials that more draws must leave effort for
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
+LARGE = 0.1  # of the error: with targets, what gains more does so with any noise
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
 APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
 
@@ -191,7 +192,7 @@ class Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and self._must_pay_twice(choice):
+        if kept and self._must_pay_twice(choice) and not self._beyond_luck(mean, known):
             kept = self._better_again(choice)
         if kept:
             self.best, self.errors = choice, errors
@@ -208,6 +209,10 @@ class Search:
         """Whether groups share noise that decides about a choice, which standard errors do not show."""
         shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
         return shared or self.rehearsal.targets_above
+
+    def _beyond_luck(self, mean: float, known: Sequence[Floats]) -> bool:
+        """Whether a difference is larger than shared noise can explain: early steps towards targets are that large."""
+        return self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
 
     def _better_again(self, choice: Choice) -> bool:
         """Whether it pays with other noise too."""

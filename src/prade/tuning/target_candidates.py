@@ -18,11 +18,12 @@ from prade.queries.parts import Part
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 
-# How many times the share of another part a target's part gets, from little to much. With equal shares of 36 tables, 32
-# times for five of them leaves the others a sixth of the budget.
+# How many times the share of another part a target's part gets: first in long steps, then in short ones from the best
+# of these. With equal shares of 36 tables, 32 times for five of them leaves the others a sixth of the budget.
+LONG_STEPS = Fraction(4), Fraction(16)
 TIMES = tuple(Fraction(times) for times in (2, 4, 8, 16, 32))
 # Shares of the budget for the targets of one level above the last.
-SHARES_ABOVE = tuple(Fraction(share) for share in ("1/100", "1/30", "1/10", "3/10", "3/5"))
+SHARES_ABOVE = tuple(Fraction(share) for share in ("1/30", "1/10", "3/10", "3/5"))
 MOST_CELLS = 500  # of the parts of a set at the last level: the time for smoothing grows with the cube of their number
 
 
@@ -87,7 +88,7 @@ def _with(choice: Choice, depth: int, parts: tuple[Part, ...], levels: int) -> t
 def _more_often(best: Callable[[], Choice], depth: int, words: str, parts: tuple[Part, ...]) -> Iterator[Change]:
     """A set of parts with larger shares: from a few times as large, or from as much as another set has now."""
     now = best().times if best().first and best().first[depth] else Fraction(1)
-    steps = TIMES if now == 1 else (now,)
+    steps = LONG_STEPS if now == 1 else (now,)
     for times in steps:
         first = _with(best(), depth, parts, depth + 1)
         yield f"{times} times the share for {words}", replace(best(), first=first, times=times)

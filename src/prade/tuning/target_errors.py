@@ -29,17 +29,12 @@ from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate, Parent
-from prade.planning.expected import Expected, TargetError
-from prade.planning.plan import Plan
-from prade.planning.settings import Settings
 from prade.planning.targets import Target, Wanted, wanted_of
 from prade.scoring.public_baseline import PublicBaseline
-from prade.tuning.expectation import expected_in_another
 from prade.tuning.stand_ins import StandIn
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
-    from prade.tuning.rehearse import Rehearsal
 
 REST = 0.1  # weight of all two-way tables of the last level beside that of all targets together
 MOST_SUMMED = 400  # groups of a stand-in that are all estimated for the sake of levels above; otherwise only some are
@@ -175,7 +170,7 @@ def errors_in(
     """
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
-    cells = [(support.of(each), size) for each, size in targets.cells]
+    cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
     summed = above if groups <= MOST_SUMMED else []
     found = np.zeros((len(scored), len(targets.errors)))
 
@@ -206,6 +201,11 @@ def errors_in(
     return np.array([away for away, _, _ in mine]), found
 
 
+def _as_counted(cells: CellsOfRows) -> CellsOfRows:
+    """The same cells in the type that `bincount` takes without a copy."""
+    return cells[0].astype(np.intp), cells[1]
+
+
 def _own_errors(
     targets: StandInTargets, number: int, cells: CellsOfRows, scored: range, weights_of: Callable[[int], Floats]
 ) -> Floats:
@@ -224,36 +224,6 @@ def _everybody(descent: Descent, groups: Sequence[Parent], _: int) -> Floats:
     """Weights of the support's rows in all groups of the first level together."""
     weights = [group.total * _weights_of(descent, groups, number) for number, group in enumerate(groups)]
     return np.asarray(np.sum(weights, axis=0))
-
-
-def expected_of_targets(rehearsal: Rehearsal, plan: Plan, settings: Settings, seeds: Sequence[int]) -> Expected:
-    """The error of two-way tables, and those of everything wanted, with noise and groups that chose no plan."""
-    wanted = rehearsal.wanted
-    assert wanted is not None
-    stand_ins = range(len(rehearsal.stand_ins))
-    made = [
-        [rehearsal.both_errors(plan, settings, seed=seed, stand_in=k, fresh=True) for seed in seeds] for k in stand_ins
-    ]
-    public = [rehearsal.both_public_errors(k, fresh=True) for k in stand_ins]
-    groups = len(plan.groupings[-1])
-    errors = [np.stack([distances for distances, _ in each]) for each in made]
-    error, error_spread = expected_in_another(errors, groups)
-    _, spread = expected_in_another([public[k][0][None] - errors[k] for k in stand_ins], groups)
-    targets = []
-    for number, each in enumerate(wanted.wanted):
-        one = [
-            np.unique(
-                rehearsal.targets_of(k).above[number][list(rehearsal.groups_of(k, fresh=True))], return_index=True
-            )
-            for k in stand_ins
-        ]
-        tables = [np.stack([found[1][first, number] for found in made[k]]) for k, (_, first) in enumerate(one)]
-        found, off = expected_in_another(tables, len(plan.groups.level(each.by)))
-        prior = float(np.mean([public[k][1][first, number].mean() for k, (_, first) in enumerate(one)]))
-        targets.append(TargetError(each.words, each.level, round(found, 6), round(off, 6), round(prior, 6)))
-    prior = float(np.mean([each[0].mean() for each in public]))
-    rounded = round(error, 6), round(spread, 6), round(prior, 6)
-    return Expected(*rounded, error_spread=round(error_spread, 6), targets=tuple(targets))
 
 
 def _shares(masses: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """Rows of no public person: which are added, with which weights, and that all stages agree on them."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -14,6 +15,7 @@ from prade import report as make_report
 from prade import sample as drawn_sample
 from prade.data.copied_share import copied_share
 from prade.data.information import Information
+from prade.data.parquet_with_header import HEADER, write_with_header
 from prade.data.public import Public
 from prade.data.public_table import PublicTable
 from prade.data.tables import read_table
@@ -193,7 +195,7 @@ def test_a_rule_is_stronger_than_an_answer():
     for plan, number in ((base, 1), (ruled, 0)):
         release = counted(plan, table, np.random.default_rng(0))
         assert len(shown_cells(release, PublicCells(PUBLIC).absent)) == number
-        assert Estimates.of(release, PUBLIC).public.added == 200 * number
+        assert Estimates.of(release, PUBLIC).public.added == 1_500 * number
 
 
 # ---------------------------------------------------------------- estimates
@@ -206,7 +208,7 @@ def test_estimates_reach_people_whom_no_public_row_is_like():
         found = Estimates.of(release, PUBLIC, Settings(unseen=unseen))
         count = found.answer("SEX == 2")["count"][0].as_py()
         assert least * 4_000 <= count <= most * 4_000
-    assert found.public.added == 400
+    assert found.public.added == 2_250  # two for each public row that would have 1/8 and 1/4
     assert found.public.observed.added == 0
     assert rows_of(found.public.observed) == rows_of(PUBLIC)
     mean = found.answer("mean(AGE)")["value"][0].as_py()
@@ -222,6 +224,21 @@ def test_nothing_is_added_where_nothing_is_shown_or_wanted():
         assert found.public is PUBLIC
         assert np.array_equal(found.weights(1, 0), plain.weights(1, 0))
     assert Settings(**{**vars(Settings()), **IN_EARLIER_FILES}).unseen is False
+
+
+def test_estimates_of_version_0_4_are_read_and_nothing_is_added_to_them(tmp_path):
+    """Their files have none of the settings that came later; every one must have a meaning."""
+    release = folder_of(tmp_path)
+    made = Estimates.of(release, PUBLIC, Settings(unseen=False))
+    earlier = ("own", "mixture", "n0", "smooth", "estimator", "posterior", "support")
+    made.save(tmp_path / "estimates.parquet")
+    table = read_table(tmp_path / "estimates.parquet")
+    header = json.loads(table.schema.metadata[HEADER.encode()])
+    header |= {"format": 3, "settings": {name: header["settings"][name] for name in earlier}}
+    write_with_header(table.drop(["apart"]), header, tmp_path / "estimates.parquet")
+    read = Estimates.load(tmp_path / "estimates.parquet", release, PUBLIC)
+    assert read.public.added == 0
+    assert np.array_equal(read.weights(1, 3), made.weights(1, 3))
 
 
 @pytest.mark.parametrize("epsilon", [20, Fraction(1, 1000)])

@@ -13,10 +13,12 @@ from prade.estimating.base import check
 from prade.estimating.layout import Layout
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.prior_worth import (
+    DOUBT,
     LARGEST,
     SMALLEST,
     _log_laplace_plus_laplace,
     _log_laplace_plus_normal,
+    last_likely,
     prior_worth,
 )
 from prade.queries.marginal import Marginal
@@ -124,3 +126,16 @@ def test_map_says_which_n0_it_took(layout):
     measured = [Measurement(part, counts[layout.part(k)], 5.0) for k, part in enumerate(layout.workload)]
     estimate = MAP().fit(layout.prior, measured, 1000.0, layout=layout)
     assert estimate.report.settings["n0"] == worth(layout, counts, 5.0, "laplace", 1000.0)
+
+
+def test_a_few_looks_find_what_looking_at_all_finds():
+    """Hills of all widths, with their top anywhere, at the ends too."""
+    generator = np.random.default_rng(4)
+    for _ in range(200):
+        top, steep = generator.uniform(-20, 250), 10.0 ** generator.uniform(-4, 2, 2)
+        away = np.arange(231) - top
+        hill = -np.where(away < 0, steep[0], steep[1]) * np.abs(away) ** generator.uniform(1, 2)
+        looked = set()
+        found = last_likely(lambda k, hill=hill, looked=looked: looked.add(k) or float(hill[k]), 231)
+        assert found == np.flatnonzero(hill >= hill.max() - DOUBT)[-1]
+        assert len(looked) < 60

@@ -39,8 +39,8 @@ from prade.planning.invariants import ParsedRule
 LARGEST_DOMAIN = 2**20  # cells of a domain that is added whole: about as many rows as a large public table has
 MOST_CROSSED = 50_000  # rows: as many as a support of 200,000 can take without getting much slower
 ROWS_FOR_LINKS = 20_000  # enough for mutual information: the tree only needs to be good, not best
-# Rows of a shown cell, per public row that would have its share. With fewer, the tables of all other columns get coarse:
-# on the ACS, with a tenth of the people in a new value, an error of 0.215 rose to 0.219 with 200 rows for it.
+# Rows of a shown cell, per public row that would have its share. With fewer, the tables of all other columns get
+# coarse: on the ACS with a tenth of the people in a new value, an error of 0.215 rose to 0.219 with 200 rows for it.
 ROWS_PER_ROW = 2
 FEWEST_OF_CELL, MOST_OF_CELLS = 200, 60_000  # rows of a shown cell, and of all together
 MOST_SHOWN = 0.5  # of the prior's weight, for all shown cells together

@@ -73,8 +73,8 @@ class Parent:
 class GroupEstimate:
     """A group's number, its number of rows, its distribution, and the weights of the public groups it resembles.
 
-    `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how much of
-    a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
+    `fitted`, `excess` and `apart` are those of its `LevelSmoothing`; None where nothing was fitted. `followed` says how
+    much of a change in a raw answer goes into the smoothed one, for the cells of each part; raw answers have none.
     """
 
     group: int

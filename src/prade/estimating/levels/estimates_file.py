@@ -135,9 +135,7 @@ def read_levels(
 
     table, levels = read_table(path), []
     with damage_reported(path, "saved estimates", AGAIN):
-        header = read_header(table, Header, path, FORMAT)
-        if header.format < WITHOUT_APART:
-            raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
+        header = _header(table, path)
         if inputs not in (None, header.inputs):
             raise IncompatibleFile(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
@@ -161,7 +159,14 @@ def settings_in(path: str | PathLike[str]) -> Settings:
     from prade.data.tables import read_table
 
     with damage_reported(path, "saved estimates", AGAIN):
-        return _settings(read_header(read_table(path), Header, path, FORMAT))
+        return _settings(_header(read_table(path), path))
+
+
+def _header(table: pa.Table, path: str | PathLike[str]) -> Header:
+    header = read_header(table, Header, path, FORMAT)
+    if header.format < WITHOUT_APART:
+        raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
+    return header
 
 
 def _settings(header: Header) -> Settings:
@@ -191,8 +196,9 @@ class KeptGroup:
     def read(cls, row: Row) -> KeptGroup:
         """From a row of the file."""
         optional = row.alike, row.spread, row.excess, row.apart
-        numbers = (None if each is None else np.array(each) for each in optional)
-        return cls(row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers), *numbers, row.emptied)
+        alike, fitted, excess, apart = (None if each is None else np.array(each) for each in optional)
+        multipliers = np.array(row.multipliers)
+        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, apart, row.emptied)
 
 
 def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:

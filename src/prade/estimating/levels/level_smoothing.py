@@ -24,8 +24,8 @@ class LevelSmoothing:
 
     `fitted` has a, w, `shared`, 1 (the ratio of `prade.estimating.levels.residuals`, before it is known), and the means
     of a and w, for every block, [blocks, 6], `excess` the excess variances of all cells, and `apart` the numbers of
-    columns that differ on their own, [4, cells]; `smoothers` are left out where the fit only serves error bars. `one_draw` says which answers are to be smoothed under Laplace noise,
-    [groups, cells]; None for none.
+    columns that differ on their own, [4, cells]; `smoothers` are left out where the fit only serves error bars.
+    `one_draw` says which answers are to be smoothed under Laplace noise, [groups, cells]; None for none.
     """
 
     shares: Floats  # raw, of the cells that the prior can reach, [groups, cells]

@@ -20,7 +20,7 @@ from prade.estimating.levels.variation import PublicVariation
 EXPECTED_WITHIN = 2.0
 # A group may also differ from its prior in ways that public groups do not differ by, such as a rise of all wages,
 # however many rows it has. That part of (w / n) C is this share of what public groups differ by, tr B / tr C. Where
-# noise decides nothing (epsilon 10), the fit gave 0.01 to 0.3 for everybody, and 0.003 to 0.16 for places and states: on
+# noise decides nothing (epsilon 10), the fit gave 0.01 to 0.3 for everybody, 0.003 to 0.16 for places and states: on
 # ACS 2024 (public IL and OH) and on invented census tables of other states and of earlier years alike. The means of w,
 # for error bars, expect it; the most likely w, for estimates, does without as long as the answers do not show it.
 UNLIKE_PUBLIC = 0.05
@@ -61,7 +61,7 @@ class LikelySpread:
         return self.a, self.w, self.mean_a, self.mean_w
 
     def variance(self, variation: PublicVariation, rows: Floats) -> Floats:
-        """The variances of the cells in groups of so many rows, [groups, cells], with the most likely numbers."""
+        """The variances of the cells in groups of that many rows, [groups, cells], with the most likely numbers."""
         a, w = (self.a, self.w) if self.apart is None else (self.a + self.apart[0], self.w + self.apart[1])
         return np.asarray(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within))
 
@@ -69,7 +69,7 @@ class LikelySpread:
     def of(
         cls, variation: PublicVariation, whitened: Floats, factor: Floats, root: Floats, rows: float, expected: float
     ) -> LikelySpread:
-        """From deviations divided by `root` [groups, cells], the noise of a typical group of so many `rows`.
+        """From deviations divided by `root` [groups, cells], the noise of a typical group of `rows` rows.
 
         `factor` [groups] is what the variances of a group's noise are multiplied by; `expected` is a before any answer.
         """
@@ -127,11 +127,11 @@ def likely_spread(
         return joint
     apart *= likely
     s = (1 - likely) * (joint.directions * joint.values) @ joint.directions.T
-    s += differing_apart(variation, families, *apart[:2], rows) / np.outer(root, root)
+    s += differing_apart(variation, families, apart[0], apart[1], rows) / np.outer(root, root)
     with single_threaded_blas():
         values, vectors = np.linalg.eigh(s)
-    numbers = ((1 - likely) * each for each in joint.numbers)
-    return LikelySpread(*numbers, joint.evidence, np.maximum(values, 0.0), vectors, apart)
+    a, w, mean_a, mean_w = ((1 - likely) * each for each in joint.numbers)
+    return LikelySpread(a, w, mean_a, mean_w, joint.evidence, np.maximum(values, 0.0), vectors, apart)
 
 
 def differing_apart(variation: PublicVariation, families: Ints, a: Floats, w: Floats, rows: float) -> Floats:
@@ -141,7 +141,7 @@ def differing_apart(variation: PublicVariation, families: Ints, a: Floats, w: Fl
 
 
 def expected_within(variation: PublicVariation, rows: float) -> float:
-    """w before any answer, for a group of so many rows: sampling, and the changes that public groups do not show."""
+    """w before any answer, for a group of that many rows: sampling, and the changes that public groups do not show."""
     within, between = float(np.trace(variation.within)), float(np.trace(variation.between))
     spread = between / within if between > 0 and within > 0 else USUAL_SPREAD
     return EXPECTED_WITHIN + UNLIKE_PUBLIC * spread * rows

@@ -19,7 +19,8 @@ from prade.core.errors import DataError, PradeError
 from prade.privacy.ledger import format_1
 from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain
 
-FILE_FORMAT = 2
+FILE_FORMAT = 3
+UNDIVIDED_FORMAT = 2  # of files without a budget that is divided over years, which earlier versions can read
 # Written to the header of the SQLite file ("prad"), to tell a ledger from other SQLite files.
 APPLICATION_ID = 0x70726164
 
@@ -44,8 +45,10 @@ class LedgerFile:
         self.patience = patience
 
     @contextmanager
-    def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[Chain]:
+    def transaction(self, writes: str | None, *, create: bool = False, newest: bool = False) -> Iterator[Chain]:
         """One transaction on the chain of events. `writes` names the operation that writes; None means read only.
+
+        `newest` says that it writes what only the newest format has.
 
         All events are checked every time, because an event whose data set name was changed would otherwise not be
         counted. SQLite does not notice a changed byte inside a value; the hashes do.
@@ -65,7 +68,10 @@ class LedgerFile:
             _reached(writes, "opened")
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _reached(writes, "begun")
-            yield self._chain(connection, writes, create)
+            chain = self._chain(connection, writes, create)
+            if newest:
+                connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
+            yield chain
             _reached(writes, "recorded")
             connection.execute("COMMIT")
             _reached(writes, "durable")
@@ -91,7 +97,7 @@ class LedgerFile:
 
         version = self._format(connection, create)
         try:
-            if version == FILE_FORMAT:
+            if version >= UNDIVIDED_FORMAT:
                 return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
             chain, earlier = Chain(write), format_1.events(connection) if version else []
             if not writes:
@@ -102,7 +108,7 @@ class LedgerFile:
         for statement in (*(format_1.DROPPED if version else ()), *_statements(TABLES)):
             connection.execute(statement)  # not executescript, which would commit first: this must be one transaction
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
+        connection.execute(f"PRAGMA user_version = {UNDIVIDED_FORMAT}")
         chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
         for event in earlier:
             chain.add(event)

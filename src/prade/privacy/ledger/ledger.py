@@ -17,6 +17,7 @@ ledger: the one that writes holds SQLite's write lock, and the others wait.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,13 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.remedies import Remedy
 from prade.core.words import closest
 from prade.privacy.budget import Budget
-from prade.privacy.dataset_names import confusable, dataset_name
+from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger.chain import BrokenChain, Chain, Head
 from prade.privacy.ledger.file import LedgerFile, now
 from prade.privacy.ledger.location import custodian_ledger, user_ledger
-from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement
+from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, Statement, spending
+from prade.privacy.ledger.required import require_budget, require_dataset, require_text
+from prade.privacy.ledger.years import shares_of
 from prade.privacy.unit import Unit
 
 
@@ -77,8 +80,8 @@ class Ledger:
 
     def raise_cap(self, dataset: str, cap: Budget, reason: str) -> Dataset:
         """Raise a data set's cap, in the same kind of budget, and record the reason. A cap is never lowered."""
-        _require_budget(cap, "cap")
-        _require_text(reason, "the reason for raising a cap")
+        require_budget(cap, "cap")
+        require_text(reason, "the reason for raising a cap")
         with self._file.transaction("raise_cap") as chain:
             records = self._records_of(chain)
             recorded = self._find(records, dataset)
@@ -90,6 +93,30 @@ class Ledger:
                 )
             event = {"event": "raised", "dataset": recorded.name, "cap": cap.to_dict(), "reason": reason.strip()}
             self._record(chain, records, event)
+            return records.datasets[recorded.name]
+
+    def divide(self, dataset: str, years: int, shares: Sequence[Any] | None = None) -> Dataset:
+        """Divide what is left of a data set's cap over that many years, equally or by `shares`; year 1 begins.
+
+        An earlier division ends. What a year leaves over stays for the next ones (`prade.privacy.ledger.years`).
+        """
+        numbers = shares_of(years, shares)
+        with self._file.transaction("divide", newest=True) as chain:
+            records = self._records_of(chain)
+            recorded = self._find(records, dataset)
+            event = {"event": "divided", "dataset": recorded.name, "shares": list(map(str, numbers))}
+            self._record(chain, records, event)
+            return records.datasets[recorded.name]
+
+    def next_year(self, dataset: str) -> Dataset:
+        """Begin the next year of a data set whose budget is divided over several."""
+        with self._file.transaction("next_year", newest=True) as chain:
+            records = self._records_of(chain)
+            recorded = self._find(records, dataset)
+            if (division := recorded.division) is None or division.year == len(division.shares):
+                state = "is not divided over years" if division is None else f"has no year after {division.year}"
+                raise PradeError(f"the budget of data set {recorded.name!r} {state} in {self.path}", remedy="divide")
+            self._record(chain, records, {"event": "year", "dataset": recorded.name, "year": division.year + 1})
             return records.datasets[recorded.name]
 
     def reserve(
@@ -117,13 +144,13 @@ class Ledger:
         with self._file.transaction("reserve", create=cap is not None) as chain:
             records = self._records_of(chain)
             recorded = self._admit(chain, records, dataset, plan_hash, cost, unit, cap, again)
-            event = {"event": "reserved", "note": str(note), **_spending(records, recorded, plan_hash, cost, folder)}
+            event = {"event": "reserved", "note": str(note), **spending(records, recorded, plan_hash, cost, folder)}
             self._record(chain, records, event)
             return records.entries[-1]
 
     def commit(self, entry_id: int, measurements_hash: str) -> Entry:
         """Record that a reserved entry's measurements are written; repeating it with the same hash changes nothing."""
-        _require_text(measurements_hash, "the measurements' hash")
+        require_text(measurements_hash, "the measurements' hash")
         with self._file.transaction("commit") as chain:
             records = self._records_of(chain)
             entry = next((entry for entry in records.entries if entry.id == entry_id), None)
@@ -172,7 +199,7 @@ class Ledger:
                 "note": note,
                 "measurements": claim.measurements_hash,
                 "origin": vars(claim.origin),
-                **_spending(records, recorded, claim.plan_hash, cost, source),
+                **spending(records, recorded, claim.plan_hash, cost, source),
             }
             self._record(chain, records, event)
             return records.entries[-1]
@@ -252,7 +279,7 @@ class Ledger:
 
     def _enter(self, chain: Chain | None, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
         """Record a new data set, or check that a recorded one has the same unit and cap."""
-        name, unit = _require_dataset(name, unit, cap)
+        name, unit = require_dataset(name, unit, cap)
         recorded = records.datasets.get(name)
         if recorded is None:
             for known in records.datasets:
@@ -284,8 +311,8 @@ class Ledger:
         again: bool,
     ) -> Dataset:
         """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit."""
-        _require_text(plan_hash, "a plan's hash")
-        _require_budget(cost, "cost")
+        require_text(plan_hash, "a plan's hash")
+        require_budget(cost, "cost")
         recorded = self._find(records, dataset) if cap is None else self._enter(chain, records, dataset, unit, cap)
         if unit is not None:
             self._require_unit(recorded, unit)
@@ -303,6 +330,8 @@ class Ledger:
                 remaining,
                 cost,
             )
+        if recorded.division is not None:
+            recorded.division.refuse(recorded.cap - remaining, cost, f"data set {recorded.name!r} in {self.path}")
         return recorded
 
     def _paid_already(self, entry: Entry, cost: Budget, remaining: Budget) -> BudgetError:
@@ -360,7 +389,7 @@ class Ledger:
 
         Any other missing folder may be a mistyped path, so it is not created.
         """
-        _require_dataset(name, unit, cap)
+        require_dataset(name, unit, cap)
         if self.path == user_ledger():
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -369,27 +398,3 @@ class Ledger:
                     f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
                     "create it, or name another ledger in PRADE_LEDGER"
                 ) from None
-
-
-def _spending(
-    records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | PathLike[str] | None
-) -> dict[str, Any]:
-    number, where = len(records.entries) + 1, {} if folder is None else {"folder": str(Path(folder).absolute())}
-    return {"entry": number, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict(), **where}
-
-
-def _require_dataset(name: str, unit: Unit | None, cap: Budget) -> tuple[str, Unit]:
-    _require_budget(cap, "cap")
-    if not isinstance(unit, Unit):
-        raise PradeError(f"to record a data set, give its Unit, got {unit!r}")
-    return dataset_name(name), unit
-
-
-def _require_text(value: object, what: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise PradeError(f"{what} must be text and must not be empty, got {value!r}")
-
-
-def _require_budget(value: object, what: str) -> None:
-    if not isinstance(value, Budget):
-        raise PradeError(f"{what} must be a Budget, got {value!r}; use Budget.pure(...), .zcdp(...) or .approx(...)")

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
+from prade.privacy.ledger.years import Division
 from prade.privacy.unit import Unit
 
 State = Literal["reserved", "committed", "imported"]
@@ -36,6 +40,7 @@ class Dataset:
     cap: Budget
     created: str
     raises: tuple[CapRaise, ...] = ()
+    division: Division | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class Statement:
             "raises": [
                 {**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises
             ],
+            **({} if recorded.division is None else {"division": recorded.division.to_dict()}),
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
             "head": self.head and self.head.to_dict(),
@@ -163,6 +169,7 @@ class Statement:
             f"  promise    {recorded.unit.promise()}",
             f"  cap        {recorded.cap}",
             *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in recorded.raises),
+            *([] if recorded.division is None else [f"  years      {recorded.division.words()}"]),
             f"  spent      {self.spent}",
             f"  remaining  {self.remaining}",
         ]
@@ -283,6 +290,17 @@ class Records:
         self.datasets[recorded.name] = replace(recorded, cap=cap, raises=(*recorded.raises, increase))
         self.remaining[recorded.name] += cap - recorded.cap
 
+    def _divided(self, event: Event, head: Head | None) -> None:
+        recorded, left = self.datasets[event["dataset"]], self.remaining[event["dataset"]]
+        division = Division(recorded.cap - left, left, tuple(map(Fraction, event["shares"])))
+        self.datasets[recorded.name] = replace(recorded, division=division)
+
+    def _year(self, event: Event, head: Head | None) -> None:
+        recorded = self.datasets[event["dataset"]]
+        if recorded.division is None or event["year"] != recorded.division.year + 1:
+            raise BrokenChain
+        self.datasets[recorded.name] = replace(recorded, division=replace(recorded.division, year=event["year"]))
+
 
 _EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
     FIRST: lambda records, event, head: None,
@@ -292,4 +310,14 @@ _EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
     "committed": Records._committed,
     "found": Records._found,
     "raised": Records._raised,
+    "divided": Records._divided,
+    "year": Records._year,
 }
+
+
+def spending(
+    records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | PathLike[str] | None
+) -> dict[str, Any]:
+    """What an event says about spending: the number of the next entry, the data set, the plan, the cost."""
+    number, where = len(records.entries) + 1, {} if folder is None else {"folder": str(Path(folder).absolute())}
+    return {"entry": number, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict(), **where}

@@ -1,0 +1,24 @@
+"""What a run refuses before it plans: later would be too late."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from prade.data.public_table import PublicTable
+from prade.measuring.public_overlap import refuse_public
+from prade.privacy.budget import Budget
+from prade.privacy.protection import refuse_weak
+from prade.release.saved_plans import saved_plan
+
+
+def refuse_early(
+    budget: Budget, private: Any, table: PublicTable, folder: str | PathLike[str], weak_protection: bool
+) -> None:
+    """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
+
+    A run that continues with a kept plan does not rehearse, so `measure` refuses in time.
+    """
+    if saved_plan(folder) is None:
+        refuse_weak(budget, weak_protection)
+        refuse_public(private, table.source)
