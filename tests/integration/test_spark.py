@@ -168,13 +168,9 @@ def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> No
     )
     spark.save("ancient", rows)
     declared = Schema([Column(name, "numeric", edges=(date(2000, 1, 1),)) for name in ("day", "moment")])
-    spark.session.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")
-    try:
-        with open_source(spark.address("ancient")) as source:
-            for answer in count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded]):
-                assert answer.tolist() == [[1, 1]]
-    finally:
-        spark.session.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
+    with open_source(spark.address("ancient")) as source:
+        for answer in count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded]):
+            assert answer.tolist() == [[1, 1]]
 
 
 # ---------------------------------------------------------------------- silence

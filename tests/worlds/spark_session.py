@@ -27,7 +27,8 @@ spark.sql.shuffle.partitions 2
 spark.default.parallelism 2
 spark.ui.enabled false
 spark.ui.showConsoleProgress false
-"""
+spark.sql.parquet.datetimeRebaseModeInRead EXCEPTION
+"""  # the last is the default before version 4
 
 
 class Spark(NamedTuple):
