@@ -119,9 +119,9 @@ ON_COLUMNS = "the group as one more column"
 GEM = (
     "each group separately with the whole epsilon; chooses among all one- and two-way tables, two thirds of a round's "
     "epsilon for the choice; the rounds, the share for the number of rows and the public rows of PMW^Pub, last; a "
-    "network with 256 inputs and twice 512 units makes 1,000 products; 1,000 steps on public tables, then up to 100 "
-    "steps in each round; 100 rows of each product, from which rows are drawn by prade's method; our own program, "
-    "from the paper"
+    "network with 128 inputs and twice 256 units makes 1,000 products; 1,000 steps on public tables, then up to 100 "
+    "steps in each round; the last weights; 100 rows of each product, from which rows are drawn by prade's method; our "
+    "own program, from the paper"
 )
 JAM = (
     f"each group separately with the whole epsilon; {Jam.rounds} rounds, in each of which the model takes a noisy or a "

@@ -196,7 +196,7 @@ LEARNERS: dict[str, Make] = {
     "pmw-average": lambda workload, chosen: PMWPub(workload, **_settled(chosen)),
     "pmw-last": lambda workload, chosen: PMWPub(workload, **_settled(chosen), iterate="last"),
     "gem-pub": lambda workload, chosen: GEMPub(
-        workload, rounds=int(chosen["rounds"]), total_share=chosen["total_share"]
+        workload, rounds=int(chosen["rounds"]), total_share=chosen["total_share"], average=False
     ),
 }
 

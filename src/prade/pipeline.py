@@ -74,10 +74,8 @@ def plan(
     weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
     chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
     the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
-    ``plan.expected`` is None. The tuner does as much work as `effort` says: 1 is about what two idle cores do in a
-    second. The plan does not depend on how busy the machine is, unless the rehearsals take more than `seconds` (by
-    default 600, or 5 for each 1 of effort). They run in threads, or on the workers of an `executor`, which end sooner:
-    give W workers W times the effort to try W times as much in the same time.
+    ``plan.expected`` is None. The tuner does as much work as `effort` says (1: what two idle cores do in a second).
+    `seconds` is a safety net: neither a busy machine nor the workers of an `executor` change the plan before.
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like

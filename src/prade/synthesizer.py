@@ -77,9 +77,7 @@ class Synthesizer(Parameters):
     * ledger: the ledger or its file; by default the custodian's own. `dataset` is the private table's name in it.
     * cap: the most that may ever be spent on a data set that the ledger does not know yet, a number or a `Budget`. You
       can also enter it with `prade ledger open`.
-    * tune: whether to choose the plan by rehearsal on the public table. `effort` is how much work that may be: 1 is
-      about what two idle cores do in a second. The plan does not depend on how busy the machine is, unless the
-      rehearsals take more than `seconds` (by default 600, or 5 for each 1 of effort).
+    * tune: whether to choose the plan by rehearsal on the public table; `effort` and `seconds` are for `prade.plan`.
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
     * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
@@ -213,16 +211,8 @@ class Synthesizer(Parameters):
         return Budget.pure(self.epsilon) if self.delta is None else Budget.approx(self.epsilon, self.delta)
 
     def _terms(self, again: bool = False) -> Terms:
-        return Terms(
-            self.ledger,
-            self.cap,
-            self.tune,
-            self.effort,
-            self.seconds,
-            again,
-            self.weak_protection,
-            self.against_advice,
-        )
+        how = self.tune, self.effort, self.seconds
+        return Terms(self.ledger, self.cap, *how, again, self.weak_protection, self.against_advice)
 
     # ---------------------------------------------------------------- fit
 

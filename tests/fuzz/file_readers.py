@@ -32,6 +32,7 @@ from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.estimating.posterior_mode import MAP
 from prade.measuring.streams import csv_stream
 from prade.planning.plan import Plan
+from prade.planning.targets import checked_targets, wanted_of
 from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
@@ -104,6 +105,25 @@ def plan_toml(world: World) -> Reader:
 
     mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
     return Reader("plan", mutate, _file(world, "plan.toml", read))
+
+
+def targets_toml(world: World) -> Reader:
+    tables, by = ["AGE x SEX", "WORK"], ["STATE", "PLACE"]
+    trees = [
+        {
+            "version": 1,
+            "target": [{"tables": tables, "by": by, "weight": 3}, {"predicates": ["SEX == 1"], "by": "all"}],
+        },
+        {"version": 1, "target": [{"statistics": ["mean(AGE)", "median(AGE) where SEX == 2"], "weight": "1/3"}]},
+    ]
+    seeds = [mutators.toml_of([tree], random.Random(0)) for tree in trees]
+
+    def read(path: Path) -> object:
+        found = checked_targets(path, world.plan.schema, world.plan.task.levels)
+        return repr(found), [each.to_dict() for each in found], wanted_of(found, world.plan.schema)
+
+    mutate = _mixed(seeds, lambda rng: mutators.toml_of(trees, rng))
+    return Reader("targets", mutate, _file(world, "targets.toml", read))
 
 
 def geojson(world: World) -> Reader:

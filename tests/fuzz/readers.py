@@ -18,6 +18,7 @@ from fuzz.file_readers import (
     schema_json,
     schema_toml,
     several_public,
+    targets_toml,
 )
 from fuzz.text_readers import command_line, numbers, query
 from fuzz.world import Reader, World
@@ -29,6 +30,7 @@ FILES = (
     schema_json,
     codebook,
     plan_toml,
+    targets_toml,
     geojson,
     release,
     estimates,

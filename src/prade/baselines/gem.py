@@ -53,7 +53,8 @@ class GEMPub:
     noise that an answer would have), asks for it with Laplace noise, and takes up to `steps` steps on the mean absolute
     error of the cells whose error is at least half of a moving average of the largest error, at most 100 of them.
     Choosing costs `choosing_share` of a round's epsilon. The result has the moving average of G's weights over the last
-    half of the rounds, and `draws` rows of each product.
+    half of the rounds; without `average`, which is better after few rounds, the last weights. It has `draws` rows of
+    each product.
 
     Liu, Vietri, Wu: Iterative Methods for Private Synthetic Data (2021). There, queries are single cells of three-way
     tables, noise is Gaussian, and the number of rows is known. Here tables of one or two columns are chosen and asked
@@ -65,12 +66,13 @@ class GEMPub:
     steps: int = 100
     public_steps: int = 1000
     products: int = 1000
-    inputs: int = 256
-    hidden: int = 512
+    inputs: int = 128
+    hidden: int = 256
     rate: float = 1e-4
     public_rate: float = 1e-3
     choosing_share: float = 0.67
     total_share: float = 0.05
+    average: bool = True
     draws: int = 100
     seed: int = 0
 
@@ -127,7 +129,8 @@ class GEMPub:
     def _drawn(self, prior: Prior, learner: _Learner) -> Prior:
         """The same number of rows of each product."""
         generator, codes = np.random.default_rng(self.seed), {}
-        learner.network.weights = learner.average
+        if self.average:
+            learner.network.weights = learner.average
         products = learner.network.products()
         for name, at in learner.tables.at.items():
             edges = np.cumsum(products[:, at], axis=1, dtype=np.float64)
@@ -285,8 +288,8 @@ class _Network:
 
 def _linear(generator: np.random.Generator, rows: int, columns: int) -> list[Singles]:
     """A layer's matrix and bias, uniform within 1 / sqrt(rows)."""
-    edge = 1 / math.sqrt(rows)
-    return [generator.uniform(-edge, edge, shape).astype(np.float32) for shape in ((rows, columns), (columns,))]
+    shapes = (rows, columns), (columns,)
+    return [(generator.uniform(-1, 1, shape) / math.sqrt(rows)).astype(np.float32) for shape in shapes]
 
 
 class _Adam:
@@ -294,8 +297,7 @@ class _Adam:
 
     def __init__(self, network: _Network) -> None:
         self.network, self.steps = network, 0
-        self.means = [np.zeros_like(each) for each in network.weights]
-        self.squares = [np.zeros_like(each) for each in network.weights]
+        self.means, self.squares = ([np.zeros_like(each) for each in network.weights] for _ in range(2))
 
     def step(self, slopes: Sequence[Singles], rate: np.float32) -> None:
         """One step against the slopes."""

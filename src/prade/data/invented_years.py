@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from prade.data.schema import Schema
 
+APART = ("place_drift", "islanders")  # a walk, and people of whom the public side has hardly any
+
 
 @dataclass(frozen=True)
 class CensusYears:
@@ -36,8 +38,9 @@ def census_years(
 ) -> CensusYears:
     """Tables like those of `census_like`, one row for each of `persons` people a year, that drift from year to year.
 
-    In a year, everything changes by a quarter of what the private side of `census_like` has changed by, and a place
-    takes a step of a random walk: after four years, the two are alike. `drift` multiplies all of it.
+    In a year, everything changes by a quarter of what the private side of `census_like` has changed by, except that no
+    race is new, and a place takes a step of a random walk: after four years, the two are alike. `drift` multiplies all
+    of it.
 
     >>> made = census_years(persons=200, years=(2023, 2024))
     >>> {year: table.num_rows for year, table in made.tables.items()}
@@ -52,7 +55,7 @@ def census_years(
             here,
             (year,),
             1 + number * persons,
-            **{name: drift * change * later / 4 for name, change in DRIFT.items() if name != "place_drift"},
+            **{name: drift * change * later / 4 for name, change in DRIFT.items() if name not in APART},
             place_drift=drift * DRIFT["place_drift"] / 2,
             steps=later,
         )

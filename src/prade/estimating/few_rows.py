@@ -22,7 +22,7 @@ MOST_KEPT = 4  # samples: groups come parent by parent, in a few threads
 
 
 def worthwhile(rows: int) -> bool:
-    """Whether a layout has so many rows that a climb should begin with few."""
+    """Whether a layout has enough rows for a climb to begin with few of them."""
     return rows >= ONE_IN * FEWEST
 
 

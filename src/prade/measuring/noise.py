@@ -86,7 +86,7 @@ def _exact(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def _mechanism(law: str, scale: float) -> Any:
-    # not its prelude, which loads scikit-learn where that is installed: seconds for nothing
+    # not its prelude, which loads scikit-learn where that is installed, which takes seconds and is not used
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
     from opendp.metrics import l1_distance, l2_distance

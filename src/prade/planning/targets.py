@@ -76,7 +76,8 @@ class Target:
             raise PradeError(f"weight is {readable(share)}; give a number above 0, or leave the target out")
         listed = {"predicates": predicates, "statistics": statistics}
         for name, texts in listed.items():
-            if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            listed_texts = isinstance(texts, Sequence) and not isinstance(texts, str)
+            if not listed_texts or not all(isinstance(text, str) for text in texts):
                 raise PradeError(f"{name} is {str(texts)[:40]!r}; give a list of texts")
         if not tables and not predicates and not statistics:
             raise PradeError(f"a target names nothing; give tables, predicates or statistics, as in {EXAMPLE}")

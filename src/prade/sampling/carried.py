@@ -99,7 +99,7 @@ def carried_change(table: PublicTable) -> float | None:
 
 
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
-    """The plan with the change that the release behind its public table found; other tables leave it as it is."""
+    """The plan with the change that the release behind its public table found; with any other table, the same plan."""
     change = carried_change(table)
     if change is None:
         return plan
@@ -167,7 +167,7 @@ def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
 
 
 def chosen_rows(weights: Floats, number: int, order: Ints) -> tuple[Ints, Floats]:
-    """About so many rows that stand for all, and their weights; `weights` add up to 1.
+    """About that many rows that stand for all, and their weights; `weights` add up to 1.
 
     >>> rows, kept = chosen_rows(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 3, np.arange(6))
     >>> rows, kept

@@ -126,7 +126,7 @@ class Search:
                 for words, choice in ladder:
                     if choice in self.tried:
                         continue
-                    if not self._affordable(self.draws.work(self._every(choice)), choice):
+                    if not self._affordable(self._work_of_trial(choice), choice):
                         all_tried = False
                         if self.effort.time_was_up:
                             return False
@@ -192,7 +192,7 @@ class Search:
             if mean > CLEARLY * standard_error:
                 break
         kept = len(errors) == len(self.stand_ins) and mean < -standard_error
-        if kept and self._shares_luck(choice) and not self._beyond_luck(mean, known):
+        if kept and self._must_pay_twice(choice) and not self._beyond_luck(mean, known):
             kept = self._better_again(choice)
         if kept:
             self.best, self.errors = choice, errors
@@ -205,19 +205,24 @@ class Search:
         self.trials.append(trial)
         self.most = max(self.most, trial.effort)
 
-    def _shares_luck(self, choice: Choice) -> bool:
-        """Whether groups share noise that decides about a choice: of what it changes, or of targets above them."""
-        changed = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
-        return changed or self.rehearsal.targets_above
+    def _must_pay_twice(self, choice: Choice) -> bool:
+        """Whether groups share noise that decides about a choice, which standard errors do not show."""
+        shared = (choice.above, choice.everybody) != (self.best.above, self.best.everybody)
+        return shared or self.rehearsal.targets_above
 
     def _beyond_luck(self, mean: float, known: Sequence[Floats]) -> bool:
         """Whether a difference is larger than shared noise can explain: early steps towards targets are that large."""
         return self.rehearsal.wanted is not None and mean < -LARGE * mean_of(known)
 
     def _better_again(self, choice: Choice) -> bool:
-        """Whether it pays with other noise too: groups share a level's noise, and standard errors do not show that."""
-        mean, standard_error = _difference(*self._errors([choice, self.best], self.seed + len(self.repeats)))
+        """Whether it pays with other noise too."""
+        mean, standard_error = _difference(*self._errors([choice, self.best], self._other_seed))
         return mean < -standard_error
+
+    @property
+    def _other_seed(self) -> int:
+        """The first seed of noise that the trials have not seen."""
+        return self.seed + len(self.repeats)
 
     def _errors(self, choices: Sequence[Choice], seed: int) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
@@ -237,9 +242,9 @@ class Search:
         chosen = choice or self.best
         return [Draw(chosen, stand_in, self.fresh + repeat, fresh=True) for repeat in self.repeats]
 
-    def _every(self, choice: Choice) -> Iterator[Draw]:
+    def _every(self, choice: Choice, seed: int | None = None) -> Iterator[Draw]:
         """The draws of a choice with all stand-ins."""
-        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in))
+        return (draw for stand_in in self.stand_ins for draw in self._draws(choice, stand_in, seed))
 
     # ---------------------------------------------------------------- effort
 
@@ -250,6 +255,13 @@ class Search:
         """
         last = times * max(self._last(self.best), self._last(choice))
         return self.effort.enough(self.draws.done, needed + last)
+
+    def _work_of_trial(self, choice: Choice) -> float:
+        """The most work that trying a choice may be."""
+        draws = [*self._every(choice)]
+        if self._must_pay_twice(choice):
+            draws += [*self._every(choice, self._other_seed), *self._every(self.best, self._other_seed)]
+        return self.draws.work(draws)
 
     def _last(self, choice: Choice) -> float:
         """The work of a choice's rehearsal with fresh noise."""

@@ -170,7 +170,7 @@ def errors_in(
     """
     last, above = np.flatnonzero(targets.last).tolist(), np.flatnonzero(np.logical_not(targets.last)).tolist()
     support, groups = descent.foundation.support, len(targets.stand_in.groups)
-    cells = [(support.of(each).astype(np.intp), size) for each, size in targets.cells]  # as `bincount` takes them
+    cells = [_as_counted(targets.errors.cells(k, support.public.prior.codes)) for k in range(len(targets.errors))]
     summed = above if groups <= MOST_SUMMED else []
     found = np.zeros((len(scored), len(targets.errors)))
 
@@ -199,6 +199,11 @@ def errors_in(
     mine = [made[wanted.index(group)] for group in scored]
     found[:, last] = np.array([errors for _, errors, _ in mine]).reshape(len(mine), len(last))
     return np.array([away for away, _, _ in mine]), found
+
+
+def _as_counted(cells: CellsOfRows) -> CellsOfRows:
+    """The same cells in the type that `bincount` takes without a copy."""
+    return cells[0].astype(np.intp), cells[1]
 
 
 def _own_errors(

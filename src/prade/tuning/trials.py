@@ -5,7 +5,7 @@ candidate after the other, and while it waits, the workers make the draws that i
 the same wherever and whenever it is made, so the search finds the same, and the more workers the sooner. What it never
 asks for was in vain; `made` and `asked` say how much that is.
 
-What the search has done so far is counted in work (`prade.tuning.work`) of draws that it asked for, whoever made them.
+What the search has done so far is the work (`prade.tuning.work`) of draws that it asked for, no matter who made them.
 """
 
 from __future__ import annotations

@@ -95,6 +95,17 @@ def test_it_starts_from_the_public_rows_and_ends_near_the_private_ones(truth, pr
     assert found.report.total == pytest.approx(4000)
 
 
+def test_the_average_is_over_the_last_half_of_the_rounds(prior):
+    """Of two rounds, the second only: the average and the last weights are the same. Of three, two rounds count."""
+    answers = [Measurement(part, np.full(part.n_cells, 4000 / part.n_cells), 1.0) for part in LOW][:3]
+    for rounds, same in ((2, True), (3, False)):
+        average, last = (
+            GEMPub(LOW, steps=5, rate=1e-2, average=kept, **SMALL).fit(prior, answers[:rounds], 4000.0)
+            for kept in (True, False)
+        )
+        assert (distance(average, last) < 1e-12) == same
+
+
 def test_the_epsilons_add_up_and_nothing_is_asked_twice(truth, prior, tmp_path):
     given = terms(tmp_path, "7/3")
     baseline = GEMPub(LOW, rounds=100, steps=2, **SMALL)

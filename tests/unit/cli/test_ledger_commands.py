@@ -210,3 +210,19 @@ def test_a_script_is_not_asked(files, custodian):
     assert code == 1
     assert "does not know data set 'people'" in shown
     assert not custodian.exists()
+
+
+def test_a_budget_is_divided_over_years_and_no_year_spends_more(files, tmp_path):
+    unit = ["--max-rows-per-person", 2, "--person-id", "PERSON"]
+    done = call("ledger", "plan", "people", "--years", 2, "--cap", 3, "--shares", "1,2", *unit)
+    assert "epsilon = 1 (pure differential privacy) may be spent this year." in done.output
+    private = files / "private.parquet"
+    refused = call("measure", files / "plan2.toml", private, "-o", tmp_path / "release", code=3)
+    assert "is in year 1 of 2 (epsilon = 1, epsilon = 2)" in refused.stderr
+    assert "begin the next year with `prade ledger next-year`" in refused.stderr
+    facts = json.loads(call("ledger", "next-year", "people", "--json").stdout)
+    assert facts["division"]["year"] == 2
+    assert facts["left_this_year"] == {"kind": "pure", "epsilon": "3"}
+    call("measure", files / "plan2.toml", private, "-o", tmp_path / "release")
+    assert "years      year 2 of 2" in call("ledger", "show", "people").output
+    assert "has no year after 2" in call("ledger", "next-year", "people", code=1).stderr

@@ -448,6 +448,25 @@ def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp
     assert Estimates.load(kept, release, PUBLIC).settings == Settings(posterior="linear")
 
 
+def test_a_file_from_before_columns_could_differ_on_their_own_is_read(kept):
+    table = pq.read_table(kept)
+    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 3')
+    rewritten(kept, table.drop_columns(["apart"]), {"prade": header})
+    old = Estimates.load(kept, RELEASE, PUBLIC)
+    assert all(level.apart is None for level in old.levels)
+    assert old.answer("AGE >= 65", by="STATE").num_rows == 2
+
+
+def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):
+    release = released(survey())
+    made = Estimates.of(release, PUBLIC)
+    assert made.levels[0].apart is not None  # few groups
+    made.save(tmp_path / "estimates.parquet")
+    again = Estimates.load(tmp_path / "estimates.parquet", release, PUBLIC)
+    np.testing.assert_array_equal(again.levels[0].apart, made.levels[0].apart)
+    assert again.answer("AGE >= 65", by="STATE").equals(made.answer("AGE >= 65", by="STATE"))
+
+
 def test_an_older_format_is_made_again(kept):
     table = pq.read_table(kept)
     header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 2')

@@ -115,9 +115,11 @@ def test_dask_finds_the_same_though_a_worker_is_killed_in_the_middle(task, small
 
 
 def test_plan_and_explore_take_an_executor(task, small, processes, scratch):
-    made = plan(task, small.public, effort=0, executor=processes)
-    assert made.to_toml() == plan(task, small.public, effort=0).to_toml()
-    (explored,) = explore(task, small.public, [5], effort=0, executor=processes).plans
+    """The effort ends the search before its end, at the same place with and without workers."""
+    made = plan(task, small.public, effort=0.4, executor=processes)
+    assert "Not every candidate was tried with effort 0.4" in made.expected.advice
+    assert made.to_toml() == plan(task, small.public, effort=0.4).to_toml()
+    (explored,) = explore(task, small.public, [5], effort=0.4, executor=processes).plans
     assert explored.to_toml() == made.to_toml()
     assert list(scratch.iterdir()) == []
 
@@ -194,7 +196,7 @@ def test_an_interrupt_stops_at_once_and_cancels_what_has_not_begun(task, small, 
     def slow(shared, budget, draw, number):
         begun.append(draw)
         hold.wait(20)
-        return np.ones(5), 0.1
+        return np.ones(5)
 
     def interrupted(*_, **options):
         raise KeyboardInterrupt

@@ -118,6 +118,7 @@ class _Rehearsed:
     """Two tables of four groups: two choose the plan, the others give the expected error, and are worse."""
 
     scored, apart, stand_ins = 2, True, [SimpleNamespace(groups=range(4))] * 2
+    wanted, targets_above = None, False
 
     def errors(self, plan, settings, *, seed, stand_in, fresh=False):
         generator = np.random.default_rng([seed, stand_in])
@@ -771,7 +772,7 @@ def test_what_the_file_leaves_out_of_the_settings_is_as_usual(small):
     text = small.to_toml()
     head, rest = text.split("[settings]\n")
     kept = "[settings]\nmixture = 1\n\n[expected]" + rest.split("[expected]")[1]
-    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0)
+    assert Plan.from_toml(head + kept).settings == Settings(mixture=1, posterior="linear", support=0, unseen=False)
 
 
 def test_a_plan_from_before_the_posterior_could_be_chosen_keeps_the_linear_one(small):

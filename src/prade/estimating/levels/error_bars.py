@@ -198,7 +198,7 @@ class _Apart:
     families: Ints
 
     def likely(self, variation: PublicVariation, rows: float) -> Floats:
-        """T with the most likely numbers, for groups of so many rows."""
+        """T with the most likely numbers, for groups of that many rows."""
         return differing_apart(variation, self.families, self.numbers[:, 0], self.numbers[:, 1], rows)
 
     def expected(self, variation: PublicVariation, rows: float) -> Floats:

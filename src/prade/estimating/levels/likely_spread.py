@@ -61,7 +61,7 @@ class LikelySpread:
         return self.a, self.w, self.mean_a, self.mean_w
 
     def variance(self, variation: PublicVariation, rows: Floats) -> Floats:
-        """The variances of the cells in groups of so many rows, [groups, cells], with the most likely numbers."""
+        """The variances of the cells in groups of that many rows, [groups, cells], with the most likely numbers."""
         a, w = (self.a, self.w) if self.apart is None else (self.a + self.apart[0], self.w + self.apart[1])
         return np.asarray(a * np.diag(variation.between) + w / rows[:, None] * np.diag(variation.within))
 
@@ -69,7 +69,7 @@ class LikelySpread:
     def of(
         cls, variation: PublicVariation, whitened: Floats, factor: Floats, root: Floats, rows: float, expected: float
     ) -> LikelySpread:
-        """From deviations divided by `root` [groups, cells], the noise of a typical group of so many `rows`.
+        """From deviations divided by `root` [groups, cells], the noise of a typical group of `rows` rows.
 
         `factor` [groups] is what the variances of a group's noise are multiplied by; `expected` is a before any answer.
         """
@@ -141,7 +141,7 @@ def differing_apart(variation: PublicVariation, families: Ints, a: Floats, w: Fl
 
 
 def expected_within(variation: PublicVariation, rows: float) -> float:
-    """w before any answer, for a group of so many rows: sampling, and the changes that public groups do not show."""
+    """w before any answer, for a group of that many rows: sampling, and the changes that public groups do not show."""
     within, between = float(np.trace(variation.within)), float(np.trace(variation.between))
     spread = between / within if between > 0 and within > 0 else USUAL_SPREAD
     return EXPECTED_WITHIN + UNLIKE_PUBLIC * spread * rows

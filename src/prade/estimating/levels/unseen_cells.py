@@ -101,5 +101,6 @@ def largest_noise(law: Law, variance: float, chance: float) -> float:
     """
     if law == "gaussian" and variance >= 1:
         return math.sqrt(2 * variance * math.log(1 / chance))
-    s = np.arccosh(1 + TRIED**2 / variance)
+    x = TRIED**2 / variance
+    s = np.log1p(x + np.sqrt(x * (x + 2)))  # arccosh(1 + x), for however little x
     return float(np.min(-(np.log(chance) + np.log1p(-(TRIED**2))) / s))

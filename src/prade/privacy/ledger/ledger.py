@@ -96,7 +96,7 @@ class Ledger:
             return records.datasets[recorded.name]
 
     def divide(self, dataset: str, years: int, shares: Sequence[Any] | None = None) -> Dataset:
-        """Divide what is left of a data set's cap over so many years, equally or by `shares`; year 1 begins.
+        """Divide what is left of a data set's cap over that many years, equally or by `shares`; year 1 begins.
 
         An earlier division ends. What a year leaves over stays for the next ones (`prade.privacy.ledger.years`).
         """

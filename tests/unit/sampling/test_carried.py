@@ -1,0 +1,148 @@
+"""Carrying a release on: the rows stand for the estimates, the file says what it was made from, nothing is random."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import prade
+from prade import Budget, Column, DataError, Ledger, Release, Schema, Task, Unit, Workload
+from prade.data.invented_years import census_years
+from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.planning.settings import Settings
+from prade.sampling import carried
+from prade.sampling.carried import WEIGHT, chosen_rows, header_of, learned_change, raked
+
+YEARS = census_years(persons=600, states=1, places_per_state=3, years=(2021, 2022))
+COLUMNS = ("STATE", "PLACE", "AGE", "SEX", "EDUC", "TENURE")
+SCHEMA = YEARS.schema.select(COLUMNS)
+
+
+def task(schema=SCHEMA, levels=("STATE", "PLACE"), groups=YEARS.groups):
+    return Task("people", schema, Budget.pure(4), Unit(1), levels=list(levels), groups=groups)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A release of 2022 that started from 2021."""
+    here = tmp_path_factory.mktemp("chain")
+    pq.write_table(YEARS.tables[2021].select(COLUMNS), here / "2021.parquet")
+    plan = prade.plan(task(), here / "2021.parquet", tune=False)
+    ledger = Ledger(here / "people.ledger")
+    release = prade.measure(plan, YEARS.tables[2022].select(COLUMNS), here / "r2022", ledger, cap=8)
+    prade.estimate(release)
+    return here
+
+
+def test_the_carried_rows_have_the_tables_and_sizes_of_the_estimates(folder, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_ROWS", 450)  # far fewer than the groups' rows
+    monkeypatch.setattr(carried, "FEWEST_ROWS", 60)
+    release = Release.load(folder / "r2022")
+    estimates, table = kept_estimates(release), prade.pipeline.public_of(release.plan)
+    rows = carried.carried_rows(estimates, table)
+    assert rows.num_rows <= 450
+    public = prade.pipeline.PublicTable(rows, WEIGHT).rows(SCHEMA, task().groups)
+    for group, values in enumerate(estimates.plan.groupings[-1].values):
+        mine = [tuple(map(str, each)) for each in public.groups.values].index(tuple(map(str, values)))
+        weights = np.where(public.group == mine, public.prior.weights, 0.0)
+        of_group = public.prior.with_weights(weights)
+        assert weights.sum() == pytest.approx(estimates.totals[group] / estimates.totals.sum())
+        for name in SCHEMA.coded:
+            wanted = estimates.joint(group).project([name])
+            # a rare cell may have no row among 150, which leaves its share to the others
+            np.testing.assert_allclose(of_group.project([name]), wanted, atol=0.03)
+
+
+def test_the_next_plan_names_the_release_by_hash_and_expects_its_change(folder):
+    release = Release.load(folder / "r2022")
+    plan = prade.plan(task(), release, tune=False)
+    path = folder / "r2022" / "carried.parquet"
+    assert [Path(file) for file in plan.public.files] == [path]
+    assert plan.public.weight == WEIGHT
+    assert header_of(path).release == release.fingerprint
+    assert plan.settings.change == header_of(path).change == learned_change(kept_estimates(release))
+    before = path.read_bytes()
+    assert prade.plan(task(), release, tune=False).public.sha256 == plan.public.sha256
+    path.unlink()
+    (folder / "r2022" / "carried.json").unlink()
+    prade.plan(task(), release, tune=False)
+    assert path.read_bytes() == before  # nothing is random, and nothing tells when it was made
+
+
+def test_new_estimates_are_carried_on_anew(folder):
+    release = Release.load(folder / "r2022")
+    first = prade.plan(task(), release, tune=False).public.sha256
+    prade.estimate(release, settings=Settings(own=0.1))
+    assert prade.plan(task(), release, tune=False).public.sha256 != first
+    prade.estimate(release, settings=replace(release.plan.settings or Settings()))
+
+
+def test_a_chain_of_two_measures_and_draws(folder):
+    release = Release.load(folder / "r2022")
+    plan = prade.plan(task(), release, tune=False)
+    again = prade.measure(
+        plan, YEARS.tables[2022].select(COLUMNS), folder / "again", folder / "people.ledger", again=True
+    )
+    rows = prade.sample(prade.estimate(again), seed=1)
+    assert rows.column_names == list(COLUMNS)
+    assert rows.schema.types == YEARS.tables[2022].select(COLUMNS).schema.types
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schema": SCHEMA.select(COLUMNS[:-1])}, r"another schema, which differs in TENURE; .* use its schema"),
+        (
+            {"schema": Schema([*(SCHEMA[name] for name in COLUMNS[:-3]), SCHEMA["EDUC"], SCHEMA["TENURE"],
+                               Column("SEX", "categorical", values=(1, 2, 3))])},
+            r"another schema, which differs in SEX",
+        ),
+        (
+            {"levels": ("STATE", "PLACE", "BLOCK"), "groups": {"STATE": [1, 1], "PLACE": [1, 1], "BLOCK": [1, 2]}},
+            r"has no BLOCK: its groups are STATE\+PLACE; plan the same levels",
+        ),
+    ],
+)  # fmt: skip
+def test_a_release_of_another_kind_is_refused(folder, changed, message):
+    with pytest.raises(DataError, match=message):
+        prade.plan(task(**changed), Release.load(folder / "r2022"), tune=False)
+
+
+def test_a_damaged_file_and_a_release_without_estimates_are_refused(folder, tmp_path):
+    release = Release.load(folder / "r2022")
+    path = Path(prade.plan(task(), release, tune=False).public.files[0])
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    with pytest.raises(DataError, match=r"carried\.parquet has changed since it was made"):
+        prade.plan(task(), release, tune=False)
+    path.write_bytes(good)
+    (tmp_path / "r").mkdir()
+    for name in ("release.json", "plan.toml", "measurements.parquet", "ledger.json"):
+        (tmp_path / "r" / name).write_bytes((folder / "r2022" / name).read_bytes())
+    with pytest.raises(DataError, match=r"has no estimates\.parquet yet: run `prade estimate"):
+        prade.plan(task(), Release.load(tmp_path / "r"), tune=False)
+
+
+def test_few_rows_stand_for_all_without_bias():
+    """Rows above the threshold keep their weight; the tables of the others are right to within one row's weight."""
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.full(2000, 0.2))
+    cells = np.sort(generator.integers(4, size=2000))
+    rows, kept = chosen_rows(weights, 200, np.arange(2000))
+    assert len(rows) == 200
+    assert kept.sum() == pytest.approx(1)
+    found, true = np.bincount(cells[rows], kept, 4), np.bincount(cells, weights, 4)
+    np.testing.assert_allclose(found, true, atol=2 * kept.min())
+    again = raked(rows, kept, weights, [(cells, 4)])
+    np.testing.assert_allclose(np.bincount(cells[rows], again, 4), true, atol=1e-12)
+    every, same = chosen_rows(weights, 3000, np.arange(2000))
+    assert np.array_equal(every, np.flatnonzero(weights))
+    assert np.array_equal(same, weights[every])
+
+
+def test_a_table_that_was_not_carried_says_nothing_about_change(folder):
+    plan = prade.plan(task(), folder / "2021.parquet", tune=False)
+    assert plan.settings is None
+    assert Workload.all_marginals(SCHEMA, 1).parts == plan.levels[-1].asks[0].workload.parts
