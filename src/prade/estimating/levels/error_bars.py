@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints, mass_by_group
+from prade.core.arrays import Flags, Floats, Ints
 from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.blocks import blocks_of, families_of
 from prade.estimating.levels.distributions import Distributions
@@ -43,7 +43,12 @@ from prade.estimating.levels.likely_spread import EXPECTED_WITHIN, differing_apa
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, typical_rows
 from prade.estimating.levels.totals import FEWEST_ROWS
-from prade.estimating.levels.variation import FurtherVariation, PublicVariation, VariationOfCells
+from prade.estimating.levels.variation import (
+    FurtherVariation,
+    PublicVariation,
+    VariationOfCells,
+    weight_by_group,
+)
 
 AT_ONCE = 200  # cells of a question that are worked on together
 NOISES = 5  # levels of noise for which variances are worked out; groups in between are interpolated
@@ -76,7 +81,8 @@ def errors(estimates: Distributions, level: int, asked: Sequence[Cells], combine
     pieces = []
     blocks = [_block(estimates, level, number) for number in range(len(blocks_of(estimates.levels[level].parts)))]
     for batch in batches(asked) if combined is None else [asked]:
-        each = [block.errors(batch, combined) for block in blocks]
+        question = _Question(estimates, batch, combined)
+        each = [block.errors(question) for block in blocks]
         # the cells that answer a question are mostly in one block: the one that leaves the least variance
         best = np.argmin([found.variance for found in each], axis=0)[None]
         pieces.append(
@@ -114,13 +120,24 @@ def _block(estimates: Distributions, level: int, number: int) -> _Block:
     return kept[level, number]
 
 
+class _Question:
+    """Some cells, or linear combinations of the cells of one part, with what all blocks need to know about them."""
+
+    def __init__(self, estimates: Distributions, batch: Sequence[Cells], combined: Floats | None) -> None:
+        self.cells, self.sizes = [cells for cells, _ in batch], [size for _, size in batch]
+        self.combined = combined
+        rows = [_variance_of_rows(estimates, *each, combined) for each in batch]
+        self.one_row = np.concatenate([each for each, _ in rows])
+        self.unseen = np.concatenate([each for _, each in rows])
+        self.interactions = share_of_interactions(estimates, self.cells, self.sizes, combined)
+
+
 class _Block:
     """The errors of a level's groups if only the cells of one block had been measured."""
 
     def __init__(self, estimates: Distributions, level: int, number: int) -> None:
         kept, settings = estimates.levels[level], estimates.settings
         at = blocks_of(kept.parts)[number]
-        self.estimates = estimates
         self.recurs = estimates.priors[level].recurs
         self.rows = np.maximum(kept.totals, FEWEST_ROWS)
         noise = estimates.answers[level].noise(self.rows)[:, at]
@@ -142,18 +159,15 @@ class _Block:
             apart = None if kept.apart is None else _Apart(kept.apart[mine[0], :, at].T, families_of(kept.parts)[at])
             self.kinds[kind] = _Kind(self.variation, fitted, excess, apart, self.rows[mine], noise[mine], n0)
 
-    def errors(self, batch: Sequence[Cells], combined: Floats | None = None) -> Errors:
-        """The errors in some cells, or in linear combinations of the cells of one part."""
-        cells, sizes = [cells for cells, _ in batch], [size for _, size in batch]
-        further = self.variation.further(cells, sizes, combined)
-        rows = [_variance_of_rows(self.estimates, *each, combined) for each in batch]
-        one_row, unseen = np.concatenate([each for each, _ in rows]), np.concatenate([each for _, each in rows])
+    def errors(self, question: _Question) -> Errors:
+        """The errors in the cells of a question."""
+        further = self.variation.further(question.cells, question.sizes, question.combined)
+        one_row, unseen, combined = question.one_row, question.unseen, question.combined
         # the sample that C is made of missed a few rows
         one_row = np.where(further.within_variance < one_row / 2, one_row, further.within_variance)
         one_row[unseen] = HIDDEN / self.variation.rows
         within = float(np.trace(self.variation.variation.within))
         spread = float(np.trace(self.variation.variation.between)) / max(within, 1e-300)
-        interactions = share_of_interactions(self.estimates, cells, sizes, combined)
         # As far as a cell is made of measured ones, B_QQ is cut as theirs is. The rest of what these explain is as much
         # due to chance as not: few public groups say how cells differ together.
         made_of = np.sum((further.within @ self.inverse) * further.within, axis=1)
@@ -163,7 +177,7 @@ class _Block:
         each = np.zeros((4, len(self.recurs), len(one_row)))
         for kind, model in self.kinds.items():
             mine = self.recurs == kind
-            each[:3, mine] = model.errors(further, self.inverse, one_row, between, interactions)
+            each[:3, mine] = model.errors(further, self.inverse, one_row, between, question.interactions)
             each[3, mine] = model.shared
         ranges = (
             1.0 if combined is None else np.ptp(np.pad(combined, ((0, 0), (0, 1))), axis=1)
@@ -181,7 +195,7 @@ def _variance_of_rows(
     The second array says which cells no public row is in; no combination of cells counts as one.
     """
     public = estimates.public
-    mass = mass_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
+    mass = weight_by_group(public.group, len(public.groups), cells, size, public.prior.weights)
     shares = mass / public.group_weights[:, None]
     if combined is None:
         variances, unseen = shares - shares**2, (mass == 0).all(axis=0)
