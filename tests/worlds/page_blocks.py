@@ -2,7 +2,7 @@
 
 * ```python: run; with `>>>`, what it shows must come out.
 * ```bash: run, and must end well. A ```text block right below it is what it prints, `...` for what varies.
-* ```toml: a schema or a plan, and must load.
+* ```toml: a schema, a plan or a file of targets, and must load.
 * ```text otherwise: something to look at.
 
 `<!-- needs: NAME -->` above a block names something that not every machine has; without it the block is left out.
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from prade import Plan, Schema
+from prade.planning.targets import targets_of_file
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHELL_SECONDS = 120
@@ -86,9 +87,10 @@ class Block:
             )
 
     def _load(self) -> None:
-        if "dataset" in tomllib.loads(self.code):
+        found = tomllib.loads(self.code)
+        if "dataset" in found or "target" in found:
             Path("page.toml").write_text(self.code, encoding="utf-8")
-            Plan.load("page.toml")
+            Plan.load("page.toml") if "dataset" in found else targets_of_file("page.toml")
         else:
             Schema.from_toml(self.code)
 

@@ -103,6 +103,7 @@ def budget(rng, given: list[dict], epsilon: str, column_prior, pair_prior) -> di
             "prior": 0.339,
             "gain": 0.339 * (1 - left),
             "spread": 0.011,
+            "targets": (),
         },
         "by_level": [
             {"level": "STATE", "error": 0.11 * left**1.4, "spread": 0.008, "prior": 0.11},

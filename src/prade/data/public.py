@@ -203,14 +203,28 @@ def binned_numbers(column: Column, cells: Any, codes: NDArray[Any]) -> Floats:
     A cell outside the domain has the bin that the column's policy gave it. A number is moved to the bin's nearest
     bound, and a cell that is not a number gets the bin's bound, the middle of the bin if it has two.
     """
+    low, high = _bounds_of_bins(column)
+    missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
+    found = _numbers_of_any(column, cells)
+    found = np.where(np.isfinite(found), np.clip(found, low[bins], high[bins]), middles_of_bins(column)[bins])
+    return np.where(missing, np.nan, found)
+
+
+def middles_of_bins(column: Column) -> Floats:
+    """The middle of each bin of a numeric column, or its bound if it has only one.
+
+    >>> middles_of_bins(Column("AGE", "numeric", edges=[18, 66]))
+    array([18., 42., 66.])
+    """
+    low, high = _bounds_of_bins(column)
+    return np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
+
+
+def _bounds_of_bins(column: Column) -> tuple[Floats, Floats]:
     bounds = [column.bounds(code) for code in range(column.present)]
     low = np.array([-np.inf if low is None else low for low, _ in bounds])
     high = np.array([np.inf if high is None else high for _, high in bounds])
-    middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
-    missing, bins = codes >= column.present, np.minimum(codes, column.present - 1)
-    found = _numbers_of_any(column, cells)
-    found = np.where(np.isfinite(found), np.clip(found, low[bins], high[bins]), middle[bins])
-    return np.where(missing, np.nan, found)
+    return low, high
 
 
 def _numbers_of_any(column: Column, cells: Any) -> Floats:

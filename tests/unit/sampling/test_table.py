@@ -226,7 +226,8 @@ def test_values_within_a_bin_are_drawn_by_weight():
         {"AGE": [20, 30, 39] * 50, "SEX": [1, 2, 1] * 50, "WORK": ["none"] * 150, "W": [3.0, 0.0, 1.0] * 50}
     )
     release = released(survey([Level((), ONES)], None), rows=(3000, 3001))
-    ages = np.array(sample(release, table, weight="W", passes=1, threads=1)["AGE"])
+    estimates = Estimates.of(release, Public.of(SCHEMA, table, weight="W"), Settings(unseen=False))
+    ages = np.array(sample(estimates, table, weight="W", passes=1, threads=1)["AGE"])
     assert set(ages.tolist()) == {20, 39}
     assert abs((ages == 20).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / len(ages))
 
@@ -250,7 +251,9 @@ def test_noisy_totals_below_one_give_no_row():
 def test_weights_of_public_rows_count():
     """A weight column that leaves out everybody of one sex."""
     weights = pa.array(np.where(np.array(TABLE["SEX"]) == 1, 1.0, 0.0))
-    found = sample(RELEASE, TABLE.append_column("W", weights), weight="W", threads=1)
+    weighted = TABLE.append_column("W", weights)
+    estimates = Estimates.of(RELEASE, Public.of(SCHEMA, weighted, FIVE_PLACES, weight="W"), Settings(unseen=False))
+    found = sample(estimates, weighted, weight="W", threads=1)
     assert set(found["SEX"].to_pylist()) == {1}
     assert "W" not in found.column_names
 

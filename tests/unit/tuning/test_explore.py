@@ -260,7 +260,7 @@ def test_errors_above_are_those_of_the_sums(explored, rehearsal):
         release = rehearsal.release(plan, number, FRESH)
         estimates = Estimates.of(release, stand_in.public, plan.settings)
         weights = sum(estimates.totals[g] * estimates.weights(1, g) for g in range(len(estimates.totals)))
-        together = Coded(plan.schema, stand_in.public.prior.codes, weights / weights.sum())
+        together = Coded(plan.schema, estimates.public.prior.codes, weights / weights.sum())
         truth = Coded(plan.schema, stand_in.codes)
         assert len(stand_in.groups.level(["STATE"])) == 1
         found.append(joint_errors(truth, together, rehearsal.pairs).mean() * stand_in.shrink)

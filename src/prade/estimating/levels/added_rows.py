@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell, systematic
 from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.data.public import Public, binned_numbers
+from prade.data.public import Public, middles_of_bins
 from prade.data.row_index import RowIndex
 from prade.data.schema import Schema
 from prade.estimating.levels.unseen_cells import ShownCell
@@ -167,17 +167,7 @@ def _typical_numbers(public: Public, name: str) -> Floats:
     weights, numbers = public.prior.weights[known], public.numbers[name][known]
     mass = mass_per_cell(codes[known], weights, column.present)
     mean = mass_per_cell(codes[known], weights * numbers, column.present) / np.maximum(mass, 1e-300)
-    middle = _middles(public, name)
-    return np.append(np.where(mass > 0, mean, middle), np.full(column.size - column.present, np.nan))
-
-
-def _middles(public: Public, name: str) -> Floats:
-    """The middle of each bin of a numeric column, or its bound if it has only one."""
-    import pyarrow as pa
-
-    column = public.prior.schema[name]
-    nothing = pa.nulls(column.present, pa.float64())
-    return binned_numbers(column, nothing, np.arange(column.present))
+    return np.append(np.where(mass > 0, mean, middles_of_bins(column)), np.full(column.size - column.present, np.nan))
 
 
 # ---------------------------------------------------------------------- crossings
