@@ -661,11 +661,12 @@ def test_a_public_table_that_changes_after_planning_is_read_again(tmp_path, cust
     table = PUBLIC.copy()
     found = synthesizer(tmp_path, public=table)
     found.plan()
-    table["SINCE"] = table["SINCE"].max()
+    since = pd.to_datetime(table["SINCE"])
+    table["SINCE"] = since.groupby([since >= "1990-01-01", since >= "2010-01-01"]).transform("max")  # one date a bin
     found.fit(PRIVATE)
-    assert found.sample(30, seed=1)["SINCE"].nunique() == 1
+    assert found.sample(30, seed=1)["SINCE"].nunique() <= 3
     table["SINCE"] = PUBLIC["SINCE"]
-    assert found.sample(30, seed=1)["SINCE"].nunique() == 1  # the estimates' own values
+    assert found.sample(30, seed=1)["SINCE"].nunique() <= 3  # the estimates' own values
 
 
 # ---------------------------------------------------------------- tables, parameters, display
