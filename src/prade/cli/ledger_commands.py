@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from prade.cli.console import FILE, need_folder, text_table
 from prade.cli.main import Command, examples, prade, remark, result
-from prade.cli.planning_commands import as_json, budget_of, ledger_option
+from prade.cli.planning_commands import as_json, budget_of, ledger_option, person_id_option, rows_per_person
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
     from prade.privacy.ledger import Ledger
+    from prade.privacy.unit import Unit
 
 
 # ---------------------------------------------------------------------- the ledger that pays for a release
@@ -80,15 +82,20 @@ def capped(command: Command) -> Command:
     return command
 
 
-def unit_options(command: Command) -> Command:
-    """Add the options that define a unit of protection."""
+def with_unit(command: Command) -> Command:
+    """Add the options that define a unit of protection, and give the command the unit."""
+
+    @wraps(command)
+    def made(
+        max_rows_per_person: int, person_id: str | None, max_rows_per_group: int | None, neighbours: Any, **others: Any
+    ) -> Any:
+        from prade.privacy.unit import Unit
+
+        return command(unit=Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours), **others)
+
     options = [
-        click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
-        click.option(
-            "--person-id",
-            metavar="COLUMN",
-            help="Column that identifies the person, so that prade can enforce the bound on rows.",
-        ),
+        rows_per_person,
+        person_id_option,
         click.option(
             "--max-rows-per-group", type=int, help="Most rows that one person may have in one group; needs --person-id."
         ),
@@ -100,9 +107,10 @@ def unit_options(command: Command) -> Command:
             help="How neighbouring tables differ: one person added or removed, or one replaced by another.",
         ),
     ]
+    decorated = cast(Command, made)
     for option in reversed(options):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 @prade.group()
@@ -118,7 +126,7 @@ def ledger() -> None:
 @ledger.command("open")
 @click.argument("dataset")
 @capped
-@unit_options
+@with_unit
 @ledger_option
 @as_json
 @examples("  prade ledger open census --cap 4 --max-rows-per-person 7 --person-id PERSON")
@@ -127,10 +135,7 @@ def open_(
     cap: str | None,
     delta: str | None,
     rho: str | None,
-    max_rows_per_person: int,
-    person_id: str | None,
-    max_rows_per_group: int | None,
-    neighbours: Any,
+    unit: Unit,
     ledger_file: str | None,
     as_json: bool,
 ) -> None:
@@ -140,9 +145,7 @@ def open_(
     Plans for it must have the same unit of protection. Entering the same data set again changes nothing.
     """
     from prade.privacy.ledger import Ledger
-    from prade.privacy.unit import Unit
 
-    unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
     book = Ledger.of(ledger_file)
     entered = book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap"))
     _remark_weak(entered.cap)
@@ -187,7 +190,7 @@ def raise_cap(
 @click.option("--years", type=int, required=True, help="Number of years that the budget is for.")
 @click.option("--shares", help="Shares of the years, as in 2,1,1. [default: equal shares]")
 @capped
-@unit_options
+@with_unit
 @ledger_option
 @as_json
 @examples("  prade ledger plan census --years 5 --cap 4")
@@ -198,10 +201,7 @@ def plan_years(
     cap: str | None,
     delta: str | None,
     rho: str | None,
-    max_rows_per_person: int,
-    person_id: str | None,
-    max_rows_per_group: int | None,
-    neighbours: Any,
+    unit: Unit,
     ledger_file: str | None,
     as_json: bool,
 ) -> None:
@@ -213,12 +213,10 @@ def plan_years(
     """
     from prade.privacy.ledger import Ledger
     from prade.privacy.ledger.years import shares_of
-    from prade.privacy.unit import Unit
 
     numbers = shares_of(years, None if shares is None else [each.strip() for each in shares.split(",")])
     book = Ledger.of(ledger_file)
     if cap is not None or rho is not None:
-        unit = Unit(max_rows_per_person, person_id, max_rows_per_group, neighbours)
         _remark_weak(book.open_dataset(dataset, unit, budget_of(cap, delta, rho, epsilon_option="--cap")).cap)
     _show_year(book, book.divide(dataset, years, numbers).name, as_json)
 

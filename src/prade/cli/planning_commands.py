@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 SHOWN = 5  # values to list, of those that do not fit a column
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+rows_per_person = click.option(
+    "--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."
+)
+person_id_option = click.option(
+    "--person-id",
+    metavar="COLUMN",
+    help="Column that identifies the person, so that prade can enforce the bound on rows.",
+)
 weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
 force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
 public_again = click.option(
@@ -135,7 +143,7 @@ def infer(
 @click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
 @weight
 @click.option("--epsilon", default="1", show_default=True, help="Budget for which to compute the noise scale.")
-@click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have.")
+@rows_per_person
 @csv_options("public", "groups_file")
 @as_json
 @examples("  prade check --schema schema.toml --groups places.csv public.parquet")
@@ -248,12 +256,8 @@ def planning(command: Command) -> Command:
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
         click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
         click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
-        click.option("--max-rows-per-person", default=1, show_default=True, help="Most rows that one person may have."),
-        click.option(
-            "--person-id",
-            metavar="COLUMN",
-            help="Column that identifies the person, so that prade can enforce the bound on rows.",
-        ),
+        rows_per_person,
+        person_id_option,
         click.option(
             "--dataset",
             default="private",

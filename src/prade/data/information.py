@@ -49,7 +49,7 @@ class Information:
     def index(self, name: str) -> int:
         """The number of a column in `columns` and `nats`."""
         if name not in self.columns:
-            raise WorkloadError(f"there is no column {name!r} here; there are {', '.join(self.columns)}")
+            raise WorkloadError(f"the table has no column {name!r}; its columns are {', '.join(self.columns)}")
         return self.columns.index(name)
 
     def between(self, a: str, b: str) -> float:
