@@ -195,10 +195,13 @@ def test_thinned_estimates_are_close_to_those_of_all_rows(both):
 
 
 def test_error_bars_come_from_all_rows(both):
-    """Covariances do not see the support: the standard errors are those of all rows, to within what a and w differ."""
-    for columns in ("SEX", ["AGE", "WORK"]):
+    """Covariances do not see the support: the standard errors are those of all rows, to within what a and w differ.
+
+    Of a measured column, noise decides. The pair was not measured, and w of the whole table differs by a factor of two.
+    """
+    for columns, most in (("SEX", 1e-4), (["AGE", "WORK"], 0.15)):
         one, other = (np.array(each.marginal(columns, by="PLACE")["sd"]) for each in both)
-        assert np.abs(np.log(other / one)).max() < 0.15
+        assert np.abs(np.log(other / one)).max() < most
 
 
 def test_answers_and_tables_agree_with_the_distributions(both):
