@@ -14,14 +14,14 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from pathlib import Path
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 
+import jobs
 from common import DATA, need_data, report, table
-from prade import Ask, Budget, Groups, Level, Plan, Release, Schema, Unit, Workload
+from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
 from prade.data.invented import census_like
@@ -30,7 +30,10 @@ from prade.data.tables import read_table
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.settings import Settings
 from prade.queries.query import parse
+from simulated import numbers_of, released
 
+HELD_OUT_ACS, HELD_OUT_NIST = "hold-out: New York and Pennsylvania", "hold-out: NIST, 2019 from 2018"
+ACS_STATES, ACS_SIX = "ACS, one state from the other", "ACS, six columns, one group"
 EPSILONS = ("10", "1", "0.1")
 EVERY = {"10": 1, "1": 2, "0.1": 6}  # of the columns, one in so many is asked for: the less budget, the fewer
 FEWEST = 30  # cells that a coverage is shown of
@@ -61,6 +64,7 @@ class World:
     queries: tuple[str, ...]
     rows_per_person: int = 1
     columns: tuple[str, ...] | None = None  # asked at every budget; None for some of all columns
+    invented: int = 0  # the seed of an invented world, whose noise is its own
 
     def asked(self, epsilon: str) -> tuple[str, ...]:
         return self.columns or self.schema.coded[:: EVERY[epsilon]]
@@ -73,8 +77,10 @@ class World:
         return Plan("benchmark", self.schema, Budget.pure(epsilon), Unit(self.rows_per_person), levels, self.groups)
 
 
-def acs() -> Iterator[World]:
+def acs(wanted: str) -> Iterator[World]:
     """Illinois for Ohio and back."""
+    if not any(wanted in name for name in (ACS_STATES, ACS_SIX)):
+        return
     schema = Schema.load(DATA / "acs2024.schema.toml")
     rows = read_table(DATA / "acs2024_il_oh.parquet")
     state = np.asarray(rows["STATE"])
@@ -83,14 +89,12 @@ def acs() -> Iterator[World]:
         groups = Groups.of(private.group_by(["STATE", "PUMA"]).aggregate([]))
         public = Public.of(schema, rows.filter(state != here), ["STATE", "PUMA"])
         levels = ("STATE",), ("STATE", "PUMA")
-        yield World("ACS, one state from the other", schema, public, private, groups, levels, ((),), ACS_QUERIES)
+        yield World(ACS_STATES, schema, public, private, groups, levels, ((),), ACS_QUERIES)
     six = tuple(name for name in ("AGEP", "SEX", "RAC1P", "MAR", "TEN", "SCHL") if name in schema.coded)
-    yield World(
-        "ACS, six columns, one group", schema, public, private, Groups.of(None), ((),), (), ACS_QUERIES, columns=six
-    )
+    yield World(ACS_SIX, schema, public, private, Groups.of(None), ((),), (), ACS_QUERIES, columns=six)
 
 
-def census(seed: int) -> Iterator[World]:
+def census(seed: int, wanted: str) -> Iterator[World]:
     """Invented tables of 40,000 persons with up to four rows each, over four years."""
     shapes = {
         "20 places in each of 2 states": (2, 20, (("STATE",), ("STATE", "PLACE")), ((), ("STATE",))),
@@ -104,36 +108,29 @@ def census(seed: int) -> Iterator[World]:
     }  # fmt: skip
     for relation in ("other states", "earlier years"):
         for name, (states, places, levels, sums) in shapes.items():
+            if wanted not in f"{relation}: {name}":
+                continue
             made = census_like(persons=40_000, states=states, places_per_state=places, relation=relation, seed=seed)
             columns = sorted({column for level in levels for column in level}, key=("STATE", "PLACE", "YEAR").index)
             groups = Groups.of(made.groups.group_by(columns).aggregate([]))
             public = Public.of(made.schema, made.public, columns)
             yield World(
-                f"{relation}: {name}", made.schema, public, made.private, groups, levels, sums, CENSUS_QUERIES, 4
-            )
+                f"{relation}: {name}", made.schema, public, made.private, groups, levels, sums, CENSUS_QUERIES, 4,
+                invented=seed,
+            )  # fmt: skip
 
 
-def numbers(world: World, by: tuple[str, ...]) -> np.ndarray:
-    """The group of each private row."""
-    names = world.groups.names
-    if not names:
-        return np.zeros(world.private.num_rows, np.int64)
-    keyed = world.groups.keyed(names, world.groups.level(by).number)
-    return keyed.numbers(world.private.select(list(names)))
-
-
-def released(world: World, plan: Plan, codes: dict[str, np.ndarray], seed: int) -> Release:
-    """A release with simulated noise."""
-    generator, noisy = np.random.default_rng(seed), []
-    for question in plan.questions:
-        number, size = numbers(world, plan.levels[question.level].by), len(plan.groupings[question.level])
-        answers = []
-        for part in question.parts:
-            true = mass_by_group(number, size, part.cells(world.schema, codes), part.n_cells)
-            noise = generator.laplace(0, float(question.scale), true.shape)
-            answers.append(true + np.rint(noise).astype(np.int64))
-        noisy.append(tuple(answers))
-    return Release(Path("nowhere"), plan, tuple(noisy))
+def held_out(wanted: str) -> Iterator[World]:
+    """Real private tables, which have no part in choosing any model: a check, and never a guide."""
+    if wanted in HELD_OUT_ACS:
+        job, queries, sums = jobs.acs(), ACS_QUERIES, ((), ("STATE",))
+        levels = ("STATE",), ("STATE", "PUMA")
+        private = read_table(job.private, guess=False)
+        yield World(HELD_OUT_ACS, job.schema, job.rows, private, job.listed, levels, sums, queries)
+    if wanted in HELD_OUT_NIST:
+        job = jobs.nist()
+        private = read_table(job.private, guess=False)
+        yield World(HELD_OUT_NIST, job.schema, job.rows, private, job.listed, (("PUMA",),), ((),), ())
 
 
 def tried(
@@ -141,11 +138,12 @@ def tried(
 ) -> Iterator[tuple[str, str, dict[str, np.ndarray]]]:
     """What is asked, by what, and the columns of the answer with the truth beside them."""
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
-    estimates = Estimates.of(released(world, plan, codes, seed), world.public, settings, threads=2)
+    release = released(plan, world.groups, world.private, codes, [world.invented, seed])
+    estimates = Estimates.of(release, world.public, settings, threads=2)
     every_group = [weights.astype(np.float32) for weights in estimates.map(lambda _, weights: weights, 2)]
     estimates.kept_weights = np.stack(every_group, axis=1)  # worked out once, for all questions
     columns = world.columns or world.schema.coded
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng([world.invented, seed])
     every = list(combinations(columns, 2))
     some = [every[k] for k in generator.choice(len(every), min(pairs, len(every)), replace=False)]
     asked = world.asked(epsilon)
@@ -153,7 +151,7 @@ def tried(
     others = [name for name in columns if name not in asked]
     ones += [*generator.choice(others, min(6, len(others)), replace=False)]
     for by in (world.levels[-1], *world.sums):
-        number, size = numbers(world, by), len(world.groups.level(by))
+        number, size = numbers_of(world.groups, by, world.private), len(world.groups.level(by))
         kind_of_sum = "group" if by == world.levels[-1] else f"sum by {'+'.join(by)}" if by else "sum of all"
         for names in [*((str(name),) for name in ones), *some]:
             part = Workload.marginals(world.schema, [names])[0]
@@ -177,9 +175,24 @@ def beside(found: Any, true: np.ndarray) -> dict[str, np.ndarray]:
     return {**{name: found[name].to_numpy() for name in ("count", "low", "high")}, "true": true.ravel()}
 
 
-def figures(pieces: list[dict[str, np.ndarray]]) -> dict[str, float]:
-    """Coverage, and the width beside that of a perfect calibration."""
-    count, low, high, true = (np.concatenate([p[name] for p in pieces]) for name in ("count", "low", "high", "true"))
+def joined(pieces: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The cells of several answers."""
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def inside(cells: dict[str, np.ndarray]) -> float:
+    """The share of cells whose interval contains the truth."""
+    return float(np.mean((cells["low"] <= cells["true"] + 1e-9) & (cells["true"] <= cells["high"] + 1e-9)))
+
+
+def figures(runs: list[dict[str, np.ndarray]]) -> dict[str, float]:
+    """Coverage, and the width beside that of a perfect calibration.
+
+    The errors of one run's cells depend on each other, above all those of sums: the standard error of the coverage
+    comes from the differences between runs.
+    """
+    every = joined(runs)
+    count, low, high, true = (every[name] for name in ("count", "low", "high", "true"))
     error = true - count
     half = np.where(error >= 0, high - count, count - low)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -187,7 +200,11 @@ def figures(pieces: list[dict[str, np.ndarray]]) -> dict[str, float]:
     scale = float(np.quantile(needed, 0.95))
     return {
         "cells": len(count),
-        "coverage": float(np.mean((low <= true + 1e-9) & (true <= high + 1e-9))),
+        "coverage": inside(every),
+        "runs": len(runs),
+        "standard error": float(np.std([inside(run) for run in runs], ddof=1) / np.sqrt(len(runs)))
+        if runs[1:]
+        else 0.0,
         "width / needed": 1 / max(scale, 1e-9),
         "median width": float(np.median(high - low)),
         "mean absolute error": float(np.mean(np.abs(error))),
@@ -198,20 +215,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=4)
-    parser.add_argument("--invented", type=int, default=3, help="seed of the invented tables")
+    parser.add_argument("--invented", type=int, nargs="*", default=[3], help="seeds of the invented tables")
     parser.add_argument("--worlds", default="", help="only those whose name contains this")
+    parser.add_argument("--held-out", action="store_true", help="also try the real private tables, as a check")
     parser.add_argument("--support", type=int, default=Settings().support, help="public rows to start from, 0 for all")
     parser.add_argument("--epsilons", nargs="*", default=EPSILONS)
     options = parser.parse_args()
     need_data()
     kept: dict[tuple[str, str, str, str], list[dict[str, np.ndarray]]] = defaultdict(list)
-    for world in (*acs(), *census(options.invented)):
+    invented = chain.from_iterable(census(seed, options.worlds) for seed in options.invented)
+    real = held_out(options.worlds) if options.held_out else ()
+    for world in chain(acs(options.worlds), real, invented):
         if options.worlds not in world.name:
             continue
         for epsilon in options.epsilons:
             for seed in range(options.seeds):
+                run: dict[tuple[str, str], list[dict[str, np.ndarray]]] = defaultdict(list)
                 for kind, by, found in tried(world, epsilon, seed, options.pairs, Settings(support=options.support)):
-                    kept[world.name, epsilon, by, kind].append(found)
+                    run[by, kind].append(found)
+                for (by, kind), pieces in run.items():
+                    kept[world.name, epsilon, by, kind].append(joined(pieces))
     every = {key: figures(pieces) for key, pieces in kept.items()}
     report("intervals", page(every), {" / ".join(key): value for key, value in every.items()})
 
@@ -227,7 +250,8 @@ def page(every: dict[tuple[str, ...], dict[str, float]]) -> str:
         if each["cells"] < FEWEST:
             return ""
         width = f" ({each['width / needed']:.2f})" if key[-1] in KINDS[:4] else ""
-        return f"{each['coverage']:.1%}{width}"
+        unsure = f" ± {each['standard error']:.1%}" if each["runs"] > 1 else ""
+        return f"{each['coverage']:.1%}{unsure}{width}"
 
     rows = [[*key, *(shown((*key, kind)) for kind in KINDS)] for key in dict.fromkeys(key[:3] for key in every)]
     return (

@@ -13,12 +13,23 @@ from prade.core.arrays import mass_by_group
 
 
 def numbers_of(groups: Groups, by: Sequence[str], rows: Any) -> np.ndarray:
-    """The group of each row, by these columns."""
+    """The group of each row, by these columns; without groups, all rows are in the only one."""
+    if not groups.names:
+        return np.zeros(rows.num_rows, np.int64)
     keyed = groups.keyed(groups.names, groups.level(by).number)
     return keyed.numbers(rows.select(list(groups.names)))
 
 
-def released(plan: Plan, groups: Groups, rows: Any, codes: dict[str, np.ndarray], seed: int) -> Release:
+def discrete_laplace(generator: np.random.Generator, scale: float, shape: tuple[int, ...]) -> np.ndarray:
+    """Whole numbers k with probabilities proportional to exp(-|k| / scale): the law of the real noise.
+
+    It is the difference of two geometric numbers. A rounded Laplace number varies more where the scale is below one.
+    """
+    first, second = (generator.geometric(-np.expm1(-1 / scale), shape) for _ in range(2))
+    return np.asarray(first - second)
+
+
+def released(plan: Plan, groups: Groups, rows: Any, codes: dict[str, np.ndarray], seed: int | Sequence[int]) -> Release:
     """What measuring these rows would release, with the plan's scales of Laplace noise."""
     generator, noisy = np.random.default_rng(seed), []
     for question in plan.questions:
@@ -26,7 +37,6 @@ def released(plan: Plan, groups: Groups, rows: Any, codes: dict[str, np.ndarray]
         answers = []
         for part in question.parts:
             true = mass_by_group(number, size, part.cells(plan.schema, codes), part.n_cells)
-            noise = generator.laplace(0, float(question.scale), true.shape)
-            answers.append(true + np.rint(noise).astype(np.int64))
+            answers.append(true + discrete_laplace(generator, float(question.scale), true.shape))
         noisy.append(tuple(answers))
     return Release(Path("nowhere"), plan, tuple(noisy))
