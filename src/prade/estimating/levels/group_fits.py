@@ -137,10 +137,8 @@ def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout
 def measurements_of(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
     """A group's answers as estimators take them: counts, and the scale of their noise."""
     per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
-    return [
-        Measurement(part, answers.rows * answers.share[cells], answers.rows * answers.deviation[cells] / per_scale, law)
-        for part, cells in ((part, layout.part(k)) for k, part in enumerate(layout.workload))
-    ]
+    counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
+    return Measurement.of_parts(layout.workload.parts, counts, scales, law)
 
 
 def batches_of(answers: Sequence[GroupAnswers], ancestors: Sequence[tuple[Tilt, ...]]) -> list[Batch]:
