@@ -153,13 +153,15 @@ def main() -> None:
         rates = [rehearsed(rehearsal, made, options.rehearsals, accelerator=cuda) for cuda in ways]
     stages = [["all", *_shown("all", clocks)], *([stage, *_shown(stage, clocks)] for stage in STAGES)]
     head = ["stage", *(f"{way}: {what}" for way in _names(ways) for what in ("seconds", "processor seconds"))]
+    found = f"no accelerator: {reason}" if reason else "one accelerator"
+    places, people = options.states * options.places, options.persons
+    shown = ", ".join(f"{way} {rate:.2f}" for way, (rate, _) in zip(_names(ways), rates, strict=True))
     lines = [
-        f"{options.states * options.places:,} places, {options.persons:,} public people and as many private ones, "
-        f"{len(made.schema.coded)} columns; {cores()} cores; "
-        + (f"no accelerator: {reason}." if reason else "one accelerator."),
+        f"{places:,} places, {people:,} public people and as many private ones, {len(made.schema.coded)} columns; "
+        f"{cores()} cores; {found}.",
         table(head, stages),
-        "Rehearsals a second: " + ", ".join(f"{way} {rate:.2f}" for way, (rate, _) in zip(_names(ways), rates, strict=True)) + ".",
-    ]  # fmt: skip
+        f"Rehearsals a second: {shown}.",
+    ]
     if len(rates) == 2:
         apart = float(np.abs(rates[0][1] - rates[1][1]).max())
         lines.append(f"The largest difference between the errors of the two ways is {apart:.1e}.")

@@ -195,9 +195,13 @@ class Device:
     def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
         """The logarithms of the priors of several groups: [groups, rows]."""
         cupy = self.cupy
-        found = cupy.empty((groups, self.layout.rows), np.float32)
+        found, before = cupy.empty((groups, self.layout.rows), np.float32), None
         for k, base in enumerate(bases):
-            found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+            if base is before:
+                found[k] = found[k - 1]
+            else:
+                found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+            before = base
         return found
 
     def evaluate(self, log_bases: Any, multipliers: Floats) -> list[Tilted]:
