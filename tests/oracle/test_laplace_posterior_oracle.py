@@ -5,6 +5,7 @@ random variance (Park and Casella, 2008); no sites, no cavities.
 """
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade.core.threads import single_threaded_blas
-from prade.estimating.levels.laplace_posterior import ODD, laplace_posterior
+from prade.estimating import cuda
+from prade.estimating.levels.laplace_posterior import ODD, gaussian_posteriors, laplace_posteriors
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,10 @@ def linear(root, answer, noise):
 
 def posterior(root, answer, noise, one_draw=None, **options):
     one_draw = np.ones(len(answer), np.bool_) if one_draw is None else one_draw
-    return laplace_posterior(root, answer, noise, one_draw, linear(root, answer, noise), **options)
+    start = tuple(each[None] for each in linear(root, answer, noise))
+    return tuple(
+        each[0] for each in laplace_posteriors(root, answer[None], noise[None], one_draw[None], start, **options)
+    )
 
 
 def problem(seed, cells, directions, *, noise=(0.3, 2.0)):
@@ -195,3 +200,36 @@ def test_any_answers_give_finite_means_and_variances_below_the_prior(answer, noi
     assert np.isfinite(mean).all()
     assert (variance >= 0).all()
     assert (variance <= np.sum(root**2, axis=1) * (1 + 1e-6) + 1e-12).all()
+
+
+def several_groups(groups=5, cells=12, directions=20):
+    root = problem(1, cells, directions)[0]
+    asked = [problem(2 + group, cells, directions)[1:] for group in range(groups)]
+    return root, *(np.stack(each) for each in zip(*asked, strict=True))
+
+
+def test_groups_together_are_each_as_alone():
+    root, answers, noise = several_groups()
+    noise[3] *= 1e4  # drowned: its posterior is where it started
+    one_draw = np.random.default_rng(0).random(answers.shape) < 0.8
+    one_draw[4] = False
+    start = tuple(np.stack(each) for each in zip(*map(linear, [root] * 5, answers, noise), strict=True))
+    together = laplace_posteriors(root, answers, noise, one_draw, start)
+    for group in range(3):
+        alone = posterior(root, answers[group], noise[group], one_draw[group])
+        for found, wanted in zip(together, alone, strict=True):
+            np.testing.assert_allclose(found[group], wanted, rtol=1e-12)
+    for found, first in zip(together, start, strict=True):
+        np.testing.assert_array_equal(found[3:], first[3:])
+
+
+def test_one_call_for_all_groups_gives_what_one_call_for_each_does(monkeypatch):
+    """The accelerator's form of it, with numpy in the place of CuPy."""
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    root, answers, noise = several_groups()
+    generator = np.random.default_rng(0)
+    told = np.arange(root.shape[1]) >= generator.integers(root.shape[1], size=(5, 1))
+    precision, shift = generator.uniform(0, 2, answers.shape), generator.normal(size=answers.shape)
+    given = root, noise, told, precision, shift
+    for found, wanted in zip(cuda._gaussian_posteriors(*given), gaussian_posteriors(*given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)

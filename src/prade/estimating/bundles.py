@@ -92,10 +92,6 @@ class Bundles:
         shape = (int(self.start[-1]), self.n_cells)
         return csr_array((np.ones(len(self.cells)), self.cells, self.indptr), shape=shape)
 
-    @cached_property
-    def _membership_transposed(self) -> csr_array:
-        return self.membership.T.tocsr()
-
     def only(self, within: Ints) -> Bundles:
         """The same rows with some part cells alone, numbered anew; no row with mass may be in any other cell."""
         if len(within) == self.n_cells:
@@ -114,7 +110,9 @@ class Bundles:
 
     def cell_masses(self, bundle_masses: Floats) -> Floats:
         """Masses of the parts' cells from masses of the bundles' cells."""
-        return np.asarray(self._membership_transposed @ bundle_masses)
+        masses = np.zeros(self.n_cells)
+        kernels.cell_masses(self.indptr, self.cells, bundle_masses, masses)
+        return masses
 
     def masses_of(self, weights: Floats) -> Floats:
         """Mass of every part cell for any weights of the rows."""
@@ -125,7 +123,9 @@ class Bundles:
 
     def logits(self, multipliers: Floats) -> Floats:
         """The sum of the multipliers of each bundle cell."""
-        return np.asarray(self.membership @ multipliers)
+        logits = np.empty(len(self.indptr) - 1)
+        kernels.bundle_logits(self.indptr, self.cells, multipliers, logits)
+        return logits
 
     def row_logits(self, multipliers: Floats) -> Floats:
         """The sum of the multipliers of each row: W' lam."""

@@ -1,4 +1,4 @@
-"""The climb of many duals at once on a CUDA accelerator, through CuPy (`prade[cuda]`); never imported otherwise.
+"""The climb of many duals at once on a CUDA accelerator, through CuPy (`prade[cuda]`), which is loaded only for it.
 
 All groups of a level share the rows and cells of one layout and differ in their prior, answers and noise. One launch of
 `tilt` makes the pass for all of them: a block of threads takes some rows of one group, with the logits and the masses
@@ -25,6 +25,7 @@ from prade.core.errors import EstimationError
 from prade.estimating.bundles import NEGLIGIBLE
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.layout import Layout
+from prade.estimating.levels.laplace_posterior import Arrays
 from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
 from prade.estimating.tilted import Tilted
 
@@ -41,6 +42,7 @@ NEAR = 0.01  # of the slope may be left by a Newton step: the curvature is not b
 LOOK_EVERY = 10  # products: to look is to wait for the device
 MOST_PRODUCTS = 80  # with the curvature, for one Newton step
 TINY = np.float32(1e-30)
+SMOOTHED_TOGETHER = 64  # groups: 60 MB for each of some matrices of 355 cells and as many directions
 
 SOURCE = r"""
 #define NOTHING __int_as_float(0xff800000)  // minus infinity
@@ -111,6 +113,26 @@ def need_accelerator() -> None:
         raise EstimationError(f"there is no accelerator to estimate on, because {reason}", remedy="no_cuda")
 
 
+def device_arrays() -> Arrays:
+    """The accelerator's array functions, for smoothing."""
+    import cupy
+    from cupyx.scipy.special import erfcx
+
+    return Arrays(cupy, erfcx, _gaussian_posteriors, cupy.asnumpy, groups=SMOOTHED_TOGETHER)
+
+
+def _gaussian_posteriors(root: Any, noise: Any, told: Any, precision: Any, shift: Any) -> tuple[Any, Any]:
+    """`gaussian_posteriors` with one call for all groups; directions that are not told are columns of zeros."""
+    import cupy
+
+    scaled = cupy.where(told[:, None, :], root, 0.0) / noise[:, :, None]
+    across = scaled.transpose(0, 2, 1)
+    curvature = across @ (precision[:, :, None] * scaled) + cupy.eye(scaled.shape[2])
+    spread = scaled @ cupy.linalg.inv(curvature)
+    mean = spread @ (across @ shift[:, :, None])
+    return mean[:, :, 0], (spread * scaled).sum(axis=2)
+
+
 @dataclass(frozen=True, eq=False)
 class Reached:
     """Where the climb of one group ended."""
@@ -173,9 +195,13 @@ class Device:
     def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
         """The logarithms of the priors of several groups: [groups, rows]."""
         cupy = self.cupy
-        found = cupy.empty((groups, self.layout.rows), np.float32)
+        found, before = cupy.empty((groups, self.layout.rows), np.float32), None
         for k, base in enumerate(bases):
-            found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+            if base is before:
+                found[k] = found[k - 1]
+            else:
+                found[k] = cupy.log(cupy.asarray(base.astype(np.float32)))  # that of 0 is not raised by any logit
+            before = base
         return found
 
     def evaluate(self, log_bases: Any, multipliers: Floats) -> list[Tilted]:

@@ -126,6 +126,24 @@ def tilt(
 
 
 @compiled
+def bundle_logits(indptr: Ints, cells: Ints, multipliers: Floats, logits: Floats) -> None:
+    """logits_g = the sum of the multipliers of the part cells that bundle cell g lies in."""
+    for g in range(len(logits)):
+        total = 0.0
+        for position in range(indptr[g], indptr[g + 1]):
+            total += multipliers[cells[position]]
+        logits[g] = total
+
+
+@compiled
+def cell_masses(indptr: Ints, cells: Ints, bundle_masses: Floats, masses: Floats) -> None:
+    """Add the mass of each bundle cell to the part cells that it lies in; `masses` must come in zeroed."""
+    for g in range(len(bundle_masses)):
+        for position in range(indptr[g], indptr[g + 1]):
+            masses[cells[position]] += bundle_masses[g]
+
+
+@compiled
 def count(code: Codes, weights: Floats, first: int, last: int, hist: Floats) -> None:
     """Mass per bundle cell of one bundle."""
     for j in range(first, last):

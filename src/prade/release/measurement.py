@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prade.core.arrays import Floats
 from prade.core.errors import EstimationError
 from prade.privacy.budget import Law
 
@@ -58,6 +60,32 @@ class Measurement:
         object.__setattr__(self, "counts", values)
         object.__setattr__(self, "scale", np.broadcast_to(scales, values.shape))
         object.__setattr__(self, "law", law)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Part], counts: Floats, scales: Floats, law: Law) -> list[Measurement]:
+        """Measurements of several parts, from the counts and scales of all their cells one after the other.
+
+        They are checked once for all parts: a level of a nation has tens of thousands of answers.
+
+        >>> from prade import Schema, Workload
+        >>> parts = list(Workload.marginals(Schema.from_mbi({"sex": 2, "age": 3}), ["sex", "age"]))
+        >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), "gaussian")]
+        [[0.0, 1.0], [2.0, 3.0, 4.0]]
+        """
+        ends = np.cumsum([part.n_cells for part in parts]).tolist()
+        if not counts.shape == scales.shape == (ends[-1],) or law not in ("laplace", "gaussian"):
+            raise EstimationError(
+                f"expected {ends[-1]} counts and scales, one per cell, under the law 'laplace' or 'gaussian', but got "
+                f"counts of shape {counts.shape}, scales of shape {scales.shape} and the law {law!r}"
+            )
+        if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
+            raise EstimationError("every count must be a number, and every scale a number that is not negative")
+        found = []
+        for part, end in zip(parts, ends, strict=True):
+            mine, made = slice(end - part.n_cells, end), cls.__new__(cls)
+            made.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
+            found.append(made)
+        return found
 
     @property
     def variance(self) -> NDArray[np.float64]:

@@ -365,7 +365,7 @@ def test_the_likelihood_of_a_and_w_is_that_of_the_formula(cells):
     generator = np.random.default_rng(cells)
     values, factor = generator.random(cells) * 1e4, generator.uniform(0.5, 2.0, 6)
     squares = generator.random((6, cells)) * 1e3
-    for scale in (1e-3, 1.0, 1e5):
-        variance = scale * values + factor[:, None]
-        expected = np.sum(np.log(variance) + squares / variance)
-        assert likely_spread._surprise(values, factor, squares, scale) == pytest.approx(expected, rel=1e-12)
+    scales = np.array([1e-3, 1.0, 1e5])
+    variance = scales[:, None, None] * values + factor[:, None]
+    expected = np.sum(np.log(variance) + squares / variance, axis=(1, 2))
+    assert likely_spread._surprises(values, factor, squares, scales) == pytest.approx(expected, rel=1e-12)

@@ -27,6 +27,7 @@ from prade.core.threads import several, single_threaded_blas
 from prade.core.workers import Shared, Workers
 from prade.data.public import Public
 from prade.estimating.base import Estimator
+from prade.estimating.cuda import device_arrays
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
@@ -191,6 +192,7 @@ class LevelGroups:
     def __init__(self, descent: Descent, level: int, parents: Sequence[Parent]) -> None:
         self.settings = descent.settings
         self.threads = descent.workers.threads
+        self.arrays = device_arrays() if descent.workers.accelerator else None
         self.foundation = descent.foundation
         self.cells = descent.cells
         self.parents = parents
@@ -290,6 +292,7 @@ class LevelGroups:
             keep=self.smooth,
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,
+            threads=self.threads,
         )
 
     def _independent(self) -> Floats:
@@ -308,8 +311,7 @@ class LevelGroups:
 
     def _smoothed(self, smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
         """The smoothed shares of all groups, benchmarked to their parents' estimates, and their standard deviations."""
-        each = several(_alone(smoothing.smoothed), range(len(self)), self.threads)
-        shares, deviations = (np.stack(arrays) for arrays in zip(*each, strict=True))
+        shares, deviations = smoothing.smoothed(1 if self.arrays else self.threads, self.arrays)
         if not self.priors.top:
             changed = benchmarked(
                 shares, deviations**2, self.rows, self.rows_variance, self.priors.parent_of, self._parents_masses

@@ -39,12 +39,22 @@ def estimated_on_device(
     ]
     alike: dict[int, Floats | None] = {}
 
-    def base(item: tuple[Batch, GroupAnswers]) -> Floats:
-        batch, answers = item
-        prior, alike[answers.group] = prior_of(foundation, method, answers, foundation.weights(batch.ancestors))
-        return layout.collapsed(prior.weights)
+    def bases(batch: Batch) -> list[Floats]:
+        """The priors of a batch's groups on collapsed rows; those without one of their own share one array."""
+        found: list[Floats] = []
+        common, parent = None, foundation.weights(batch.ancestors)
+        for answers in batch.groups:
+            own, alike[answers.group] = foundation.own_prior(method.level, answers.group), None
+            if own or common is None:
+                prior, alike[answers.group] = prior_of(foundation, method, answers, parent)
+                found.append(layout.collapsed(prior.weights))
+                common = common if own else found[-1]
+            else:
+                found.append(common)
+        return found
 
-    reached = climb_together(duals, several(base, asked, threads), Tolerance(relative=estimator.tolerance))
+    each_base = (base for some in several(bases, batches, threads) for base in some)
+    reached = climb_together(duals, each_base, Tolerance(relative=estimator.tolerance))
     found = {answers.group: each for (_, answers), each in zip(asked, reached, strict=True)}
     left = [
         replace(batch, groups=tuple(each for each in batch.groups if found[each.group] is None)) for batch in batches

@@ -105,6 +105,10 @@ class Foundation:
         with self._lock:
             return self._group_masses(layout)
 
+    def own_prior(self, level: int, group: int) -> bool:
+        """Whether a group's prior is not that of all other groups of its parent."""
+        return bool(self.settings.mixture) or bool(self.priors(level).recurring.recurs[group])
+
     def prior(self, tilt: Tilt, parent: Floats) -> Prior:
         """A group's prior, with the public groups that it resembles, given the weights of its parent."""
         priors = self.priors(tilt.level)

@@ -73,10 +73,12 @@ class Made:
 def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[Made]:
     """The estimates of a batch."""
     foundation, found = shared.value, []
+    common: Layout | None = None  # with the prior of all groups that have none of their own
     with single_threaded_blas():  # the order of sums must not depend on what else runs
         parent = foundation.weights(batch.ancestors)
         for answers in batch.groups:
-            estimate, alike, layout = fitted(foundation, method, answers, parent)
+            estimate, alike, layout = fitted(foundation, method, answers, parent, common)
+            common = common if foundation.own_prior(method.level, answers.group) else layout
             emptied = estimate.emptied(layout)
             tilt = Tilt(
                 method.level,
@@ -90,14 +92,19 @@ def estimated(shared: Shared[Foundation], method: Method, batch: Batch) -> list[
 
 
 def fitted(
-    foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats
+    foundation: Foundation, method: Method, answers: GroupAnswers, parent: Floats, common: Layout | None = None
 ) -> tuple[Estimate, Floats | None, Layout]:
-    """A group's estimate, the weights of the public groups that it resembles, and its layout; `parent` are weights."""
-    shape = foundation.layout(method.level)
-    prior, alike = prior_of(foundation, method, answers, parent)
-    layout = shape.reweighted(prior)
+    """A group's estimate, the weights of the public groups that it resembles, and its layout.
+
+    `parent` are weights. `common` is the layout of another group of the same parent that has no prior of its own.
+    """
+    shape, alike, layout = foundation.layout(method.level), None, common
+    if layout is None or foundation.own_prior(method.level, answers.group):
+        prior, alike = prior_of(foundation, method, answers, parent)
+        layout = shape.reweighted(prior)
     measurements = measurements_of(shape, answers, method.law)
-    return method.estimator.fit(prior, measurements, answers.rows, layout=layout), alike, layout
+    assert isinstance(layout.prior, Prior)
+    return method.estimator.fit(layout.prior, measurements, answers.rows, layout=layout), alike, layout
 
 
 def prior_of(
@@ -137,10 +144,8 @@ def _made(foundation: Foundation, tilt: Tilt, estimate: Estimate, layout: Layout
 def measurements_of(layout: Layout, answers: GroupAnswers, law: Law) -> list[Measurement]:
     """A group's answers as estimators take them: counts, and the scale of their noise."""
     per_scale = np.sqrt(2.0) if law == "laplace" else 1.0  # standard deviations per unit of scale
-    return [
-        Measurement(part, answers.rows * answers.share[cells], answers.rows * answers.deviation[cells] / per_scale, law)
-        for part, cells in ((part, layout.part(k)) for k, part in enumerate(layout.workload))
-    ]
+    counts, scales = answers.rows * answers.share, answers.rows * answers.deviation / per_scale
+    return Measurement.of_parts(layout.workload.parts, counts, scales, law)
 
 
 def batches_of(answers: Sequence[GroupAnswers], ancestors: Sequence[tuple[Tilt, ...]]) -> list[Batch]:

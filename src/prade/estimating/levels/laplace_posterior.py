@@ -1,4 +1,4 @@
-"""The posterior of a group's shares where each answer has one draw of Laplace noise, by expectation propagation.
+"""The posteriors of groups' shares where each answer has one draw of Laplace noise, by expectation propagation.
 
 `prade.estimating.levels.smoothing` conditions on answers as if their noise were Gaussian. With u ~ N(0, S) and answers
 y = u + noise of standard deviation sigma, Laplace noise of scale b = sigma / sqrt(2) tells up to twice as much about a
@@ -33,7 +33,10 @@ from Ohio at epsilon 10 the squared error of one-way cells more than doubled wit
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,70 +51,111 @@ FAR = 30.0  # beyond it, the moments of truncated normal variables come from the
 SCALE = math.sqrt(0.5)  # b of Laplace noise of standard deviation 1
 
 
-def laplace_posterior(
+@dataclass(frozen=True)
+class Arrays:
+    """The array functions that posteriors are worked out with: the processor's, or an accelerator's.
+
+    `module` is numpy, or a module with the same functions, and `back` turns its arrays into numpy's. `gaussian` does
+    what `gaussian_posteriors` does. `groups` is how many are worked out together.
+    """
+
+    module: Any
+    erfcx: Callable[[Any], Any]
+    gaussian: Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
+    back: Callable[[Any], Floats]
+    groups: int
+
+
+@cache
+def of_processor() -> Arrays:
+    """numpy and scipy."""
+    from scipy.special import erfcx
+
+    return Arrays(np, erfcx, gaussian_posteriors, np.asarray, groups=16)
+
+
+def laplace_posteriors(
     root: Floats,
-    answer: Floats,
+    answers: Floats,
     noise: Floats,
     one_draw: Flags,
     start: tuple[Floats, Floats],
     *,
     sweeps: int = SWEEPS,
     odd: float = ODD,
+    arrays: Arrays | None = None,
 ) -> tuple[Floats, Floats]:
-    """Mean and variances of u ~ N(0, R R'), given answers u + noise of these standard deviations.
+    """Means and variances of u ~ N(0, R R') in several groups, given answers u + noise of these standard deviations.
 
-    `root` is R, [cells, directions]. `one_draw` says which answers have one draw of Laplace noise; that of the others
-    is Gaussian. `start` has the mean and the variances if all were Gaussian.
+    `root` is R, [cells, directions]; all others are [groups, cells]. `one_draw` says which answers have one draw of
+    Laplace noise; that of the others is Gaussian. `start` has the means and the variances if all were Gaussian.
     """
-    scaled, y = root / noise[:, None], answer / noise  # in units of the noise
-    told = np.sum(scaled**2, axis=0) > NEGLIGIBLE
-    if not told.any():
-        return start
-    untold, scaled = np.sum(scaled[:, ~told] ** 2, axis=1), scaled[:, told]
-    prior = np.maximum(np.sum(scaled**2, axis=1), SMALLEST)
-    precision, shift = np.ones(len(y)), y
-    mean, variance = start[0] / noise, start[1] / noise**2 - untold
+    arrays = arrays or of_processor()
+    xp = arrays.module
+    y, squares, unit = answers / noise, root**2, 1 / noise**2  # in units of the noise
+    told = xp.cumsum(unit @ squares > NEGLIGIBLE, axis=1) > 0  # eigenvalues rise: the last directions, without gaps
+    untold, prior = (unit * (which.astype(np.float64) @ squares.T) for which in (~told, told))
+    prior = xp.maximum(prior, SMALLEST)
+    precision, shift = xp.ones_like(y), y
+    mean, variance = start[0] / noise, start[1] * unit - untold
     for _ in range(sweeps):
-        known = 1 / np.maximum(variance, SMALLEST)
-        cavity = 1 / np.maximum(known - precision, 1 / prior)
-        new_precision, new_shift = _sites(cavity, cavity * (known * mean - shift), y, odd)
+        known = 1 / xp.maximum(variance, SMALLEST)
+        cavity = 1 / xp.maximum(known - precision, 1 / prior)
+        new_precision, new_shift = _sites(cavity, cavity * (known * mean - shift), y, odd, arrays)
         renewed = one_draw & (cavity < LARGEST)
-        precision, shift = np.where(renewed, new_precision, 1.0), np.where(renewed, new_shift, y)
-        mean, variance = _gaussian(scaled, precision, shift)
-    return noise * mean, noise**2 * (variance + untold)
+        precision, shift = xp.where(renewed, new_precision, 1.0), xp.where(renewed, new_shift, y)
+        mean, variance = arrays.gaussian(root, noise, told, precision, shift)
+    some = (told.any(axis=1) & one_draw.any(axis=1))[:, None]
+    return (
+        xp.where(some, noise * mean, start[0]),
+        xp.where(some, noise**2 * (variance + untold), start[1]),
+    )
 
 
-def _gaussian(root: Floats, precision: Floats, shift: Floats) -> tuple[Floats, Floats]:
-    """Mean and variances of N(0, R R') times the sites: R (1 + R' P R)^-1 R' is the covariance."""
-    from scipy.linalg import solve_triangular
+def gaussian_posteriors(
+    root: Floats, noise: Floats, told: Flags, precision: Floats, shift: Floats
+) -> tuple[Floats, Floats]:
+    """Means and variances of N(0, R R') times the sites, in units of the noise, in the last directions: those told.
 
-    weighted = np.sqrt(precision)[:, None] * root
-    curvature = weighted.T @ weighted
-    curvature.flat[:: len(curvature) + 1] += 1.0
-    half = solve_triangular(np.linalg.cholesky(curvature), root.T, lower=True, check_finite=False)
-    return half.T @ (half @ shift), np.sum(half**2, axis=0)
+    R (1 + R' P R)^-1 R' is the covariance of a group.
+    """
+    from scipy.linalg.lapack import dpotrf, dtrtrs
+
+    means, variances = np.empty_like(shift), np.empty_like(shift)
+    for group, first in enumerate(np.sum(~told, axis=1)):
+        scaled = root[:, first:] / noise[group, :, None]
+        weighted = np.sqrt(precision[group])[:, None] * scaled
+        curvature = weighted.T @ weighted
+        curvature.flat[:: len(curvature) + 1] += 1.0
+        factor, failed = dpotrf(curvature.T, lower=1, clean=0, overwrite_a=1)
+        assert not failed, "1 + R' P R is positive definite"
+        half = dtrtrs(factor, scaled.T, lower=1, overwrite_b=1)[0]
+        means[group], variances[group] = half.T @ (half @ shift[group]), np.einsum("dc,dc->c", half, half)
+    return means, variances
 
 
-def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float) -> tuple[Floats, Floats]:
+def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float, arrays: Arrays) -> tuple[Floats, Floats]:
     """Precision and shift of each cell's site, from its cavity N(middle, cavity) and its answer."""
-    mean, variance, density = _tilted(cavity, middle, y)
-    precision, shift = np.maximum(1 / variance - 1 / cavity, 0.0), mean / variance - middle / cavity
+    xp = arrays.module
+    mean, variance, density = _tilted(cavity, middle, y, arrays)
+    precision, shift = xp.maximum(1 / variance - 1 / cavity, 0.0), mean / variance - middle / cavity
     if odd:
         wide = cavity + 1.0
-        cauchy = -np.log(math.pi * np.sqrt(wide) * (1 + (y - middle) ** 2 / wide))
+        cauchy = -xp.log(math.pi * xp.sqrt(wide) * (1 + (y - middle) ** 2 / wide))
         surely = math.log(1 / odd - 1) + density - cauchy
-        probability = np.exp(-np.logaddexp(0.0, surely))
+        probability = xp.exp(-xp.logaddexp(0.0, surely))
         precision, shift = (precision + probability * (1 - precision), shift + probability * (y - shift))
     return precision, shift
 
 
-def _tilted(cavity: Floats, middle: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+def _tilted(cavity: Floats, middle: Floats, y: Floats, arrays: Arrays) -> tuple[Floats, Floats, Floats]:
     """Of N(middle, cavity) times Laplace noise around y: mean, variance, and the logarithm of y's density."""
-    s = np.sqrt(cavity)
+    xp = arrays.module
+    s = xp.sqrt(cavity)
     t, k = (y - middle) / s, s / SCALE
-    below, above = _Beyond.of(k - t), _Beyond.of(k + t)
-    either = np.logaddexp(below.log_mass, above.log_mass)
-    share = np.exp(below.log_mass - either)
+    below, above = _Beyond.of(k - t, arrays), _Beyond.of(k + t, arrays)
+    either = xp.logaddexp(below.log_mass, above.log_mass)
+    share = xp.exp(below.log_mass - either)
     mean = y + s * ((1 - share) * above.excess - share * below.excess)
     apart = share * (1 - share) * (below.excess + above.excess) ** 2
     variance = cavity * (share * below.variance + (1 - share) * above.variance + apart)
@@ -126,15 +170,14 @@ class _Beyond(NamedTuple):
     log_mass: Floats
 
     @classmethod
-    def of(cls, x: Floats) -> _Beyond:
-        from scipy.special import erfcx
-
-        near = np.clip(x, -FAR, FAR)
+    def of(cls, x: Floats, arrays: Arrays) -> _Beyond:
+        xp, erfcx = arrays.module, arrays.erfcx
+        near = xp.clip(x, -FAR, FAR)
         hazard = math.sqrt(2 / math.pi) / erfcx(near / math.sqrt(2))
         far, everything = x > FAR, x < -FAR  # is above x
-        q = 1 / np.maximum(x, FAR) ** 2
-        series = np.sqrt(q) * (1 - q * (2 - q * (10 - 74 * q)))
-        excess = np.where(far, series, np.where(everything, -x, hazard - near))
-        variance = np.where(far, q * (1 - q * (6 - q * (50 - 518 * q))), 1 - hazard * (hazard - near))
-        log_mass = np.log(erfcx(np.maximum(x, -FAR) / math.sqrt(2)))
-        return cls(excess, variance, np.where(everything, math.log(2) + x**2 / 2, log_mass))
+        q = 1 / xp.maximum(x, FAR) ** 2
+        series = xp.sqrt(q) * (1 - q * (2 - q * (10 - 74 * q)))
+        excess = xp.where(far, series, xp.where(everything, -x, hazard - near))
+        variance = xp.where(far, q * (1 - q * (6 - q * (50 - 518 * q))), 1 - hazard * (hazard - near))
+        log_mass = xp.log(erfcx(xp.maximum(x, -FAR) / math.sqrt(2)))
+        return cls(excess, variance, xp.where(everything, math.log(2) + x**2 / 2, log_mass))

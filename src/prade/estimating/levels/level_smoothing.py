@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
+from prade.core.threads import several, single_threaded_blas
 from prade.estimating.layout import Layout
-from prade.estimating.levels.laplace_posterior import laplace_posterior
+from prade.estimating.levels.laplace_posterior import Arrays, laplace_posteriors, of_processor
 from prade.estimating.levels.smoothing import EXPECTED_BETWEEN, Smoother
 from prade.estimating.levels.variation import PublicVariation
 
@@ -54,6 +56,7 @@ class LevelSmoothing:
         keep: bool,
         laplace: bool = False,
         one_draw: Flags | None = None,
+        threads: int = 1,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
@@ -78,6 +81,7 @@ class LevelSmoothing:
                     independent[mine, block],
                     laplace=laplace,
                     families=families[block] if mine.sum() <= FEW_GROUPS else None,
+                    threads=threads,
                 )
                 numbers[kind].append(
                     (smoother.a, smoother.w, smoother.shared, 1.0, smoother.expected_a, smoother.expected_w)
@@ -97,18 +101,37 @@ class LevelSmoothing:
         differing = any(each.any() for each in self.apart.values())
         return self.fitted[kind], self.excess[kind], self.apart[kind] if differing else None
 
-    def smoothed(self, group: int) -> tuple[Floats, Floats]:
-        """A group's smoothed answers: shares and their standard deviations."""
-        share, deviation = self.shares[group].copy(), self.noise[group].copy()
-        for block, smoother in self.smoothers[bool(self.recurs[group])]:
-            prior_share = self.prior_shares[group, block]
-            away, noise = share[block] - prior_share, deviation[block]
+    def smoothed(self, threads: int = 1, arrays: Arrays | None = None) -> tuple[Floats, Floats]:
+        """The smoothed answers of all groups, [groups, cells]: shares and their standard deviations.
+
+        Groups are smoothed several at a time. Which ones go together depends on their order alone, and so do the
+        results. `arrays` are those of an accelerator.
+        """
+        arrays = arrays or of_processor()
+        shares, deviations = self.shares.copy(), self.noise.copy()
+        for kind, smoothers in self.smoothers.items():
+            mine = np.flatnonzero(self.recurs == kind)
+            batches = [mine[first : first + arrays.groups] for first in range(0, len(mine), arrays.groups)]
+            for block, smoother in smoothers:
+                work = partial(self._smoothed, block, smoother, smoother.square_root(), arrays)
+                found = several(work, batches, threads)
+                for groups, (share, deviation) in zip(batches, found, strict=True):
+                    shares[groups, block], deviations[groups, block] = share, deviation
+        return shares, deviations
+
+    def _smoothed(
+        self, block: slice, smoother: Smoother, root: Floats, arrays: Arrays, groups: Ints
+    ) -> tuple[Floats, Floats]:
+        """The smoothed answers of some groups in one block of cells."""
+        prior_share, noise = self.prior_shares[groups, block], self.noise[groups, block]
+        away = self.shares[groups, block] - prior_share
+        with single_threaded_blas():  # the order of sums must not depend on what else runs
             mean, variance = smoother.posterior(away, noise)
-            if self.one_draw is not None and (drawn := self.one_draw[group, block]).any():
-                mean, variance = laplace_posterior(smoother.square_root(), away, noise, drawn, (mean, variance))
-            share[block] = np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share)
-            deviation[block] = np.sqrt(variance)
-        return share, deviation
+            if self.one_draw is not None and (drawn := self.one_draw[groups, block]).any():
+                there = arrays.module.asarray
+                given = there(root), there(away), there(noise), there(drawn), (there(mean), there(variance))
+                mean, variance = map(arrays.back, laplace_posteriors(*given, arrays=arrays))
+        return np.maximum(prior_share + mean, SMALLEST_SHARE * prior_share), np.sqrt(variance)
 
 
 def reachable_shares(layout: Layout, shares: Floats, prior_shares: Floats, noise: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
-from prade.core.threads import single_threaded_blas
+from prade.core.threads import several, single_threaded_blas
 from prade.estimating.levels.variation import PublicVariation
 
 # w before any answer: 1 for the group's own sampling and 1 for that of its prior, which is all that rows of one law do.
@@ -67,7 +67,14 @@ class LikelySpread:
 
     @classmethod
     def of(
-        cls, variation: PublicVariation, whitened: Floats, factor: Floats, root: Floats, rows: float, expected: float
+        cls,
+        variation: PublicVariation,
+        whitened: Floats,
+        factor: Floats,
+        root: Floats,
+        rows: float,
+        expected: float,
+        threads: int = 1,
     ) -> LikelySpread:
         """From deviations divided by `root` [groups, cells], the noise of a typical group of `rows` rows.
 
@@ -75,22 +82,27 @@ class LikelySpread:
         """
         within = variation.within / rows / np.outer(root, root)
         between = variation.between / np.outer(root, root)
-        best, tried = None, []
-        for ratio in RATIOS if between.any() else (0.0,):
+
+        def told_by(ratio: float) -> tuple[Floats, Floats, Floats]:
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh(within + ratio * between)
                 squares = (whitened @ vectors) ** 2
             values = np.maximum(values, 0.0)
-            for scale in SCALES:
-                of_a = 0.5 * (np.log(scale * ratio / expected) / UNSURE) ** 2 if ratio else 0.0
-                told = -0.5 * _surprise(values, factor, squares, scale)
-                fit = told - of_a - 0.5 * (np.log(scale / EXPECTED_WITHIN) / UNSURE) ** 2
-                tried.append((told, of_a, scale * ratio, scale))
-                if best is None or fit > best[0]:
-                    best = fit, scale * values, vectors, float(scale * ratio), float(scale)
+            return -0.5 * _surprises(values, factor, squares, SCALES), values, vectors
+
+        ratios = RATIOS if between.any() else np.zeros(1)
+        best, of_w, tried = None, 0.5 * (np.log(SCALES / EXPECTED_WITHIN) / UNSURE) ** 2, []
+        found = several(told_by, ratios, threads) if threads > 1 else map(told_by, ratios)
+        for ratio, (told, values, vectors) in zip(ratios, found, strict=True):
+            of_a = 0.5 * (np.log(SCALES * ratio / expected) / UNSURE) ** 2 if ratio else np.zeros(len(SCALES))
+            fit = told - of_a - of_w
+            tried.append((told, of_a, SCALES * ratio, SCALES))
+            k = int(np.argmax(fit))
+            if best is None or fit[k] > best[0]:
+                best = fit[k], SCALES[k] * values, vectors, float(SCALES[k] * ratio), float(SCALES[k])
         assert best is not None
         _, values, vectors, a, w = best
-        told, of_a, *both = np.array(tried).T
+        told, of_a, *both = np.concatenate(tried, axis=1)
         before = -of_a - 0.5 * (np.log(both[1] / expected_within(variation, rows)) / UNSURE) ** 2
         fits = told + before
         likely = np.exp(fits - fits.max())
@@ -107,12 +119,13 @@ def likely_spread(
     rows: float,
     expected: float,
     families: Ints | None = None,
+    threads: int = 1,
 ) -> LikelySpread:
     """As `LikelySpread.of`; with `families`, a number for each cell, families of cells are also tried apart.
 
     Then S is the mean of both models' by how likely they are, if they are equally likely before any answer.
     """
-    joint = LikelySpread.of(variation, whitened, factor, root, rows, expected)
+    joint = LikelySpread.of(variation, whitened, factor, root, rows, expected, threads)
     if families is None or not len(whitened) or len(set(families.tolist())) == 1:
         return joint
     apart, evidence = np.zeros((4, len(families))), 0.0
@@ -148,20 +161,21 @@ def expected_within(variation: PublicVariation, rows: float) -> float:
 
 
 @compiled
-def _surprise(values: Floats, factor: Floats, squares: Floats, scale: float) -> float:
+def _surprises(values: Floats, factor: Floats, squares: Floats, scales: Floats) -> Floats:
     """Sum over groups and directions of log v + r^2 / v with v = scale value + factor, r^2 in [groups, directions].
 
     Four variances are multiplied before their logarithm is taken, which takes longer than all the rest.
     """
-    total = 0.0
-    for g in range(len(factor)):
-        squared, product, logs = 0.0, 1.0, 0.0
-        for j in range(len(values)):
-            variance = scale * values[j] + factor[g]
-            squared += squares[g, j] / variance
-            product *= variance
-            if j % 4 == 3:
-                logs += np.log(product)
-                product = 1.0
-        total += squared + logs + np.log(product)
-    return total
+    found = np.zeros(len(scales))
+    for k in range(len(scales)):
+        for g in range(len(factor)):
+            squared, product, logs = 0.0, 1.0, 0.0
+            for j in range(len(values)):
+                variance = scales[k] * values[j] + factor[g]
+                squared += squares[g, j] / variance
+                product *= variance
+                if j % 4 == 3:
+                    logs += np.log(product)
+                    product = 1.0
+            found[k] += squared + logs + np.log(product)
+    return found

@@ -70,6 +70,7 @@ class Smoother:
         *,
         laplace: bool = False,
         families: Ints | None = None,
+        threads: int = 1,
     ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
@@ -87,7 +88,7 @@ class Smoother:
         telling = independent.mean(axis=1) > LEAST_INDEPENDENT
         deviations = deviations[telling] / np.sqrt(np.maximum(independent[telling], LEAST_INDEPENDENT))
         whitened = deviations / root
-        spread = likely_spread(variation, whitened, factor[telling], root, typical, expected, families)
+        spread = likely_spread(variation, whitened, factor[telling], root, typical, expected, families, threads)
         rows, noise = rows[telling], noise[telling]
         variance = np.maximum(spread.variance(variation, rows), 0.0)
         excess = excess_variance(deviations, variance + noise**2, laplace=laplace)
@@ -103,11 +104,14 @@ class Smoother:
         )
 
     def posterior(self, deviation: Floats, noise: Floats) -> tuple[Floats, Floats]:
-        """Mean and variances of u_g given the group's deviation y_g - m_g and its noise's standard deviations."""
-        factor = float(np.mean((noise / self.root) ** 2))
+        """Mean and variances of u_g given a group's deviation y_g - m_g and its noise's standard deviations.
+
+        Both are [cells], or [groups, cells] for several groups.
+        """
+        factor = np.mean((noise / self.root) ** 2, axis=-1, keepdims=True)
         kept = self.values / (self.values + factor)
-        mean = self.directions @ (kept * (self.directions.T @ (deviation / self.root)))
-        variance = self.directions**2 @ (kept * factor)
+        mean = (kept * ((deviation / self.root) @ self.directions)) @ self.directions.T
+        variance = (kept * factor) @ (self.directions**2).T
         return self.root * mean, self.root**2 * variance
 
     def square_root(self) -> Floats:
