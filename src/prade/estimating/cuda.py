@@ -34,7 +34,8 @@ THREADS = 1024  # of a block
 ROWS_OF_BLOCK = 32_768
 SAMPLE = 16_384  # rows for the curvature, at least
 SAMPLE_PER_CELL = 64
-MOST_STEPS = 20  # those few that need more are climbed on the processor, while these would wait for them
+MOST_STEPS = 20  # those that need more are climbed on the processor
+LEFT_TO_PROCESSOR = 0.03  # of the groups: a step of so few takes the device as long as one of hundreds
 REACH = 3.0  # how far the first step may move a multiplier
 ROUNDING = 4e-6  # of a dual value: single precision tells no smaller gain
 ROUNDS = 2  # of finding out which bounds hold
@@ -318,7 +319,7 @@ def _climb(
     reach, steps = np.full(len(duals), REACH), np.zeros(len(duals), np.int64)
     for _ in range(max_steps):
         going = [k for k, each in enumerate(certified) if not tolerance.met(each)]
-        if not going:
+        if len(going) <= LEFT_TO_PROCESSOR * len(duals):
             break
         some = log_bases if len(going) == len(duals) else log_bases[device.cupy.asarray(going)]
         now = multipliers[going]

@@ -11,6 +11,7 @@ from prade.data.prior import Prior
 from prade.estimating import cuda
 from prade.estimating.base import check
 from prade.estimating.layout import Layout
+from prade.estimating.levels import device_fits
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import Newton, Tolerance, climb
@@ -98,7 +99,8 @@ def test_too_many_cells_are_left_to_the_processor(problems, monkeypatch):
 
 
 @accelerated
-def test_estimates_of_a_release_are_the_same_to_within_their_certificates():
+def test_estimates_of_a_release_are_the_same_to_within_their_certificates(monkeypatch):
+    monkeypatch.setattr(device_fits, "FEWEST", 1)
     release, public = many_places.release(), many_places.public()
     kinds = (Workers(2), Workers(2, accelerator=True), Workers(1, accelerator=True))
     here, there, again = (Estimates.of(release, public, workers=each) for each in kinds)

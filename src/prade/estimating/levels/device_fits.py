@@ -1,7 +1,8 @@
 """The estimates of all groups of a level at once, on an accelerator (`prade.estimating.cuda`).
 
 Priors are made by threads of this process. A group whose climb does not end on the accelerator is estimated by a
-worker, as without one; so are all groups of levels that it has no room for, and of the paper's own estimators.
+worker, as without one; so are all groups of levels that it has no room for or that have only a few groups, and of the
+paper's own estimators.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import Tolerance
 
+FEWEST = 64  # groups: the device takes as long for one as for hundreds, two seconds on an H200
 Elsewhere = Callable[[Sequence[Batch]], Iterator[list[Made]]]
 
 
@@ -28,7 +30,8 @@ def estimated_on_device(
 ) -> Iterator[list[Made]]:
     """The estimates of all batches of a level; `elsewhere` makes those that the accelerator does not."""
     estimator, layout = method.estimator, foundation.layout(method.level)
-    if not isinstance(estimator, MAP) or estimator.n0 == "auto":
+    few = sum(len(batch.groups) for batch in batches) < FEWEST
+    if few or not isinstance(estimator, MAP) or estimator.n0 == "auto":
         yield from elsewhere(batches)
         return
     n0 = float(estimator.n0)
