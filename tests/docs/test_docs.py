@@ -269,8 +269,8 @@ def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_rehearsals_of_pages_are_short() -> None:
-    text = "```bash\nprade plan --seconds 20 -o a\n```\n```python\nprade.plan(task, seconds=5)\n```\n"
-    assert [block.code for block in blocks(text)] == ["prade plan --seconds 1 -o a\n", "prade.plan(task, seconds=1)\n"]
+    text = "```bash\nprade plan --effort 20 -o a\n```\n```python\nprade.plan(task, effort=5)\n```\n"
+    assert [block.code for block in blocks(text)] == ["prade plan --effort 0 -o a\n", "prade.plan(task, effort=0)\n"]
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:
