@@ -66,16 +66,10 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
         assert rehearsal.public_error == pytest.approx(each.tuned.public_error, abs=1e-6)
 
 
-def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, data):
-    alone = tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
-    shared = Tuner(task, data.public, threads=1)
-    shared.tune(Budget.pure(1), Effort.of(0))
-    again = shared.tune(Budget.pure(5), Effort.of(600))
-    assert again.plan == alone.plan
-    assert again.settings == alone.settings
-    assert [(trial.what, trial.error) for trial in again.trials] == [
-        (trial.what, trial.error) for trial in alone.trials
-    ]
+@pytest.fixture(scope="module")
+def alone(task, data):
+    """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
+    return tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -83,26 +77,31 @@ def tuner(task, data):
     return Tuner(task, data.public, threads=1)
 
 
-@pytest.fixture(scope="module")
-def error_alone(tuner):
-    """The expected error of a search at epsilon = 20 that starts from the simplest plan."""
-    return tuner.tune(Budget.pure(20), Effort.of(600)).expected.error
+def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):
+    tuner.tune(Budget.pure(1), Effort.of(0))
+    again = tuner.tune(Budget.pure(5), Effort.of(600))
+    assert again.plan == alone.plan
+    assert again.settings == alone.settings
+    assert [(trial.what, trial.error) for trial in again.trials] == [
+        (trial.what, trial.error) for trial in alone.trials
+    ]
 
 
-def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(tuner, error_alone):
-    start = tuner.tune(Budget.pure(5), Effort.of(600)).found
-    found = tuner.tune(Budget.pure(20), Effort.of(600), start)
+def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(tuner, alone):
+    start = tuner.tune(Budget.pure(2), Effort.of(1)).found
+    assert start != tuner.candidates.simplest()
+    found = tuner.tune(Budget.pure(5), Effort.of(600), start)
     assert [trial.what for trial in found.trials[:2]] == [ANOTHER_BUDGET, "all one-way tables"]
-    assert found.expected.error < 1.05 * error_alone
+    assert found.expected.error < 1.05 * alone.expected.error
 
 
-def test_a_bad_start_is_left_for_the_simplest_plan(tuner, error_alone):
+def test_a_bad_start_is_left_for_the_simplest_plan(tuner, alone):
     simplest = tuner.candidates.simplest()
     useless = Choice(simplest.parts[:1], simplest.above, simplest.total)
-    found = tuner.tune(Budget.pure(20), Effort.of(600), useless)
+    found = tuner.tune(Budget.pure(5), Effort.of(600), useless)
     assert found.trials[1].what == "all one-way tables"
     assert found.trials[1].kept
-    assert found.expected.error < 1.05 * error_alone
+    assert found.expected.error < 1.05 * alone.expected.error
 
 
 def test_each_budget_is_searched_once_and_after_its_neighbour():
