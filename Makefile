@@ -27,6 +27,7 @@ FUZZ ?=
 demo: $(READY)
 	$(BIN)/prade demo -o demo
 
+# Three workers share the cores, so linear algebra gets one thread in each.
 test: $(READY)
 	$(BIN)/ruff format --check --quiet . || { echo "format: run .venv/bin/ruff format ."; exit 1; }
 	$(BIN)/ruff check --quiet .
