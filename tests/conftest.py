@@ -17,7 +17,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
 
 
 # postgres_url: a server of our own; spark: a Java machine of our own; each is started when a test asks for it
-pytest_plugins = ["worlds.postgres_server", "worlds.spark_session"]
+pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.schedule"]
 
 
 @pytest.fixture(scope="session", autouse=True)

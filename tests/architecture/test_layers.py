@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -28,10 +29,16 @@ FILES = {
 }
 
 
+@cache  # most tests change one module of many
+def nodes(text: str) -> list[ast.AST]:
+    """All nodes of a module's tree."""
+    return list(ast.walk(ast.parse(text)))
+
+
 def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
     """The modules of prade that a module imports, wherever in it: in functions and for type checkers too."""
     package = name if FILES.get(name, Path("x.py")).name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "prade")
         elif isinstance(node, ast.ImportFrom):
@@ -45,9 +52,16 @@ def imports(name: str, text: str, known: frozenset[str]) -> Iterator[str]:
 
 def named(text: str, known: frozenset[str]) -> Iterator[str]:
     """The modules that a module names as a text, for `importlib.import_module` or `__import__`."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known - {"prade"}:
+    modules = known - {"prade"}
+    for node in nodes(text):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in modules:
             yield node.value
+
+
+@cache
+def needed(name: str, text: str, known: frozenset[str]) -> frozenset[str]:
+    """The other modules that a module imports or names."""
+    return frozenset({*imports(name, text, known), *named(text, known)} - {name})
 
 
 def rank(module: str) -> int:
@@ -67,13 +81,17 @@ def graph_of(texts: dict[str, str]) -> nx.DiGraph:
     known = frozenset(texts)
     for name, text in texts.items():
         graph.add_node(name)
-        others = {*imports(name, text, known), *named(text, known)}
-        graph.add_edges_from((name, other) for other in others if other != name)
+        graph.add_edges_from((name, other) for other in needed(name, text, known))
     return graph
 
 
 TEXTS = {name: path.read_text() for name, path in FILES.items()}
-GRAPH = graph_of(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def graph() -> nx.DiGraph:
+    """Which module of the package imports which."""
+    return graph_of(TEXTS)
 
 
 def test_every_room_is_in_the_list_and_every_listed_room_is_there():
@@ -86,12 +104,12 @@ def test_few_modules_stand_outside_the_rooms():
     assert len(list((SOURCE / "prade").glob("*.py"))) <= MOST_AT_THE_TOP
 
 
-def test_no_import_points_upward():
-    assert upward(GRAPH) == []
+def test_no_import_points_upward(graph):
+    assert upward(graph) == []
 
 
-def test_no_imports_go_in_circles():
-    modules = GRAPH.subgraph(name for name, path in FILES.items() if path.name != "__init__.py")
+def test_no_imports_go_in_circles(graph):
+    modules = graph.subgraph(name for name, path in FILES.items() if path.name != "__init__.py")
     assert [sorted(circle) for circle in nx.strongly_connected_components(modules) if len(circle) > 1] == []
 
 
@@ -106,7 +124,7 @@ def test_a_room_is_introduced_in_one_sentence(room):
 def test_modules_and_functions_stay_small(name):
     text = TEXTS[name]
     assert len(text.splitlines()) <= MOST_LINES
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in nodes(text) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
     assert {function: lines for function, lines in lengths.items() if lines > MOST_LINES_OF_FUNCTION} == {}
 

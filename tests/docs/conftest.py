@@ -1,11 +1,13 @@
-"""Says whether there is a PostgreSQL, and a Spark."""
+"""Says whether there is a PostgreSQL, and a Spark; runs the commands of pages."""
 
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from worlds.postgres_server import programs
+from worlds.quick_commands import quick_commands
 from worlds.spark_session import absent
 
 
@@ -21,3 +23,10 @@ def start_spark(request: pytest.FixtureRequest) -> Iterator[Callable[[], bool]]:
     on_interrupt = signal.getsignal(signal.SIGINT)
     yield lambda: not absent() and bool(request.getfixturevalue("spark_settings"))
     signal.signal(signal.SIGINT, on_interrupt)  # Spark sets one of its own
+
+
+@pytest.fixture(scope="session")
+def commands_of_pages() -> Iterator[Path]:
+    """The folder of the program `prade` that pages use."""
+    with quick_commands() as folder:
+        yield folder

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,9 +69,14 @@ def test_code_blocks_run(
     monkeypatch: pytest.MonkeyPatch,
     start_postgres: Callable[[], str | None],
     start_spark: Callable[[], bool],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
+    environment = {}
+    if any(block.language == "bash" for block in blocks(text)):
+        programs = request.getfixturevalue("commands_of_pages"), Path(sys.executable).parent, os.environ["PATH"]
+        environment["PATH"] = os.pathsep.join(map(str, programs))
     has = set()
     if any(block.needs == "postgres" for block in blocks(text)) and (url := start_postgres()):
         address = urlsplit(url)
@@ -78,7 +85,7 @@ def test_code_blocks_run(
         has.add("postgres")
     if any(block.needs == "spark" for block in blocks(text)) and start_spark():
         has.add("spark")
-    left_out = run_page(text, page_id(page), has)  # a block that fails raises
+    left_out = run_page(text, page_id(page), has, environment)  # a block that fails raises
     assert set(left_out) <= {"postgres", "spark"} - has
     if left_out:
         pytest.skip(f"all other blocks ran; absent: {', '.join(sorted(set(left_out)))}")
@@ -269,8 +276,8 @@ def test_blocks_share_a_namespace_and_a_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_rehearsals_of_pages_are_short() -> None:
-    text = "```bash\nprade plan --seconds 20 -o a\n```\n```python\nprade.plan(task, seconds=5)\n```\n"
-    assert [block.code for block in blocks(text)] == ["prade plan --seconds 1 -o a\n", "prade.plan(task, seconds=1)\n"]
+    text = "```bash\nprade plan --effort 20 -o a\n```\n```python\nprade.plan(task, effort=5)\n```\n"
+    assert [block.code for block in blocks(text)] == ["prade plan --effort 0 -o a\n", "prade.plan(task, effort=0)\n"]
 
 
 def test_names_that_do_not_exist_are_noticed() -> None:

@@ -7,7 +7,8 @@
 
 `<!-- needs: NAME -->` above a block names something that not every machine has; without it the block is left out.
 
-Rehearsals get one second, whatever the page gives them: all else is run as it is written.
+Rehearsals get no effort, whatever the page gives them, so they rehearse one plan: `tests/unit/tuning` is about the
+search for a better one. All else is run as it is written.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ BLOCK = re.compile(
     r"(?:\n*^```text\n(?P<shown>.*?)^```\s*$)?",
     re.MULTILINE | re.DOTALL,
 )
-REHEARSAL = re.compile(r"(--seconds |\bseconds=)[0-9]+")
+REHEARSAL = re.compile(r"(--effort |\beffort=)[0-9]+")
 LANGUAGES = ("python", "bash", "toml", "text")
 
 
@@ -100,7 +101,7 @@ def blocks(text: str) -> Iterator[Block]:
     for match in BLOCK.finditer(text):
         line = text[: match.start()].count("\n") + 1
         shown = match["shown"] if match["language"] == "bash" else None
-        yield Block(match["language"], REHEARSAL.sub(r"\g<1>1", match["body"]), line, shown, match["needs"])
+        yield Block(match["language"], REHEARSAL.sub(r"\g<1>0", match["body"]), line, shown, match["needs"])
 
 
 def run_page(text: str, page: str, has: Container[str] = (), environment: Mapping[str, str] | None = None) -> list[str]:

@@ -19,3 +19,11 @@ def data():
         public=found.public.select(COLUMNS),
         groups=found.groups.select(LEVELS).group_by(LEVELS).aggregate([]),
     )
+
+
+@pytest.fixture(scope="module")
+def two_draws():
+    """At most two draws of noise, for searches that are about what is chosen: eight draws take four times as long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prade.tuning.search.MOST_DRAWS", 2)
+        yield

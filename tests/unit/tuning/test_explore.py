@@ -30,6 +30,7 @@ from worlds import rehearsals
 LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 BUDGETS = ["1/10000", 1, 20]
+pytestmark = pytest.mark.usefixtures("two_draws")
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +66,20 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
         assert rehearsal.public_error == pytest.approx(each.tuned.public_error, abs=1e-6)
 
 
-def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, data):
-    alone = tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
-    shared = Tuner(task, data.public, threads=1)
-    shared.tune(Budget.pure(1), Effort.of(0))
-    again = shared.tune(Budget.pure(5), Effort.of(600))
+@pytest.fixture(scope="module")
+def alone(task, data):
+    """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
+    return tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
+
+
+@pytest.fixture(scope="module")
+def tuner(task, data):
+    return Tuner(task, data.public, threads=1)
+
+
+def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):
+    tuner.tune(Budget.pure(1), Effort.of(0))
+    again = tuner.tune(Budget.pure(5), Effort.of(600))
     assert again.plan == alone.plan
     assert again.settings == alone.settings
     assert [(trial.what, trial.error) for trial in again.trials] == [
@@ -77,22 +87,21 @@ def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(task, dat
     ]
 
 
-def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(task, data):
-    tuner = Tuner(task, data.public, threads=1)
-    start = tuner.tune(Budget.pure(5), Effort.of(600)).found
-    found = tuner.tune(Budget.pure(20), Effort.of(600), start)
+def test_a_search_starts_from_its_neighbour_and_tries_the_simplest_plan_next(tuner, alone):
+    start = tuner.tune(Budget.pure(2), Effort.of(1)).found
+    assert start != tuner.candidates.simplest()
+    found = tuner.tune(Budget.pure(5), Effort.of(600), start)
     assert [trial.what for trial in found.trials[:2]] == [ANOTHER_BUDGET, "all one-way tables"]
-    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Effort.of(600)).expected.error
+    assert found.expected.error < 1.05 * alone.expected.error
 
 
-def test_a_bad_start_is_left_for_the_simplest_plan(task, data):
-    tuner = Tuner(task, data.public, threads=1)
+def test_a_bad_start_is_left_for_the_simplest_plan(tuner, alone):
     simplest = tuner.candidates.simplest()
     useless = Choice(simplest.parts[:1], simplest.above, simplest.total)
-    found = tuner.tune(Budget.pure(20), Effort.of(600), useless)
+    found = tuner.tune(Budget.pure(5), Effort.of(600), useless)
     assert found.trials[1].what == "all one-way tables"
     assert found.trials[1].kept
-    assert found.expected.error < 1.05 * tuner.tune(Budget.pure(20), Effort.of(600)).expected.error
+    assert found.expected.error < 1.05 * alone.expected.error
 
 
 def test_each_budget_is_searched_once_and_after_its_neighbour():

@@ -48,12 +48,7 @@ LEVELS = ["STATE", "PLACE"]
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "RACE", "EMPLOY"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def two_draws():
-    """At most two draws of noise: the searches below are for what is chosen, and one test for more draws asks again."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prade.tuning.search.MOST_DRAWS", 2)
-        yield
+pytestmark = pytest.mark.usefixtures("two_draws")
 
 
 def tuned_for(data, epsilon, **options):

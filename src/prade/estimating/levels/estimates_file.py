@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -62,7 +61,8 @@ class Row(msgspec.Struct):
     def check(self, public_groups: int) -> None:
         """Refuse numbers that no estimate has, and lists of the wrong length."""
         numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or []), *(self.apart or [])]
-        if not 0 <= self.total <= LARGEST_TOTAL or not all(math.isfinite(x) for each in numbers for x in each):
+        finite = np.isfinite(np.concatenate([np.asarray(each, np.float64) for each in numbers])).all()
+        if not 0 <= self.total <= LARGEST_TOTAL or not finite:
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
             raise Malformed(f"{self.group}: not one weight for each public group")

@@ -1,0 +1,106 @@
+"""Which tests run in one worker together, and in which order, when `make test` runs several workers.
+
+A file stays in one worker, so that what its tests share is made once. Two exceptions:
+
+* each page of the documentation may run in another worker;
+* all that needs Spark runs in one, so that one Java machine is started.
+
+What takes longest begins first: no worker is left with a long file while the others have nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+PAGES = "tests/docs/test_docs.py::test_code_blocks_run["
+SPARK = (
+    "tests/conformance/test_engines.py",
+    f"{PAGES}docs/recipes.md]",
+    "tests/integration/test_spark.py",
+    "tests/property/test_one_person.py",
+)
+# Units of more than ten processor seconds, the longest first. An old list costs time, nothing else.
+LONGEST = (
+    "spark",
+    f"{PAGES}docs/command-line.md]",
+    "tests/unit/tuning/test_tune.py",
+    f"{PAGES}docs/plan.md]",
+    "tests/unit/tuning/test_explore.py",
+    "tests/unit/estimating/test_estimates_on_workers.py",
+    f"{PAGES}docs/start-here.md]",
+    "tests/property/test_sensitivity_of_counts.py",
+    "tests/unit/sampling/test_group_draws.py",
+    "tests/oracle/test_map_oracle.py",
+    "tests/faults/test_measure_faults.py",
+    "tests/statistical/test_baselines.py",
+    "tests/browser/test_report_page.py",
+    "tests/statistical/test_audit.py",
+    "tests/faults/test_interrupts.py",
+    "tests/statistical/test_error_bars.py",
+    "tests/integration/test_dask.py",
+    "tests/statistical/test_release_noise.py",
+    "tests/unit/measuring/test_secrets.py",
+    "tests/unit/measuring/test_counts.py",
+    "tests/unit/tuning/test_stage.py",
+    "tests/property/test_noninterference.py",
+    "tests/unit/cli/test_demo.py",
+    "tests/unit/cli/test_plan_commands.py",
+    f"{PAGES}README.md]",
+    f"{PAGES}docs/how-to-choose.md]",
+    "tests/faults/test_baselines_faults.py",
+    "tests/conformance/test_estimators.py",
+    "tests/unit/reporting/test_report.py",
+    "tests/faults/test_synthesize_faults.py",
+    "tests/property/test_budget_properties.py",
+    "tests/oracle/test_smoothing_oracle.py",
+    f"{PAGES}docs/report.md]",
+    "tests/browser/test_explore_page.py",
+    f"{PAGES}docs/sample.md]",
+    "tests/oracle/test_ide_oracle.py",
+    "tests/unit/cli/test_main.py",
+    "tests/unit/test_synthesizer.py",
+    "tests/unit/tuning/test_targets.py",
+    f"{PAGES}docs/measure.md]",
+    f"{PAGES}docs/scoring.md]",
+    "tests/docs/test_notebooks.py",
+)
+
+
+def unit_of(nodeid: str) -> str:
+    """The name of the unit that a test belongs to: tests of one unit run in one worker, one after the other."""
+    unit = nodeid if nodeid.startswith(PAGES) else nodeid.partition("::")[0]
+    return "spark" if unit in SPARK else unit
+
+
+def longest_first(nodeids: Sequence[str]) -> list[int]:
+    """The numbers of the tests in the order in which they are given out.
+
+    >>> longest_first(["tests/unit/a.py::x", "tests/property/test_one_person.py::x", "tests/unit/a.py::y"])
+    [1, 0, 2]
+    """
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    return sorted(range(len(nodeids)), key=lambda k: rank.get(unit_of(nodeids[k]), len(LONGEST)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a worker, put the tests into the order of units; without workers, they keep the order of their files."""
+    if hasattr(config, "workerinput"):
+        items[:] = [items[k] for k in longest_first([item.nodeid for item in items])]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give out units instead of files, in the order of the tests."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByUnit(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    config.option.loadscopereorder = False  # it would begin with the files that have most tests
+    return ByUnit(config, log)
