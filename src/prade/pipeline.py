@@ -42,7 +42,7 @@ from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
-from prade.sampling.carried import carried_files, expecting_change, need_same_kind
+from prade.sampling.carried import carried_files, expecting_change, need_same_kind, simplest_plan
 from prade.sampling.improve import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
@@ -88,7 +88,7 @@ def plan(
     # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)
-    made = Plan.simplest(task)
+    made = simplest_plan(task, table, rows)
     if tune:
         with suppress(TooSmall):
             made = tuned(

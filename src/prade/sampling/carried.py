@@ -10,7 +10,8 @@ tables and all tables that were measured are the estimate's. A group's weights a
 this is random. It is post-processing of a release that is paid for: no private row, no budget.
 
 The file also has what the release learned about change: by how much its groups differed from their own rows of the year
-before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`).
+before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`). It
+names the tables that the release asked, so that the next one can ask others (`prade.planning.turns`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from prade.core.arrays import Floats, Ints, mass_per_cell, systematic
 from prade.core.documents import json_value, structured
 from prade.core.errors import DataError
 from prade.data.parquet_with_header import HEADER
+from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
 from prade.data.tables import parquet_schema, table_suffix, write_table
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
+from prade.planning.turns import in_turns
 from prade.queries.workload import Workload
 from prade.release.derived_files import KEPT_CARRIED, check_kept, is_kept, recorded
 from prade.release.file_names import CARRIED
@@ -56,12 +59,18 @@ OFFSET = 0.5  # of the systematic sample: nothing is random
 
 
 class Carried(msgspec.Struct):
-    """The header of the file: the release that it was made from, and what that learned about change."""
+    """The header of the file: the release that it was made from, and what that learned about change.
+
+    `asked` are the names of the tables that the release asked of the last level, `rows` the mean number of rows of its
+    groups; version 0.5 wrote neither.
+    """
 
     format: int
     release: str
     estimates: str
     change: float | None
+    asked: list[str] = msgspec.field(default_factory=list)
+    rows: float = 0.0
 
 
 def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
@@ -77,6 +86,8 @@ def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
         "release": release.fingerprint,
         "estimates": record,
         "change": learned_change(estimates),
+        "asked": [part.name for ask in release.plan.levels[-1].asks for part in ask.workload],
+        "rows": float(estimates.totals.mean()),
     }
     with recorded(release, KEPT_CARRIED):
         table = carried_rows(estimates, public)
@@ -91,19 +102,30 @@ def header_of(path: Path) -> Carried:
     return structured(json_value(text or "{}"), Carried)
 
 
-def carried_change(table: PublicTable) -> float | None:
-    """What the release that a public table was carried on from learned about change; None for other tables."""
+def carried_header(table: PublicTable) -> Carried | None:
+    """The header of a public table that was carried on from a release; None for other tables."""
     if table.files is None or table.weight != WEIGHT or table_suffix(Path(table.files.files[0])) != ".parquet":
         return None
-    return header_of(Path(table.files.files[0])).change
+    return header_of(Path(table.files.files[0]))
+
+
+def simplest_plan(task: Task, table: PublicTable, rows: Public) -> Plan:
+    """The simplest plan; after a release whose estimates the table is, with the tables whose turn it is.
+
+    Where targets say what must be right, every year asks for all tables.
+    """
+    plan, header = Plan.simplest(task), carried_header(table)
+    if header is None or not header.asked or task.targets:
+        return plan
+    return in_turns(plan, rows, header.asked, header.rows)
 
 
 def expecting_change(plan: Plan, table: PublicTable) -> Plan:
     """The plan with the change that the release behind its public table found; with any other table, the same plan."""
-    change = carried_change(table)
-    if change is None:
+    header = carried_header(table)
+    if header is None or header.change is None:
         return plan
-    return Plan(**{**vars(plan.content), "settings": replace(plan.settings or Settings(), change=change)})
+    return Plan(**{**vars(plan.content), "settings": replace(plan.settings or Settings(), change=header.change)})
 
 
 def need_same_kind(release: Release, task: Task) -> None:
