@@ -77,12 +77,32 @@ class Chain:
         errors, previous = [], None
         for year in later:
             chained = previous if self.way in (ALL_TABLES, CHAINED) else None
-            plan = self._plan(chained or (self._written(year, laws) if laws else public))
+            self.prior = chained or (self._written(year, laws) if laws else public)
+            plan = self._plan(self.prior)
             # the noise of equal plans must be paid for each time
             where, rows = self.folder / f"release-{year}", self.world.tables[year]
             previous = prade.measure(plan, rows, where, ledger, again=True, weak_protection=True)
-            errors.append(error_of(prade.estimate(previous, threads=2), rows, self.options.pairs, self.seed))
+            errors.append(self._error(previous, year))
         return errors
+
+    def _error(self, release: Release, year: int) -> float:
+        return error_of(prade.estimate(release, threads=2), self.world.tables[year], self.options.pairs, self.seed)
+
+    def taken_apart(self) -> list[float]:
+        """The errors in the last year from its prior with no answers, with the usual noise, and with exact answers.
+
+        All tables are asked. `errors` comes first.
+        """
+        year, found = list(self.world.tables)[-1], list[float]()
+        ledger = Ledger(self.folder / "people.ledger")
+        for name, budget in (("none", Budget.pure("1/1000")), ("usual", self.budget), ("exact", Budget.pure(10**6))):
+            plan = self._plan(self.prior)
+            asked = {"budget": budget, "levels": Plan.simplest(plan.task).levels}
+            plan = Plan(**{**vars(plan.content), **asked, "dataset": f"people-{name}"})
+            where = self.folder / name
+            release = prade.measure(plan, self.world.tables[year], where, ledger, cap=budget, weak_protection=True)
+            found.append(self._error(release, year))
+        return found
 
     def _plan(self, prior: Any) -> Plan:
         task = Task("people", self.world.schema, self.budget, Unit(1), LEVELS, Groups.of(self.world.groups))
@@ -91,7 +111,7 @@ class Chain:
         changed: dict[str, Any] = {}
         if self.way == ALL_TABLES and not seconds:
             changed["levels"] = Plan.simplest(task).levels
-        if self.options.own is not None and not isinstance(prior, Release):
+        if self.options.own is not None and self.way != LAW and not isinstance(prior, Release):
             changed["settings"] = replace(made.settings or Settings(), own=self.options.own)
         return Plan(**{**vars(made.content), **changed})
 
@@ -101,7 +121,21 @@ class Chain:
         return path
 
 
-def main() -> None:
+def most_gain(years: int) -> float:
+    """The most that chains gain in the last year if one number walks at random, and every year's noise is the same.
+
+    In units of the variance of a year's step, the walk has gone `years`, and noise of variance v leaves years v /
+    (years + v) of it. A chain, whose prior is the posterior p of the year before, is left with (p + 1) v / (p + 1 + v).
+    The gain is that of standard deviations, for the v at which it is largest.
+    """
+    v = np.geomspace(0.01, 100, 1000)
+    p = np.zeros_like(v)
+    for _ in range(years):
+        p = (p + 1) * v / (p + 1 + v)
+    return float(np.max(1 - np.sqrt(p / (years * v / (years + v)))))
+
+
+def parser_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="number of invented worlds")
     parser.add_argument("--first-seed", type=int, default=0)
@@ -112,14 +146,37 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--own", type=float, help="weight of places' own rows in priors from public tables")
     parser.add_argument("--seconds", type=float, default=0, help="of rehearsal for each plan; 0 for the simplest plan")
-    options = parser.parse_args()
+    parser.add_argument("--take-apart", action="store_true", help="also say where the last year's errors come from")
+    return parser
+
+
+def main() -> None:
+    options = parser_of().parse_args()
+    apart: dict[str, list[list[float]]] = defaultdict(list)
     found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for cap in options.caps:
             for way in WAYS:
                 with TemporaryDirectory() as folder:
                     budget = Budget.pure(Fraction(cap) / YEARS)
-                    found[cap][way].append(Chain(way, budget, Path(folder), options, seed).errors())
+                    made = Chain(way, budget, Path(folder), options, seed)
+                    found[cap][way].append(made.errors())
+                    if options.take_apart and way != ALL_TABLES:
+                        apart[f"{cap} | {way}"].append(made.taken_apart())
+    text = "Mean L1 error of two-way tables by place, from estimates.\n\n" + by_year(found)
+    text += f"\n\nOne number that walks at random: chains gain at most {most_gain(YEARS):.1%} in year {YEARS}."
+    if apart:
+        lines = [
+            [*key.split(" | "), *(f"{each:.4f}" for each in np.mean(errors, axis=0))] for key, errors in apart.items()
+        ]
+        text += "\n\n" + table(
+            ["eps, five years", "prior of the last year", "no answers", "usual noise", "exact answers"], lines
+        )
+    report("chains", text, {**{cap: dict(ways) for cap, ways in found.items()}, "taken apart": dict(apart)})
+
+
+def by_year(found: dict[str, dict[str, list[list[float]]]]) -> str:
+    """The errors of every year and way as a table, means over the worlds."""
     lines = []
     for cap, ways in found.items():
         errors = {way: np.array(each) for way, each in ways.items()}
@@ -131,9 +188,7 @@ def main() -> None:
             lines.append(
                 [cap, str(year + 1), *shown, *(f"{each:+.1%}" for each in (changes[0], ratios.max(), changes[1]))]
             )
-    head = ["eps, five years", "year", *WAYS, "chained", "worst world", "least"]
-    text = "Mean L1 error of two-way tables by place, from estimates.\n\n" + table(head, lines)
-    report("chains", text, {cap: dict(ways) for cap, ways in found.items()})
+    return table(["eps, five years", "year", *WAYS, "change by chains", "worst world", "least"], lines)
 
 
 if __name__ == "__main__":
