@@ -122,7 +122,7 @@ class Chain:
 
 
 def most_gain(years: int) -> float:
-    """The most that chains gain in the last year if one number walks at random, and every year's noise is the same.
+    """The most that chains gain in the last year if one number walks at random, and is asked alike every year.
 
     In units of the variance of a year's step, the walk has gone `years`, and noise of variance v leaves years v /
     (years + v) of it. A chain, whose prior is the posterior p of the year before, is left with (p + 1) v / (p + 1 + v).
