@@ -1,13 +1,15 @@
 """Releases year after year: each from the first public table, or each from the release before. Invented tables only.
 
 Six years of the same places are invented, and they drift. The first year is public; the others are measured, one after
-the other, with an equal share of one budget. Releases are real: real noise, a ledger, files.
+the other, with an equal share of one budget. Releases are real: real noise, a ledger, files. The last column is the
+least that any past could lead to: the prior of a year is then a large table of that year's own law.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 
 import prade
 from common import report, table
-from prade import Budget, Ledger, Release, Task, Unit, Workload
+from prade import Budget, Ledger, Plan, Release, Settings, Task, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
 from prade.data.groups import Groups
@@ -27,7 +29,9 @@ from prade.data.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 
 LEVELS = ["STATE", "PLACE"]
-WAYS = ("first public table", "chained")
+FIRST, CHAINED, LAW = WAYS = "first public table", "chained", "the year's own law"
+YEARS = 5
+LAW_ROWS = 10  # times as many people as the years have
 
 
 def error_of(estimates: Estimates, rows: Any, pairs: int, seed: int) -> float:
@@ -46,61 +50,136 @@ def error_of(estimates: Estimates, rows: Any, pairs: int, seed: int) -> float:
     return float(np.mean(found))
 
 
-def chain(
-    world: CensusYears, way: str, budget: Budget, folder: Path, options: argparse.Namespace, seed: int
-) -> list[float]:
-    """The errors of all years after the first."""
-    first, *later = world.tables
-    public = folder / f"{first}.parquet"
-    if not public.exists():
-        write_table(world.tables[first], public)
-    ledger = Ledger(folder / f"{way}.ledger")
-    ledger.open_dataset("people", Unit(1), budget * len(later))
-    errors, previous = [], None
-    for year in later:
-        task = Task("people", world.schema, budget, Unit(1), levels=LEVELS, groups=Groups.of(world.groups))
-        prior: Any = previous if way == "chained" and previous is not None else public
-        plan = prade.plan(task, prior, tune=options.seconds > 0, seconds=options.seconds or 1)
-        # the noise of equal plans must be paid for each time
-        release: Release = prade.measure(
-            plan, world.tables[year], folder / f"{way}-{year}", ledger, again=True, weak_protection=True
-        )
-        estimates = prade.estimate(release)
-        errors.append(error_of(estimates, world.tables[year], options.pairs, seed))
-        previous = release
-    return errors
+class Chain:
+    """Releases of all years after the first, one way."""
+
+    def __init__(self, way: str, budget: Budget, folder: Path, options: argparse.Namespace, seed: int) -> None:
+        self.way, self.budget, self.folder, self.options, self.seed = way, budget, folder, options, seed
+        self.world = self._world(options.persons)
+
+    def _world(self, persons: int) -> CensusYears:
+        options = self.options
+        return census_years(persons=persons, drift=options.drift, rare_race=options.rare_race, seed=self.seed)
+
+    def errors(self) -> list[float]:
+        """The errors of all years after the first."""
+        first, *later = self.world.tables
+        public = self._written(first, self.world)
+        ledger = Ledger(self.folder / "people.ledger")
+        ledger.open_dataset("people", Unit(1), self.budget * len(later))
+        laws = self._world(LAW_ROWS * self.options.persons) if self.way == LAW else None
+        errors, previous = [], None
+        for year in later:
+            chained = previous if self.way == CHAINED else None
+            self.prior = chained or (self._written(year, laws) if laws else public)
+            plan = self._plan(self.prior)
+            # the noise of equal plans must be paid for each time
+            where, rows = self.folder / f"release-{year}", self.world.tables[year]
+            previous = prade.measure(plan, rows, where, ledger, again=True, weak_protection=True)
+            errors.append(self._error(previous, year))
+        return errors
+
+    def _error(self, release: Release, year: int) -> float:
+        return error_of(prade.estimate(release, threads=2), self.world.tables[year], self.options.pairs, self.seed)
+
+    def taken_apart(self) -> list[float]:
+        """The errors in the last year from its prior with no answers, with the usual noise, and with exact answers.
+
+        `errors` comes first.
+        """
+        year, found = list(self.world.tables)[-1], list[float]()
+        ledger = Ledger(self.folder / "people.ledger")
+        for name, budget in (("none", Budget.pure("1/1000")), ("usual", self.budget), ("exact", Budget.pure(10**6))):
+            plan = self._plan(self.prior)
+            plan = Plan(**{**vars(plan.content), "budget": budget, "dataset": f"people-{name}"})
+            where = self.folder / name
+            release = prade.measure(plan, self.world.tables[year], where, ledger, cap=budget, weak_protection=True)
+            found.append(self._error(release, year))
+        return found
+
+    def _plan(self, prior: Any) -> Plan:
+        task = Task("people", self.world.schema, self.budget, Unit(1), LEVELS, Groups.of(self.world.groups))
+        seconds = self.options.seconds
+        made = prade.plan(task, prior, tune=seconds > 0, seconds=seconds or 1)
+        if self.options.own is None or self.way == LAW or isinstance(prior, Release):
+            return made
+        settings = replace(made.settings or Settings(), own=self.options.own)
+        return Plan(**{**vars(made.content), "settings": settings})
+
+    def _written(self, year: int, world: CensusYears) -> Path:
+        path = self.folder / f"{year}.parquet"
+        write_table(world.tables[year], path)
+        return path
 
 
-def main() -> None:
+def most_gain(years: int) -> float:
+    """The most that chains gain in the last year if one number walks at random, and is asked alike every year.
+
+    In units of the variance of a year's step, the walk has gone `years`, and noise of variance v leaves years v /
+    (years + v) of it. A chain, whose prior is the posterior p of the year before, is left with (p + 1) v / (p + 1 + v).
+    The gain is that of standard deviations, for the v at which it is largest.
+    """
+    v = np.geomspace(0.01, 100, 1000)
+    p = np.zeros_like(v)
+    for _ in range(years):
+        p = (p + 1) * v / (p + 1 + v)
+    return float(np.max(1 - np.sqrt(p / (years * v / (years + v)))))
+
+
+def parser_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="number of invented worlds")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--drift", type=float, default=1.0, help="how much changes in a year; 1 for the usual drift")
+    parser.add_argument("--rare-race", action="store_true", help="a race that the first year hardly has grows")
     parser.add_argument("--persons", type=int, default=20_000, help="persons a year")
     parser.add_argument("--caps", nargs="*", default=["1", "4"], help="budgets for all years together")
     parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--own", type=float, help="weight of places' own rows in priors from public tables")
     parser.add_argument("--seconds", type=float, default=0, help="of rehearsal for each plan; 0 for the simplest plan")
-    options = parser.parse_args()
+    parser.add_argument("--take-apart", action="store_true", help="also say where the last year's errors come from")
+    return parser
+
+
+def main() -> None:
+    options = parser_of().parse_args()
+    apart: dict[str, list[list[float]]] = defaultdict(list)
     found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
-    for seed in range(options.seeds):
-        world = census_years(persons=options.persons, drift=options.drift, seed=seed)
-        years = list(world.tables)[1:]
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         for cap in options.caps:
             for way in WAYS:
                 with TemporaryDirectory() as folder:
-                    budget = Budget.pure(Fraction(cap) / len(years))
-                    found[cap][way].append(chain(world, way, budget, Path(folder), options, seed))
+                    budget = Budget.pure(Fraction(cap) / YEARS)
+                    made = Chain(way, budget, Path(folder), options, seed)
+                    found[cap][way].append(made.errors())
+                    if options.take_apart:
+                        apart[f"{cap} | {way}"].append(made.taken_apart())
+    text = "Mean L1 error of two-way tables by place, from estimates.\n\n" + by_year(found)
+    text += f"\n\nOne number that walks at random: chains gain at most {most_gain(YEARS):.1%} in year {YEARS}."
+    if apart:
+        lines = [
+            [*key.split(" | "), *(f"{each:.4f}" for each in np.mean(errors, axis=0))] for key, errors in apart.items()
+        ]
+        text += "\n\n" + table(
+            ["eps, five years", "prior of the last year", "no answers", "usual noise", "exact answers"], lines
+        )
+    report("chains", text, {**{cap: dict(ways) for cap, ways in found.items()}, "taken apart": dict(apart)})
+
+
+def by_year(found: dict[str, dict[str, list[list[float]]]]) -> str:
+    """The errors of every year and way as a table, means over the worlds."""
     lines = []
     for cap, ways in found.items():
-        one, other = (np.array(ways[way]) for way in WAYS)
-        for k, year in enumerate(years):
-            change = other[:, k].mean() / one[:, k].mean() - 1
-            worst = (other[:, k] / one[:, k] - 1).max()
+        errors = {way: np.array(each) for way, each in ways.items()}
+        for year in range(YEARS):
+            means = {way: each[:, year].mean() for way, each in errors.items()}
+            ratios = errors[CHAINED][:, year] / errors[FIRST][:, year] - 1
+            changes = [means[way] / means[FIRST] - 1 for way in (CHAINED, LAW)]
+            shown = [f"{means[way]:.4f}" for way in WAYS]
             lines.append(
-                [cap, year, f"{one[:, k].mean():.4f}", f"{other[:, k].mean():.4f}", f"{change:+.1%}", f"{worst:+.1%}"]
+                [cap, str(year + 1), *shown, *(f"{each:+.1%}" for each in (changes[0], ratios.max(), changes[1]))]
             )
-    head = ["eps, five years", "year", *WAYS, "change", "worst world"]
-    text = "Mean L1 error of two-way tables by place, from estimates.\n\n" + table(head, lines)
-    report("chains", text, {cap: dict(ways) for cap, ways in found.items()})
+    return table(["eps, five years", "year", *WAYS, "change by chains", "worst world", "least"], lines)
 
 
 if __name__ == "__main__":

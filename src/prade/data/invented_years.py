@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from prade.data.schema import Schema
 
-APART = ("place_drift", "islanders")  # a walk, and people of whom the public side has hardly any
+WALK, RARE = "place_drift", "islanders"  # what does not grow steadily, and people of whom the first year has hardly any
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,14 @@ def census_years(
     places_per_state: int = 10,
     years: Sequence[int] = (2019, 2020, 2021, 2022, 2023, 2024),
     drift: float = 1.0,
+    rare_race: bool = False,
     seed: int = 0,
 ) -> CensusYears:
     """Tables like those of `census_like`, one row for each of `persons` people a year, that drift from year to year.
 
     In a year, everything changes by a quarter of what the private side of `census_like` has changed by, except that no
-    race is new, and a place takes a step of a random walk: after four years, the two are alike. `drift` multiplies all
-    of it.
+    race is new (unless `rare_race`), and a place takes a step of a random walk: after four years, the two are alike.
+    `drift` multiplies all of it.
 
     >>> made = census_years(persons=200, years=(2023, 2024))
     >>> {year: table.num_rows for year, table in made.tables.items()}
@@ -50,13 +51,14 @@ def census_years(
     if len(when) < max(2, len(years)):
         raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
     here, since = tuple(range(11, 11 + states)), [year - when[0] for year in when]
+    steady = {name: change for name, change in DRIFT.items() if name != WALK and (rare_race or name != RARE)}
     sides = [
         Side(
             here,
             (year,),
             1 + number * persons,
-            **{name: drift * change * later / 4 for name, change in DRIFT.items() if name not in APART},
-            place_drift=drift * DRIFT["place_drift"] / 2,
+            **{name: drift * change * later / 4 for name, change in steady.items()},
+            place_drift=drift * DRIFT[WALK] / 2,
             steps=later,
         )
         for number, (year, later) in enumerate(zip(when, since, strict=True))
