@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
+import os
 import signal
 import uuid
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from hypothesis import settings
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
 settings.load_profile("prade")
+
+# Dask's profiler can block a worker for good where threads come and go (CPython issue 106883)
+os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a shell's background ignores Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -223,6 +223,17 @@ def test_groups_together_are_each_as_alone():
         np.testing.assert_array_equal(found[3:], first[3:])
 
 
+def test_where_noise_drowns_all_directions_the_start_remains_and_nothing_is_printed(capfd):
+    root, answers, noise = several_groups()
+    noise[2] *= 1e6
+    start = np.zeros_like(answers), np.full_like(answers, 0.5)
+    mean, variance = laplace_posteriors(root, answers, noise, np.ones(answers.shape, np.bool_), start)
+    assert np.array_equal(mean[2], start[0][2])
+    assert np.array_equal(variance[2], start[1][2])
+    assert not np.array_equal(mean[1], start[0][1])
+    assert capfd.readouterr() == ("", "")  # LAPACK itself prints its complaints
+
+
 def test_one_call_for_all_groups_gives_what_one_call_for_each_does(monkeypatch):
     """The accelerator's form of it, with numpy in the place of CuPy."""
     monkeypatch.setitem(sys.modules, "cupy", np)

@@ -6,6 +6,7 @@ still, random names by counted ones. Whatever differs between two observed runs 
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -172,6 +173,7 @@ def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
 @contextmanager
 def _logs() -> Iterator[list[logging.LogRecord]]:
     """All records of all libraries but the compiler's: it is told of kernels, never of rows, and compiles once."""
+    gc.collect()  # Spark's driver logs what other tests left to be collected
     found: list[logging.LogRecord] = []
     root, compiler = logging.getLogger(), logging.getLogger("numba")
     levels = root.level, compiler.level

@@ -121,8 +121,10 @@ def gaussian_posteriors(
     """
     from scipy.linalg.lapack import dpotrf, dtrtrs
 
-    means, variances = np.empty_like(shift), np.empty_like(shift)
+    means, variances = np.zeros_like(shift), np.zeros_like(shift)
     for group, first in enumerate(np.sum(~told, axis=1)):
+        if first == root.shape[1]:  # noise drowns all directions, and LAPACK complains about empty matrices
+            continue
         scaled = root[:, first:] / noise[group, :, None]
         weighted = np.sqrt(precision[group])[:, None] * scaled
         curvature = weighted.T @ weighted
