@@ -27,12 +27,11 @@ FUZZ ?=
 demo: $(READY)
 	$(BIN)/prade demo -o demo
 
-# Three workers share the cores, so linear algebra gets one thread in each.
 test: $(READY)
 	$(BIN)/ruff format --check --quiet . || { echo "format: run .venv/bin/ruff format ."; exit 1; }
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy --strict --no-error-summary src
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(FUZZ)

@@ -12,7 +12,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MANY_MARKS, MOST_APART = 4096, 32  # that many marks, with fewer edges for each: one walk along both beats searches
 LARGEST_COUNTED = 2**22  # cells; beyond this, sorting the rows is faster than a table of all cells
 
 
@@ -75,12 +74,7 @@ def marked(edges: NDArray[np.float64], n: int, offset: float) -> Ints:
     """As `systematic`, from the cumulative sum of the weights."""
     marks = (np.arange(n) + offset) * (edges[-1] / max(n, 1))
     # rounding may carry the last mark to the end, where it would pick an index without weight
-    marks = np.minimum(marks, np.nextafter(edges[-1], 0.0))
-    if n < MANY_MARKS or len(edges) > MOST_APART * n:
-        return np.asarray(np.searchsorted(edges, marks, side="right"))
-    from prade.core.merging import places_among
-
-    return places_among(edges, marks)
+    return np.asarray(np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right"))
 
 
 def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -> Ints:

@@ -34,8 +34,7 @@ THREADS = 1024  # of a block
 ROWS_OF_BLOCK = 32_768
 SAMPLE = 16_384  # rows for the curvature, at least
 SAMPLE_PER_CELL = 64
-MOST_STEPS = 20  # those that need more are climbed on the processor
-LEFT_TO_PROCESSOR = 0.05  # of the groups: a step of so few takes the device as long as one of hundreds
+MOST_STEPS = 20  # those few that need more are climbed on the processor, while these would wait for them
 REACH = 3.0  # how far the first step may move a multiplier
 ROUNDING = 4e-6  # of a dual value: single precision tells no smaller gain
 ROUNDS = 2  # of finding out which bounds hold
@@ -45,7 +44,8 @@ NEAR = 0.2
 LOOK_EVERY = 10  # products: to look is to wait for the device
 MOST_PRODUCTS = 20  # with the curvature, for one Newton step
 TINY = np.float32(1e-30)
-SMOOTHED_TOGETHER = 64  # groups: 60 MB for each of some matrices of 355 cells and as many directions
+MOST_SMOOTHED = 64  # groups at a time
+MOST_NUMBERS = 2**23  # in their matrices of cells and directions: 64 MB for each of a few
 
 SOURCE = r"""
 #define NOTHING __int_as_float(0xff800000)  // minus infinity
@@ -121,7 +121,7 @@ def device_arrays() -> Arrays:
     import cupy
     from cupyx.scipy.special import erfcx
 
-    return Arrays(cupy, erfcx, _gaussian_posteriors, cupy.asnumpy, groups=SMOOTHED_TOGETHER)
+    return Arrays(cupy, erfcx, _gaussian_posteriors, cupy.asnumpy, MOST_SMOOTHED, MOST_NUMBERS)
 
 
 def _gaussian_posteriors(root: Any, noise: Any, told: Any, precision: Any, shift: Any) -> tuple[Any, Any]:
@@ -321,7 +321,7 @@ def _climb(
     reach, steps = np.full(len(duals), REACH), np.zeros(len(duals), np.int64)
     for _ in range(max_steps):
         going = [k for k, each in enumerate(certified) if not tolerance.met(each)]
-        if len(going) <= LEFT_TO_PROCESSOR * len(duals):
+        if not going:
             break
         some = log_bases if len(going) == len(duals) else log_bases[device.cupy.asarray(going)]
         now = multipliers[going]

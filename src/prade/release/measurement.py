@@ -72,17 +72,18 @@ class Measurement:
         >>> [each.counts.tolist() for each in Measurement.of_parts(parts, np.arange(5.0), np.ones(5), "gaussian")]
         [[0.0, 1.0], [2.0, 3.0, 4.0]]
         """
-        ends = np.cumsum([part.n_cells for part in parts]).tolist()
-        if not counts.shape == scales.shape == (ends[-1],) or law not in ("laplace", "gaussian"):
+        starts = np.cumsum([0, *(part.n_cells for part in parts)]).tolist()
+        cells = starts[-1]
+        if not counts.shape == scales.shape == (cells,) or law not in ("laplace", "gaussian"):
             raise EstimationError(
-                f"expected {ends[-1]} counts and scales, one per cell, under the law 'laplace' or 'gaussian', but got "
+                f"expected {cells} counts and scales, one per cell, under the law 'laplace' or 'gaussian', but got "
                 f"counts of shape {counts.shape}, scales of shape {scales.shape} and the law {law!r}"
             )
         if not (np.isfinite(counts).all() and np.isfinite(scales).all() and (scales >= 0).all()):
             raise EstimationError("every count must be a number, and every scale a number that is not negative")
         found = []
-        for part, end in zip(parts, ends, strict=True):
-            mine, made = slice(end - part.n_cells, end), cls.__new__(cls)
+        for part, start in zip(parts, starts, strict=False):
+            mine, made = slice(start, start + part.n_cells), cls.__new__(cls)
             made.__dict__.update(part=part, counts=counts[mine], scale=scales[mine], law=law)
             found.append(made)
         return found

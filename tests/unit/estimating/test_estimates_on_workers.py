@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from prade.estimating.levels import descent, finished_groups
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import shared_foundation
-from prade.estimating.levels.group_fits import Made, batches_of
+from prade.estimating.levels.group_fits import Made, batches_of, estimated
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
 from prade.release.file_names import ESTIMATES, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
@@ -244,3 +245,17 @@ def test_shares_of_priors_are_those_of_their_weights(own, support):
         parents = down.handed_on(level, parents)
     assert found.priors.recurs.any()
     assert not found.priors.recurs.all()
+
+
+def test_groups_of_a_batch_share_a_prior_only_if_they_have_none_of_their_own():
+    down = Descent(RELEASE, PUBLIC)
+    found = down.groups(2, down.handed_on(1, down.handed_on(0, down.top)))
+    mine = sorted(np.flatnonzero(found.priors.parent_of == 0).tolist(), key=lambda group: group % 5)
+    recurs = found.priors.recurs[mine[:12]]
+    assert 0 < recurs[1:].sum() < len(recurs) - 1  # those with and without a prior of their own are mixed
+    batch = replace(found.batches()[0], groups=tuple(found.asked(group) for group in mine[:12]))
+    together = estimated(down.shared, found.method, batch)
+    for each, made in zip(batch.groups, together, strict=True):
+        (alone,) = estimated(down.shared, found.method, replace(batch, groups=(each,)))
+        assert np.array_equal(made.tilt.multipliers, alone.tilt.multipliers)
+        assert np.array_equal(made.masses, alone.masses)

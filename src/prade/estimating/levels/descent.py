@@ -30,10 +30,10 @@ from prade.estimating.base import Estimator
 from prade.estimating.cuda import device_arrays
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
+from prade.estimating.levels import device_fits
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.benchmarking import benchmarked, parts_of_parents
 from prade.estimating.levels.blocks import families_of
-from prade.estimating.levels.device_fits import estimated_on_device
 from prade.estimating.levels.foundation import Foundation, Tilt, opened_foundation, shared_foundation
 from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method, batches_of, estimated, fitted
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
@@ -165,9 +165,9 @@ class Descent:
         """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
         wanted = [batch for batch in found.batches() if not all(each.group in known for each in batch.groups)]
         elsewhere = partial(self.workers.map, partial(estimated, self.shared, found.method))
-        if not self.workers.accelerator:
+        if not self.workers.accelerator or len(found) < device_fits.FEWEST:
             return elsewhere(wanted)
-        return estimated_on_device(self.foundation, found.method, wanted, elsewhere, self.workers.threads)
+        return device_fits.estimated_on_device(self.foundation, found.method, wanted, elsewhere, self.workers.threads)
 
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
         """What the groups of a level hand on to their children."""

@@ -21,7 +21,7 @@ from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import Tolerance
 
-FEWEST = 64  # groups: the device takes as long for one as for hundreds, two seconds on an H200
+FEWEST = 64  # groups of a level: the device takes about as long for one as for hundreds
 Elsewhere = Callable[[Sequence[Batch]], Iterator[list[Made]]]
 
 
@@ -30,8 +30,7 @@ def estimated_on_device(
 ) -> Iterator[list[Made]]:
     """The estimates of all batches of a level; `elsewhere` makes those that the accelerator does not."""
     estimator, layout = method.estimator, foundation.layout(method.level)
-    few = sum(len(batch.groups) for batch in batches) < FEWEST
-    if few or not isinstance(estimator, MAP) or estimator.n0 == "auto":
+    if not isinstance(estimator, MAP) or estimator.n0 == "auto":
         yield from elsewhere(batches)
         return
     n0 = float(estimator.n0)

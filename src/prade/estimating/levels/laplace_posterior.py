@@ -56,7 +56,8 @@ class Arrays:
     """The array functions that posteriors are worked out with: the processor's, or an accelerator's.
 
     `module` is numpy, or a module with the same functions, and `back` turns its arrays into numpy's. `gaussian` does
-    what `gaussian_posteriors` does. `groups` is how many are worked out together.
+    what `gaussian_posteriors` does. At most `groups` are worked out together, and as many as have so many `numbers` in
+    a matrix [cells, directions] for each.
     """
 
     module: Any
@@ -64,6 +65,11 @@ class Arrays:
     gaussian: Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
     back: Callable[[Any], Floats]
     groups: int
+    numbers: int = 2**62
+
+    def together(self, root: Floats) -> int:
+        """How many groups are worked out together, with this root."""
+        return max(1, min(self.groups, self.numbers // max(root.size, 1)))
 
 
 @cache

@@ -111,9 +111,11 @@ class LevelSmoothing:
         shares, deviations = self.shares.copy(), self.noise.copy()
         for kind, smoothers in self.smoothers.items():
             mine = np.flatnonzero(self.recurs == kind)
-            batches = [mine[first : first + arrays.groups] for first in range(0, len(mine), arrays.groups)]
             for block, smoother in smoothers:
-                work = partial(self._smoothed, block, smoother, smoother.square_root(), arrays)
+                root = smoother.square_root()
+                together = arrays.together(root)
+                batches = [mine[first : first + together] for first in range(0, len(mine), together)]
+                work = partial(self._smoothed, block, smoother, root, arrays)
                 found = several(work, batches, threads)
                 for groups, (share, deviation) in zip(batches, found, strict=True):
                     shares[groups, block], deviations[groups, block] = share, deviation

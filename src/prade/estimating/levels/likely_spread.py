@@ -139,9 +139,9 @@ def likely_spread(
     if likely < LEAST_LIKELY:
         return joint
     apart *= likely
-    s = (1 - likely) * (joint.directions * joint.values) @ joint.directions.T
-    s += differing_apart(variation, families, apart[0], apart[1], rows) / np.outer(root, root)
     with single_threaded_blas():
+        s = (1 - likely) * (joint.directions * joint.values) @ joint.directions.T
+        s += differing_apart(variation, families, apart[0], apart[1], rows) / np.outer(root, root)
         values, vectors = np.linalg.eigh(s)
     a, w, mean_a, mean_w = ((1 - likely) * each for each in joint.numbers)
     return LikelySpread(a, w, mean_a, mean_w, joint.evidence, np.maximum(values, 0.0), vectors, apart)

@@ -98,7 +98,8 @@ class Smoother:
             with single_threaded_blas():
                 values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + np.diag(excess / root**2))
             values = np.maximum(values, 0.0)
-        shared = shared_part(deviations, variance + excess, noise, rows)
+        with single_threaded_blas():
+            shared = shared_part(deviations, variance + excess, noise, rows)
         return cls(
             root, vectors, values, spread.a, spread.w, shared, excess, spread.mean_a, spread.mean_w, spread.apart
         )
