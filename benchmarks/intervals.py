@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class World:
     queries: tuple[str, ...]
     rows_per_person: int = 1
     columns: tuple[str, ...] | None = None  # asked at every budget; None for some of all columns
-    invented: int = 0  # the seed of an invented world, whose noise is its own
+    invented: int = 0  # the seed of an invented world
 
     def asked(self, epsilon: str) -> tuple[str, ...]:
         return self.columns or self.schema.coded[:: EVERY[epsilon]]
@@ -138,12 +139,13 @@ def tried(
 ) -> Iterator[tuple[str, str, dict[str, np.ndarray]]]:
     """What is asked, by what, and the columns of the answer with the truth beside them."""
     plan, codes = world.plan(epsilon), encode(world.schema, world.private).codes
-    release = released(plan, world.groups, world.private, codes, [world.invented, seed])
+    luck = [world.invented, seed, crc32(f"{world.name} {epsilon} {world.groups.names}".encode())]
+    release = released(plan, world.groups, world.private, codes, luck)
     estimates = Estimates.of(release, world.public, settings, threads=2)
     every_group = [weights.astype(np.float32) for weights in estimates.map(lambda _, weights: weights, 2)]
     estimates.kept_weights = np.stack(every_group, axis=1)  # worked out once, for all questions
     columns = world.columns or world.schema.coded
-    generator = np.random.default_rng([world.invented, seed])
+    generator = np.random.default_rng(luck)
     every = list(combinations(columns, 2))
     some = [every[k] for k in generator.choice(len(every), min(pairs, len(every)), replace=False)]
     asked = world.asked(epsilon)
