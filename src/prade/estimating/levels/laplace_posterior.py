@@ -56,8 +56,8 @@ class Arrays:
     """The array functions that posteriors are worked out with: the processor's, or an accelerator's.
 
     `module` is numpy, or a module with the same functions, and `back` turns its arrays into numpy's. `gaussian` does
-    what `gaussian_posteriors` does. At most `groups` are worked out together, and as many as have so many `numbers` in
-    a matrix [cells, directions] for each.
+    what `gaussian_posteriors` does. At most `groups` are worked out together, and at most as many as have this number of
+    `numbers` in their matrices [cells, directions].
     """
 
     module: Any
