@@ -56,8 +56,8 @@ class Arrays:
     """The array functions that posteriors are worked out with: the processor's, or an accelerator's.
 
     `module` is numpy, or a module with the same functions, and `back` turns its arrays into numpy's. `gaussian` does
-    what `gaussian_posteriors` does. At most `groups` are worked out together, and at most as many as have this number of
-    `numbers` in their matrices [cells, directions].
+    what `gaussian_posteriors` does. At most `groups` are worked out together, and at most as many as have `numbers`
+    numbers in their matrices [cells, directions].
     """
 
     module: Any
