@@ -89,7 +89,8 @@ def encode(
     def coded(name: str) -> NDArray[Any]:
         return code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(sizes[name]))
 
-    codes = dict(zip(names, several(coded, names, threads) if threads > 1 else map(coded, names), strict=True))
+    each = several(coded, names, threads, patient=True) if threads > 1 else map(coded, names)
+    codes = dict(zip(names, each, strict=True))
     return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
 
 

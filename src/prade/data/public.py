@@ -95,8 +95,10 @@ class Public:
         threads = min(cores(), AT_ONCE)
         coded = encode(schema, rows, weight=weight, threads=threads)
         numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
-        binned = several(lambda name: binned_numbers(schema[name], rows[name], coded.codes[name]), numeric, threads)
-        numbers = dict(zip(numeric, binned, strict=True))
+        numbers_in = several(
+            lambda name: binned_numbers(schema[name], rows[name], coded.codes[name]), numeric, threads, patient=True
+        )
+        numbers = dict(zip(numeric, numbers_in, strict=True))
         keys = pa.table({name: rows[name] for name in present})
         if weight is not None:
             with_weight = np.flatnonzero(coded.weights)
