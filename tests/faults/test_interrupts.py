@@ -6,13 +6,11 @@ audit hooks: at the same place in every run, however busy the machine is.
 
 from __future__ import annotations
 
-import gc
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +22,7 @@ from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import several, shutting_down
+from prade.core.threads import shutting_down
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
@@ -190,26 +188,6 @@ def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
     assert not go_on.is_set()  # it was not waited for
     go_on.set()
     assert begun in ([], [0])
-
-
-def test_a_patient_pool_waits_for_what_has_begun_and_begins_nothing_more() -> None:
-    begun, ended = list[int](), list[int]()
-
-    def work(number: int) -> None:
-        begun.append(number)
-        time.sleep(0.2)
-        ended.append(number)
-
-    def interrupted() -> None:
-        for number, _ in enumerate(several(work, range(9), 2, patient=True)):
-            if number == 0:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    gc.collect()  # the generator is closed at the latest now
-    assert sorted(begun) == sorted(ended)
-    assert len(begun) < 9
 
 
 # ---------------------------------------------------------------- the command line, in a process of its own

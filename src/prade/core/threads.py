@@ -38,27 +38,22 @@ def cores() -> int:
 
 
 @contextmanager
-def shutting_down(pool: Pool, *, patient: bool = False) -> Iterator[Pool]:
+def shutting_down(pool: Pool) -> Iterator[Pool]:
     """Shut a pool down after the block. If the block raises an exception, tasks that have not started are cancelled.
 
-    On an interrupt the pool does not wait for running tasks either, unless it is `patient`. The same holds when a
-    generator that uses the pool is closed early, because an interrupt may reach the code that consumes the generator
-    instead.
+    On an interrupt the pool does not wait for running tasks either. The same holds when a generator that uses the pool
+    is closed early, because an interrupt may reach the code that consumes the generator instead.
     """
     try:
         yield pool
     except BaseException as error:
-        pool.shutdown(wait=patient or isinstance(error, Exception), cancel_futures=True)
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
         raise
     pool.shutdown()
 
 
-def several(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, patient: bool = False
-) -> Iterator[Result]:
+def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
     """Yield work(item) for every item, in order, computed in threads that run at most a few tasks ahead.
-
-    `patient` is for tasks that an interrupt must wait for: a process that ends while Arrow reads a file may crash.
 
     >>> list(several(abs, [-1, -2, 3], threads=2))
     [1, 2, 3]
@@ -66,7 +61,7 @@ def several(
     if threads < 1:
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(items)
-    with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups"), patient=patient) as pool:
+    with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
         waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, 2 * threads)]
         while waiting:
             result = waiting.pop(0).result()
