@@ -100,13 +100,14 @@ def _numbers(
     distinct, index = np.unique(numbers, return_inverse=True)
     rows = np.bincount(index, weights=counts)
     whole = bool((distinct == np.floor(distinct)).all()) and float(np.abs(distinct).max()) < LARGEST_WHOLE
-    if len(distinct) <= max_values and (whole or len(distinct) <= bins):
+    # Fractions are measurements, however few there are: another table will have other ones in between.
+    if (whole and len(distinct) <= max_values) or len(distinct) == 1:
         values = tuple(int(value) for value in distinct) if whole else tuple(float(value) for value in distinct)
         return Column(name, "categorical", values=values, missing=missing)
     low, high = float(distinct[0]), float(distinct[-1])
     aged = whole and AGE.search(name) is not None and low >= 0 and high <= OLDEST
     edges = _usual_ages(low, high, bins) if aged else ()
-    edges = edges or _rounded_quantiles(distinct, rows, bins)
+    edges = edges or (_between(distinct) if len(distinct) <= bins else _rounded_quantiles(distinct, rows, bins))
     return Column(name, "numeric", edges=edges, integer=whole, min=low, max=high, missing=missing)
 
 
@@ -132,6 +133,20 @@ def _usual_ages(low: float, high: float, bins: int) -> tuple[float, ...]:
     """The usual ages between the youngest and the oldest; nothing if they would make more bins than wanted."""
     inside = tuple(age for age in USUAL_AGES if low < age <= high)
     return inside if len(inside) < bins else ()
+
+
+def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
+    """An edge between each two neighbouring numbers, rounded as far as it stays between them.
+
+    >>> _between(np.array([16.3, 73.0, 90.7, 2674.3]))
+    (50.0, 80.0, 1000.0)
+    """
+    middles, rooms = (distinct[1:] + distinct[:-1]) / 2, 0.49 * np.diff(distinct)
+    edges = (_round_within(float(middle), float(room)) for middle, room in zip(middles, rooms, strict=True))
+    return tuple(
+        edge if low < edge <= high else high
+        for edge, low, high in zip(edges, distinct.tolist(), distinct[1:].tolist(), strict=False)
+    )
 
 
 def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> tuple[float, ...]:

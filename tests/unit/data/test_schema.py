@@ -411,6 +411,26 @@ class TestInfer:
     def test_few_values_are_a_list(self) -> None:
         assert Schema.infer({"X": [3, 1, 2, 2]})["X"].values == (1, 2, 3)
 
+    def test_few_fractions_are_bins_and_not_a_list(self) -> None:
+        """Other places have other densities: as a list, all of them would count as the last one."""
+        densities = {"DENSITY": [16.3, 73.0, 90.7, 2674.3]}
+        schema = Schema.infer(densities)
+        assert schema["DENSITY"] == Column(
+            "DENSITY", "numeric", edges=(50, 80, 1000), integer=False, min=16.3, max=2674.3
+        )
+        assert encode(schema, densities).codes["DENSITY"].tolist() == [0, 1, 2, 3]
+        assert encode(schema, {"DENSITY": [357.4, 1338.4, 2.0]}).codes["DENSITY"].tolist() == [2, 3, 0]
+
+    def test_one_fraction_is_a_list(self) -> None:
+        assert Schema.infer({"RATE": [0.5, 0.5]})["RATE"].values == (0.5,)
+
+    @given(st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=2, max_size=20, unique=True))
+    def test_few_fractions_have_a_bin_each(self, numbers: list[float]) -> None:
+        numbers = [*numbers, 0.5]  # so that they are not all whole
+        distinct = sorted(set(numbers))
+        codes = encode(Schema.infer({"X": numbers}, bins=30), {"X": distinct}).codes["X"]
+        assert codes.tolist() == list(range(len(distinct)))
+
     def test_names_too_many_are_refused_by_name(self) -> None:
         table = {"NAME": [f"n{place}x" for place in range(100)], "SEX": [1, 2] * 50}
         with pytest.raises(SchemaError, match=r"at all: NAME; .*skip="):
