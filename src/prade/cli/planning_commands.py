@@ -131,7 +131,10 @@ def infer(
         names = [name for name, cells in unread.items() if value in cells]
         rows = sum(unread[name][value] for name in names)
         remark(f"{value!r} is not a number and was taken for missing ({rows:,} cells): {', '.join(names)}")
-    remark("Add the values that private rows may have but the public table lacks.")
+    remark(
+        "Add the values that private rows may have but the public table lacks. A value that is not listed counts as "
+        "`other` if you name one, else as missing, else as the last value of the list."
+    )
 
 
 # ---------------------------------------------------------------------- check

@@ -113,7 +113,7 @@ def _batch(estimates: Estimates, facts: Facts, view: View, batch: Sequence[Pair]
     """Every series of some pairs: [groups, cells]."""
     each = [_series(estimates, facts, view, pair) for pair in batch]
     found = {name: np.concatenate([series[name] for series in each], axis=1) for name in each[0]}
-    return {**found, "sd": deviations(estimates, [pair.part for pair in batch], view)}
+    return {**found, "sd": deviations(estimates, [pair.part for pair in batch], view, found["estimate"])}
 
 
 def _series(estimates: Estimates, facts: Facts, view: View, pair: Pair) -> dict[str, Floats]:

@@ -94,18 +94,20 @@ class Precision:
 def precision_of(estimates: Estimates, parts: Sequence[Part], view: View, kept: dict[int, Errors]) -> Precision:
     """The precision of the tables of these columns; `kept` keeps from one view to the next views have in common."""
     starts = np.cumsum([0, *(part.n_cells for part in parts)])
-    return Precision(view, tuple(starts.tolist()), deviations(estimates, parts, view, kept))
+    shares = view.shares["estimate"][:, : starts[-1]]
+    return Precision(view, tuple(starts.tolist()), deviations(estimates, parts, view, shares, kept))
 
 
 def deviations(
-    estimates: Estimates, parts: Sequence[Part], view: View, kept: dict[int, Errors] | None = None
+    estimates: Estimates, parts: Sequence[Part], view: View, shares: Floats, kept: dict[int, Errors] | None = None
 ) -> Floats:
     """Standard deviations of the estimated shares of all cells of some parts: [groups, cells].
 
     The same numbers as `Estimates.marginal`, which would compute every group's distribution again for each part.
     """
     asked = [cells_of(part, estimates) for part in parts]
-    variance = sum_variances(estimates, asked, view.number, len(view), kept=kept)
+    counts = view.totals[:, None] * shares
+    variance = sum_variances(estimates, asked, view.number, len(view), counts=counts, kept=kept)
     possible = [possible_cells(part, estimates.plan.invariants, estimates.plan.schema) for part in parts]
     sd = np.sqrt(variance) / np.maximum(view.totals, 1.0)[:, None]
     return np.where(np.concatenate(possible), np.minimum(sd, 0.5), 0.0)  # no share varies more

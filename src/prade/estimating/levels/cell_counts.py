@@ -112,7 +112,7 @@ def cell_counts(
         away = shares - (counts / np.maximum(rows, FEWEST_ROWS)[:, None])[above]
         by_rows = variance_of_sums(of_total, away, estimates.totals, above, len(level), estimates.plan)
         above = np.where(chosen, above, len(level))  # the others are added up too, in a sum that nobody asked for
-    known = sum_variances(estimates, [asked], above, len(level) + 1, combined)[: len(level)]
+    known = sum_variances(estimates, [asked], above, len(level) + 1, combined, counts=counts)[: len(level)]
     return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts, by_rows)
 
 

@@ -11,7 +11,8 @@ from group to group, except for what their priors have in common:
 
     Var(sum_g c_g e_g) = sum_g c_g^2 Var(d_g) + Var(sum_parents (sum_g c_g l_g) e_parent)
 
-The variance of the sum of parents is worked out the same way, one level up. Where groups are not benchmarked, because
+The variance of the sum of parents is worked out the same way, one level up. A sum of measured cells has at most the
+error that its raw answers allow (`prade.estimating.levels.direct_sums`). Where groups are not benchmarked, because
 their raw answers were taken, they inherit only what their answers left of the prior's error, l_g^2 = R / S_QQ, and a
 sum is put together from the last level's groups.
 """
@@ -25,6 +26,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints
 from prade.estimating.levels.benchmarking import added_up, leverage
+from prade.estimating.levels.direct_sums import direct_variances
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars import Errors, errors
 from prade.estimating.levels.group_prior import GroupPriors
@@ -38,17 +40,20 @@ def sum_variances(
     n_sums: int,
     combined: Floats | None = None,
     *,
+    counts: Floats | None = None,
     kept: dict[int, Errors] | None = None,
 ) -> Floats:
     """Variances of the errors of sums over the last level's groups of n_g times their shares: [sums, all cells].
 
     `above` says which sum each group is in. With `combined`, [combinations, cells], the variances are those of linear
-    combinations of the cells. `kept` takes the errors of each level, for other sums over the same cells.
+    combinations of the cells. `counts` are the sums themselves, of the first sums at least, where they are known: then
+    raw answers limit the variances. `kept` takes the errors of each level, for other sums over the same cells.
     """
     kept = {} if kept is None else kept
     size = sum(number for _, number in asked) if combined is None else len(combined)
     total = np.zeros((n_sums, size))
     level, sum_of = _coarsest(estimates, above) if estimates.benchmarked else (len(estimates.levels) - 1, above)
+    limits = None if counts is None else direct_variances(estimates, level, asked, sum_of, counts, combined)
     rows = _rows(estimates, level)
     terms = _Terms(sum_of, np.arange(len(sum_of)), np.repeat(rows[:, None], size, axis=1))
     while True:
@@ -63,6 +68,8 @@ def sum_variances(
         )
         here.add_to(total, terms)
         if level == 0:
+            if limits is not None:
+                total[: len(limits)] = np.minimum(total[: len(limits)], limits)
             return total
         terms, level = here.inherited_by(terms), level - 1
 
