@@ -53,8 +53,13 @@ def shutting_down(pool: Pool) -> Iterator[Pool]:
     pool.shutdown()
 
 
-def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yield work(item) for every item, in order, computed in threads that run at most a few tasks ahead.
+AHEAD = 2  # tasks for each worker that are begun before their results are wanted
+
+
+def several(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = AHEAD
+) -> Iterator[Result]:
+    """Yield work(item) for every item, in order, computed in threads that run at most `ahead` tasks each ahead.
 
     >>> list(several(abs, [-1, -2, 3], threads=2))
     [1, 2, 3]
@@ -63,7 +68,7 @@ def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int)
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(items)
     with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
-        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, 2 * threads)]
+        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, ahead * threads)]
         while waiting:
             result = waiting.pop(0).result()
             waiting.extend(pool.submit(work, each) for each in islice(remaining, 1))
