@@ -33,8 +33,8 @@ from prade.scoring.score import chosen_pairs, score
 SETTINGS = {
     "drawn, not improved": Search(passes=0),
     "one pass": Search(passes=1),
-    "as in 0.3: four passes, every row and every candidate": Search(passes=4, visited=1.0, height=math.inf),
-    "the same with a hurdle for candidates": Search(passes=4, visited=1.0),
+    "as in 0.3: four passes, every row and every candidate": Search(4, 14, visited=1.0, height=math.inf),
+    "the same with a hurdle for candidates": Search(4, 14, visited=1.0),
     "now": Search(),
     "now, eight passes": Search(passes=8),
     "now, half the pool": Search(detail=16),

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +23,7 @@ from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import shutting_down
+from prade.core.threads import finishing, shutting_down
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
@@ -190,6 +191,36 @@ def test_work_that_has_not_begun_is_given_up_with_the_first_error() -> None:
     assert begun in ([], [0])
 
 
+def test_work_that_has_begun_is_finished_before_an_interrupt() -> None:
+    begun, ended = list[int](), list[int]()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 1:
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.05)
+        ended.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        finishing(work, range(40), threads=2)
+    assert sorted(begun) == sorted(ended)
+    assert 2 <= len(begun) < 40  # nothing else was begun
+
+
+def test_the_first_error_is_heard_when_all_that_has_begun_is_finished() -> None:
+    ended = list[int]()
+
+    def work(number: int) -> None:
+        if number in (1, 2):
+            raise DataError(f"column {number}")
+        time.sleep(0.05)
+        ended.append(number)
+
+    with pytest.raises(DataError, match="column 1"):
+        finishing(work, range(40), threads=2)
+    assert ended == [0, 3]
+
+
 # ---------------------------------------------------------------- the command line, in a process of its own
 
 
@@ -320,6 +351,15 @@ def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: P
         code, said, complained = end(start("from prade.cli.main import main; main()", "estimate", place), 6 * PATIENCE)
         assert code == 0, complained
         assert "converged" in said
+
+
+def test_an_interrupt_amid_the_columns_waits_for_them(release: Path) -> None:
+    """Arrow must not be at work in threads when the process ends: it could crash."""
+    for delay in ("0", "0.01", "0.03"):
+        place = str(shutil.copytree(release, release.with_name(f"columns-{delay}")))
+        code, _, complained = end(start(SENT_AT, "prade-columns", delay, "estimate", place), 3 * PATIENCE)
+        assert code in ((130,) if delay == "0" else (0, 130)), complained
+        assert "Traceback" not in complained
 
 
 AMID_COUNTING = """

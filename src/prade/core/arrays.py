@@ -58,25 +58,6 @@ def counted(cells: Ints, size: int) -> tuple[Ints, Ints]:
     return place, counts[place]
 
 
-def systematic(weights: NDArray[np.float64], n: int, offset: float) -> Ints:
-    """Systematic sample: n indices in rising order, index j about n weights_j / sum(weights) times.
-
-    The indices are laid end to end, each as long as its weight; n equally spaced marks, the first at `offset` (0 to 1)
-    of the space between two, each pick the index that they fall on.
-
-    >>> systematic(np.array([0.5, 0.0, 0.25, 0.25]), 4, 0.5)
-    array([0, 0, 2, 3])
-    """
-    return marked(np.cumsum(weights), n, offset)
-
-
-def marked(edges: NDArray[np.float64], n: int, offset: float) -> Ints:
-    """As `systematic`, from the cumulative sum of the weights."""
-    marks = (np.arange(n) + offset) * (edges[-1] / max(n, 1))
-    # rounding may carry the last mark to the end, where it would pick an index without weight
-    return np.asarray(np.searchsorted(edges, np.minimum(marks, np.nextafter(edges[-1], 0.0)), side="right"))
-
-
 def drawn_in_runs(cumulative: Floats, first: Ints, stop: Ints, chance: Floats) -> Ints:
     """One index from each run first : stop, drawn in proportion to the weights whose cumulative sum is given.
 

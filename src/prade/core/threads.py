@@ -7,21 +7,22 @@ busy machine they wait for each other for seconds. Instead, work runs in paralle
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
-from threading import Lock
 from typing import Any, TypeVar
 
 from prade.core.errors import EstimationError
+from prade.core.interrupts import held_back
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Pool = TypeVar("Pool", bound=Executor)
 
-_lock = Lock()
+_lock = threading.Lock()
 _inside = 0
 _limit: Any = None
 
@@ -52,8 +53,13 @@ def shutting_down(pool: Pool) -> Iterator[Pool]:
     pool.shutdown()
 
 
-def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yield work(item) for every item, in order, computed in threads that run at most a few tasks ahead.
+AHEAD = 2  # tasks for each worker that are begun before their results are wanted
+
+
+def several(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = AHEAD
+) -> Iterator[Result]:
+    """Yield work(item) for every item, in order, computed in threads that run at most `ahead` tasks each ahead.
 
     >>> list(several(abs, [-1, -2, 3], threads=2))
     [1, 2, 3]
@@ -62,11 +68,32 @@ def several(work: Callable[[Item], Result], items: Iterable[Item], threads: int)
         raise EstimationError(f"threads is {threads}: give a whole number, 1 or more")
     remaining = iter(items)
     with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-groups")) as pool:
-        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, 2 * threads)]
+        waiting: list[Future[Result]] = [pool.submit(work, each) for each in islice(remaining, ahead * threads)]
         while waiting:
             result = waiting.pop(0).result()
             waiting.extend(pool.submit(work, each) for each in islice(remaining, 1))
             yield result
+
+
+def finishing(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """[work(item) for every item], computed in threads, where an interrupt waits for the items that have begun.
+
+    This is for work with Arrow, which may crash a process that ends meanwhile. Only the main thread can hold signals
+    back, so any other does the work alone.
+
+    >>> finishing(abs, [-1, -2, 3], threads=2)
+    [1, 2, 3]
+    """
+    if threads == 1 or threading.current_thread() is not threading.main_thread():
+        return [work(each) for each in items]
+    found: list[Result] = []
+    with shutting_down(ThreadPoolExecutor(threads, thread_name_prefix="prade-columns")) as pool:
+        for first in range(0, len(items), 2 * threads):
+            with held_back():
+                begun = [pool.submit(work, each) for each in items[first : first + 2 * threads]]
+                wait(begun)
+            found += [each.result() for each in begun]
+    return found
 
 
 @cache

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from prade.core.errors import PradeError
-from prade.core.threads import cores, several
+from prade.core.threads import AHEAD, cores, several
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -58,11 +58,11 @@ class Workers:
         """How many tasks run at once."""
         return self.threads if self.executor is None else _number_of(self.executor)
 
-    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield work(item) for every item, in order; workers are at most a few tasks ahead of what is used."""
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item], ahead: int = AHEAD) -> Iterator[Result]:
+        """Yield work(item) for every item, in order; each worker is at most `ahead` tasks ahead of what is used."""
         if self.executor is None:
-            return several(work, items, self.threads)
-        return _mapped(self.executor, _Sent(work, versions()), items, 2 * self.number)
+            return several(work, items, self.threads, ahead)
+        return _mapped(self.executor, _Sent(work, versions()), items, ahead * self.number)
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Start one task on the executor."""

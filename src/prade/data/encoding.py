@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import DataError
+from prade.core.threads import finishing
 from prade.core.words import many
 from prade.data.cell_types import python_values
 from prade.data.cells import one_piece
@@ -63,8 +64,10 @@ class Coded(Joint):
         return f"Coded({len(self)} rows, {len(self.codes)} columns)"
 
 
-def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None) -> Coded:
-    """Encode a table.
+def encode(
+    schema: Schema, table: Any, *, columns: Sequence[str] | None = None, weight: str | None = None, threads: int = 1
+) -> Coded:
+    """Encode a table, several columns at a time in `threads`.
 
     `table` is a pandas, polars or pyarrow table, a dict of arrays, or a parquet or CSV file. `columns` are the columns
     to encode (by default all but the group columns). It is an error if the table declares a column's type (parquet,
@@ -82,9 +85,11 @@ def encode(schema: Schema, table: Any, *, columns: Sequence[str] | None = None, 
     cells = table if isinstance(table, Columns) else read_table(table, names, guess=False)
     if isinstance(cells, Columns):
         read_table(cells, [name for name in names if name not in cells.column_names])  # an error names the column
-    codes = {
-        name: code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(size)) for name, size in sizes.items()
-    }
+
+    def coded(name: str) -> NDArray[Any]:
+        return code_cells(schema[name], cells[name])[0].astype(smallest_unsigned(sizes[name]))
+
+    codes = dict(zip(names, finishing(coded, names, threads), strict=True))
     return Coded(schema, codes, None if weight is None else _weights(read_table(table, [weight])[weight], weight))
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import Malformed
 from prade.core.errors import DataError
+from prade.core.threads import cores, finishing
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
 from prade.data.column import Column
@@ -41,6 +42,7 @@ from prade.data.tables import plain_cells, read_table, table_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
 FORMAT = 3  # format 1 had no numbers of numeric columns, format 2 no added rows
 WITHOUT_ADDED = 2  # the format of a file without added rows, which earlier versions read too
 GROUP_FIELD = "prade:group"
@@ -90,9 +92,11 @@ class Public:
             if isinstance(rows, pa.Table) and name in (*by, weight) and pa.types.is_union(rows[name].type):
                 # Python objects, each with its own type
                 rows = rows.set_column(index, name, read_table(table, [name])[name])
-        coded = encode(schema, rows, weight=weight)
+        threads = min(cores(), AT_ONCE)
+        coded = encode(schema, rows, weight=weight, threads=threads)
         numeric = [name for name in schema.coded if schema[name].kind == "numeric"]
-        numbers = {name: binned_numbers(schema[name], rows[name], coded.codes[name]) for name in numeric}
+        binned = finishing(lambda name: binned_numbers(schema[name], rows[name], coded.codes[name]), numeric, threads)
+        numbers = dict(zip(numeric, binned, strict=True))
         keys = pa.table({name: rows[name] for name in present})
         if weight is not None:
             with_weight = np.flatnonzero(coded.weights)

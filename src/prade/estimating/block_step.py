@@ -11,7 +11,7 @@ from prade.core.compiled import compiled
 from prade.estimating.kernels import exponentials
 
 SMALLEST_MASS = 1e-300  # of a cell that has rows, whatever rounding made of it
-LARGEST_EXPONENT = 700.0  # of a ratio: e^700 is still a finite number, and no weight needs a larger factor
+LARGEST_RATIO = 1e304  # still a finite number, and no weight needs a larger factor
 
 
 @compiled
@@ -133,8 +133,8 @@ def block_multipliers(
 
 
 @compiled
-def top_and_total(mass: Floats, change: Floats, factor: Floats, bits: Ints) -> tuple[float, float]:
-    """The largest change of a cell that has mass, and sum_g mass_g e^(change_g - largest).
+def changed_total(mass: Floats, change: Floats, factor: Floats, bits: Ints) -> float:
+    """sum_g mass_g e^(change_g - largest), with the largest change of a cell that has mass.
 
     `factor` receives these exponentials, at most 1 in cells without mass; `bits` is room for as many numbers.
     """
@@ -148,7 +148,7 @@ def top_and_total(mass: Floats, change: Floats, factor: Floats, bits: Ints) -> t
     for g in range(len(change)):
         if mass[g] > 0.0:
             total += mass[g] * factor[g]
-    return top, total
+    return total
 
 
 @compiled
@@ -175,19 +175,19 @@ def ascend_bundle(
     Ratios are kept as logarithms on the way: one part may all but empty a cell that the next one fills again.
     """
     size = stop - start
-    cell_of = np.empty(size, np.int64)
+    cell_of, position = np.empty(size, np.int64), indptr[start:stop].copy()  # a bundle cell's cells come part by part
     change, factor, bits = np.zeros(size), np.empty(size), np.empty(size, np.int64)
     for member in range(len(parts)):
         a, b = part_start[parts[member]], part_start[parts[member] + 1]
-        _, total = top_and_total(hist, change, factor, bits)
+        total = changed_total(hist, change, factor, bits)
         # weights may underflow, but the rows are there: with a trace of mass instead the step is at worst too small
         mass = np.zeros(b - a)
         uncovered = 0.0
         for g in range(size):
             cell_of[g] = -1
-            for position in range(indptr[start + g], indptr[start + g + 1]):
-                if a <= cells[position] < b:
-                    cell_of[g] = cells[position] - a
+            if position[g] < indptr[start + g + 1] and a <= cells[position[g]] < b:
+                cell_of[g] = cells[position[g]] - a
+                position[g] += 1
             share = hist[g] * factor[g] / total
             if occupied[start + g]:
                 share = max(share, SMALLEST_MASS)
@@ -201,10 +201,10 @@ def ascend_bundle(
             if cell_of[g] >= 0:
                 change[g] += new[cell_of[g]] - lam[a + cell_of[g]]
         lam[a:b] = new
-    top, total = top_and_total(hist, change, factor, bits)
+    total = changed_total(hist, change, factor, bits)
     # a sum of 1 again: with ratios below 1, hundreds of visits would take all weights below the smallest number
     for g in range(size):
-        ratio[g] = np.exp(min(min(change[g] - top, 0.0) - np.log(total), LARGEST_EXPONENT))
+        ratio[g] = min(factor[g] / total, LARGEST_RATIO)
 
 
 @cache

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, smallest_unsigned, systematic
+from prade.core.arrays import Floats, Ints, smallest_unsigned
+from prade.core.systematic import systematic
 from prade.estimating import kernels
 from prade.estimating.tilted import Tilted
 

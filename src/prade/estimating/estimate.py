@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, systematic
+from prade.core.arrays import Floats
 from prade.core.errors import DataError, EstimationError
+from prade.core.systematic import systematic
 from prade.data.joint import Codes, Joint
 from prade.data.parquet_with_header import WEIGHT_FIELD
 

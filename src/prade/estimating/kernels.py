@@ -205,9 +205,9 @@ def second_moments(
     codes: Codes, start: Ints, indptr: Ints, cells: Ints, rows: Ints, multiplicity: Floats, moments: Floats
 ) -> None:
     """moments[i, l] + moments[l, i] += multiplicity of the rows that lie in both cells i and l != i; diagonal once."""
-    at = np.empty(moments.shape[0], np.int64)
+    at = np.empty(moments.shape[0], np.uint64)  # unsigned: an index need not be asked whether it is negative
     for t in range(len(rows)):
-        filled = 0
+        filled, weight = 0, multiplicity[t]
         for b in range(codes.shape[0]):
             g = start[b] + codes[b, rows[t]]
             for position in range(indptr[g], indptr[g + 1]):
@@ -216,4 +216,4 @@ def second_moments(
         for i in range(filled):
             target = moments[at[i]]
             for other in range(i + 1):
-                target[at[other]] += multiplicity[t]
+                target[at[other]] += weight

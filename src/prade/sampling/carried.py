@@ -25,9 +25,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_per_cell, systematic
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import json_value, structured
 from prade.core.errors import DataError
+from prade.core.systematic import systematic
 from prade.data.parquet_with_header import HEADER
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable

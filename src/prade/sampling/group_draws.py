@@ -37,6 +37,7 @@ from prade.sampling.target_tables import tables_first
 
 MOST_ROWS = 2**31  # more than files and memories hold; with a tiny budget, noise can make estimated numbers this large
 ROWS_OF_BATCH = 100_000  # a batch has at least that many rows, unless nothing is left; it is held in memory whole
+DRAWN_AHEAD = 16  # groups for each worker: while a batch is made into a table and written, the next one is drawn
 MANY_GROUPS = 16  # for which it is worth the while to cluster columns
 
 Rows = NDArray[Any]  # numbers of public rows, unsigned and as narrow as possible
@@ -125,7 +126,7 @@ def drawn_batches(
             for group, size in zip(batch.groups, batch.sizes, strict=True)
             if size
         ]
-        drawn = workers.map(partial(_drawn, shared), tasks)
+        drawn = workers.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
         done = 0
         for number, batch in enumerate(batches):
             path, pieces = kept[number], [np.zeros(0, smallest_unsigned(len(estimates.public)))]

@@ -9,10 +9,10 @@ the truth rather than the L1 distance from an estimate, and it is smoother to se
 The first pass visits every slot of the sample in random order, empties it, and fills it with the cheapest of the row
 that was there and some candidates; each of the others visits the slots whose rows cost most, because hardly any other
 changes again. Candidates come from a pool of rows drawn from the distribution and sorted so that neighbours are alike:
-one from anywhere, to mend what no alike row can, the others near the old row, the logarithm of their distance uniform.
-A candidate that costs far more than the best so far in a third of its cells is dropped without a look at the others.
-The tables to be met are the pool's too; they are exact where the rows with weight, or those of the
-pool, are few. The objective never rises. Only rows with weight are ever taken.
+one from anywhere, to mend what no alike row can, the others near the old row, the logarithms of their distances spread
+evenly, so that few rows are looked at twice. A candidate that costs far more than the best so far in a third of its
+cells is dropped without a look at the others. The tables to be met are the pool's too; they are exact where the rows
+with weight, or those of the pool, are few. The objective never rises. Only rows with weight are ever taken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from prade.data.schema import Schema
 
 PASSES = 6  # the first visits every row of the sample, the others those that cost most
-CANDIDATES = 14  # rows that a visit to a slot looks at
+CANDIDATES = 12  # rows that a visit to a slot looks at
 VISITED = 0.3  # of the slots: those that a pass after the first visits
 FEWEST_CHANGES = 0.005  # of the slots: a pass that changes fewer is the last
 HEIGHT = 0.4  # of the hurdle for candidates
@@ -190,7 +190,8 @@ class _Pool:
         """How far away in the pool the candidates of each visit are: [visits, candidates]."""
         copies = len(self.number) / len(self.ranks)
         shape = visits, candidates
-        distances = (copies * NEARBY ** generator.random(shape)).astype(np.int64)
+        parts = (np.arange(candidates) - 1 + generator.random(shape)) / max(candidates - 1, 1)  # the first is elsewhere
+        distances = (copies * NEARBY**parts).astype(np.int64)
         offsets = np.where(generator.random(shape) < 0.5, -distances, distances)
         offsets[:, 0] = generator.integers(len(self.number), size=visits)
         return offsets

@@ -73,11 +73,15 @@ def running_sum(weights: NDArray[np.float64], order: Codes, edges: NDArray[np.fl
 
 
 @compiled
-def numbered(codes: Codes, rows: Ints, start: Ints, numbers: Codes) -> None:
-    """Some rows of a table of codes, with the codes of all columns numbered through."""
+def numbered(codes: Codes, rows: Ints, start: Codes, numbers: Codes) -> None:
+    """Some rows of a table of codes, with the codes of all columns numbered through; `start` is of the numbers' type.
+
+    Narrow numbers are added several at a time.
+    """
     for j in range(len(rows)):
-        for a in range(codes.shape[1]):
-            numbers[j, a] = codes[rows[j], a] + start[a]
+        row, into = codes[rows[j]], numbers[j]
+        for a in range(len(into)):
+            into[a] = row[a] + start[a]
 
 
 @compiled

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, marked
+from prade.core.arrays import Floats, Ints
+from prade.core.systematic import marked
 from prade.data.joint import Codes
 from prade.sampling import kernels
 from prade.sampling.clusters import FEWEST_ROWS, Clusters
@@ -59,7 +60,7 @@ class SortedRows:
     def coded(self, ranks: Ints) -> NDArray[Any]:
         """The codes of the rows with these ranks, as the tables number them: [rows, columns]."""
         coded = np.empty((len(ranks), len(self.tables.names)), self.tables.number_type)
-        kernels.numbered(self._codes, ranks, self.tables.start, coded)
+        kernels.numbered(self._codes, ranks, self.tables.start.astype(coded.dtype), coded)
         return coded
 
     def cluster(self) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, systematic
+from prade.core.arrays import Floats, Ints
+from prade.core.systematic import systematic
 from prade.data.encoding import Coded, encode
 from prade.data.public import binned_numbers
 from prade.data.tables import table_columns

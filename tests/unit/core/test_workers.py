@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
@@ -101,6 +102,19 @@ def test_workers_are_only_a_few_tasks_ahead_and_the_rest_is_cancelled():
         results.close()
         release.set()
     assert len(started) <= 5
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_threads_begin_as_many_tasks_ahead_as_they_may(ahead):
+    begun = []
+    results = Workers(1).map(begun.append, range(100), ahead=ahead)
+    next(results)
+    deadline = time.monotonic() + 10
+    while len(begun) < 1 + ahead and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(0.05)
+    assert len(begun) == 1 + ahead
+    results.close()
 
 
 def test_the_number_of_workers(processes):

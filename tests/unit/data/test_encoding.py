@@ -543,3 +543,20 @@ class TestRealData:
         table = Decoder.fit(schema, path).decode(coded, seed=0)
         again = encode(schema, table, columns=schema.names)
         assert all(np.array_equal(again.codes[name], coded.codes[name]) for name in schema.names)
+
+
+# ---------------------------------------------------------------------- threads
+
+
+def test_columns_coded_in_threads_have_the_same_codes_and_the_same_first_error() -> None:
+    schema = Schema([Column(f"C{number}", "categorical", values=[str(number), "x"]) for number in range(9)])
+    cells = {f"C{number}": [str(number), "x", "x"] if number % 2 else ["x", "x", str(number)] for number in range(9)}
+    alone, together = (encode(schema, cells, threads=threads) for threads in (1, 4))
+    for name in schema.coded:
+        assert np.array_equal(alone.codes[name], together.codes[name])
+    dates = pa.array([datetime.date(2020, 1, 1)] * 3)
+    numeric = Schema([Column(f"N{number}", "numeric", edges=[1, 2]) for number in range(6)])
+    bad = pa.table({f"N{number}": dates if number in (2, 4) else pa.array([0, 1, 2]) for number in range(6)})
+    for threads in (1, 4):
+        with pytest.raises(DataError, match="N2"):
+            encode(numeric, bad, threads=threads)

@@ -89,7 +89,7 @@ def test_what_travels_is_a_groups_number_and_its_rows(made):
     class Watched:
         executor = None
 
-        def map(self, work, tasks):
+        def map(self, work, tasks, ahead):
             for task in tasks:
                 seen.append(len(pickle.dumps((work, task))))
                 yield work(task)

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell, systematic
+from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell
+from prade.core.systematic import systematic
 from prade.data.information import Information
 from prade.data.prior import Prior
 from prade.data.public import Public, middles_of_bins

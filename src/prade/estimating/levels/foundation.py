@@ -69,6 +69,7 @@ class Foundation:
         self._layouts: dict[int, Layout] = {}
         self._priors: dict[int, GroupPriors] = {}
         self._parents: OrderedDict[tuple[int, int], Floats] = OrderedDict()
+        self._handed_on: dict[int, tuple[Floats, Layout]] = {}  # by level: a parent's weights, and what it hands on
 
     @classmethod
     def of(cls, plan: Plan, cells: PublicCells, settings: Settings) -> Foundation:
@@ -119,12 +120,25 @@ class Foundation:
 
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
-        layout = self.layout(tilt.level).reweighted(self.prior(tilt, parent))
+        layout = self._starting(tilt, parent)
         if tilt.emptied is not None:
             gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
             layout = layout.restricted(gone == 0)
         made = layout.evaluate(tilt.multipliers)
         return layout.expand(made.normalised()), made.masses
+
+    def _starting(self, tilt: Tilt, parent: Floats) -> Layout:
+        """The layout with a group's prior; groups without a prior of their own share that of the last such parent."""
+        own = self.own_prior(tilt.level, tilt.group)
+        with self._lock:
+            known = self._handed_on.get(tilt.level)
+        if known is not None and known[0] is parent and not own:
+            return known[1]
+        made = self.layout(tilt.level).reweighted(self.prior(tilt, parent))
+        if not own:
+            with self._lock:
+                self._handed_on[tilt.level] = parent, made
+        return made
 
     def weights(self, ancestors: Sequence[Tilt]) -> Floats:
         """Weights of the rows in the last of these groups, each the parent of the next; of none, the whole table's.

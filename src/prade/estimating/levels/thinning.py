@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell, systematic
+from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
+from prade.core.systematic import systematic
 from prade.data.groups import Grouping
 from prade.data.prior import Prior
 from prade.data.public import Public
