@@ -59,7 +59,8 @@ class Chain:
 
     def _world(self, persons: int) -> CensusYears:
         options = self.options
-        return census_years(persons=persons, drift=options.drift, rare_race=options.rare_race, seed=self.seed)
+        how = {"drift": options.drift, "rare_race": options.rare_race, "steady": options.steady}
+        return census_years(persons=persons, seed=self.seed, **how)
 
     def errors(self) -> list[float]:
         """The errors of all years after the first."""
@@ -131,6 +132,7 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="number of invented worlds")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--drift", type=float, default=1.0, help="how much changes in a year; 1 for the usual drift")
+    parser.add_argument("--steady", type=float, default=0.0, help="share of places' change that is a trend, not a walk")
     parser.add_argument("--rare-race", action="store_true", help="a race that the first year hardly has grows")
     parser.add_argument("--persons", type=int, default=20_000, help="persons a year")
     parser.add_argument("--caps", nargs="*", default=["1", "4"], help="budgets for all years together")

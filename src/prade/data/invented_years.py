@@ -43,7 +43,8 @@ def census_years(
 
     In a year, everything changes by a quarter of what the private side of `census_like` has changed by, except that no
     race is new (unless `rare_race`), and a place takes a step of a random walk: after four years, the two are alike.
-    `drift` multiplies all of it.
+    `drift` multiplies all of it. With `steady`, this share of a place's change (of its variance after four years) goes
+    on alike every year instead, as ageing or rising rents do: a trend of its own for each place. With 1, none walks.
 
     >>> made = census_years(persons=200, years=(2023, 2024))
     >>> {year: table.num_rows for year, table in made.tables.items()}
@@ -52,6 +53,8 @@ def census_years(
     when = tuple(sorted(set(years)))
     if len(when) < max(2, len(years)):
         raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
+    if not 0 <= steady <= 1:
+        raise PradeError(f"steady is {steady!r}; give a share from 0 (places walk at random) to 1 (they keep a trend)")
     here, since = tuple(range(11, 11 + states)), [year - when[0] for year in when]
     alike = {name: change for name, change in DRIFT.items() if name != WALK and (rare_race or name != RARE)}
     sides = [

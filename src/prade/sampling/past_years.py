@@ -110,7 +110,7 @@ def odd_cells(estimates: Estimates, column: str) -> Flags:
         start = 0
         for part in level.parts:
             if level.excess is not None and isinstance(part, Marginal) and column in part.columns:
-                odd = level.excess[:, start : start + part.n_cells].any(axis=0).reshape(part.sizes)
+                odd: Flags = (level.excess[:, start : start + part.n_cells].max(axis=0) > 0).reshape(part.sizes)
                 found |= np.moveaxis(odd, part.columns.index(column), 0).reshape(len(found), -1).any(axis=1)
             start += part.n_cells
     return found

@@ -38,7 +38,7 @@ EXPECTED_WALK, UNSURE = 0.03, 1.5
 WALKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 TRENDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 JUMPS = (0.0, 0.1, 1.0)
-LEAST = 1e-3  # variance of a direction as a share of its noise: below, no number of years tells anything
+LEAST = 1e-9  # variance of a direction as a share of the largest: below, it is rounding
 
 
 @dataclass(frozen=True)
@@ -177,5 +177,5 @@ def _directions(shape: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
     """
     root = np.linalg.cholesky(noise + 1e-9 * np.trace(noise) / len(noise) * np.eye(len(noise)))
     values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, shape).T))
-    kept = values > LEAST
+    kept = values > LEAST * max(float(values[-1]), 0.0)
     return values[kept], np.linalg.solve(root.T, vectors[:, kept]), root @ vectors[:, kept]
