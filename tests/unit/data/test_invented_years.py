@@ -46,13 +46,12 @@ def test_without_drift_ages_stay_what_they_were():
 
 
 def test_steady_places_change_alike_every_year():
-    """The changes of factors in the first and in the last two years are alike, or have nothing to do with each other."""
+    """The changes of factors in the first two years and in the last two are alike, or have nothing in common."""
     agree = {}
     for steady in (0.0, 1.0):
-        sides = [Side((1, 2), (2020 + step,), 1, place_drift=0.175 * (1 - steady), steps=step, place_trend=0.0875 * steady)
-                 for step in (0, 2, 4)]  # fmt: skip
-        first, middle, last = (np.concatenate([places_of(side, 50, 3)[name] for name in ("urban", "diverse", "older")])
-                               for side in sides)  # fmt: skip
+        how = {"place_drift": 0.175 * (1 - steady), "place_trend": 0.0875 * steady}
+        made = [places_of(Side((1, 2), (2020,), 1, steps=steps, **how), 50, 3) for steps in (0, 2, 4)]
+        first, middle, last = (np.concatenate([each[name] for name in ("urban", "diverse", "older")]) for each in made)
         agree[steady] = np.corrcoef(middle - first, last - middle)[0, 1]
     assert agree[1.0] > 0.999
     assert abs(agree[0.0]) < 0.3  # 300 pairs, of which some are correlated
