@@ -208,7 +208,10 @@ def read_past(path: Path, digest: str) -> list[PastYear]:
         raise DataError(f"there is no {path}, in which the releases before that one are; {advice}")
     if file_hash(path) != digest:
         raise DataError(f"{path} has changed since it was made; {advice}")
-    return _read(read_table(path))
+    try:
+        return _read(read_table(path))
+    except (KeyError, ValueError, TypeError) as damage:
+        raise DataError(f"{path} does not contain past years of a chain; {advice}") from damage
 
 
 def _read(table: pa.Table) -> list[PastYear]:

@@ -11,6 +11,7 @@ from prade import Budget, DataError, Ledger, Release, Task, Unit
 from prade.data.groups import Groups
 from prade.data.invented_years import census_years
 from prade.estimating.levels.kept_estimates import kept_estimates
+from prade.release.release import file_hash
 from prade.sampling.carried import WEIGHT, header_of, years_before
 from prade.sampling.past_years import (
     OneWayTable,
@@ -114,8 +115,6 @@ def test_the_file_has_what_was_written(tmp_path):
         for names in (("x", "y"), ("y", "z", "x"))
     ]  # fmt: skip
     write_past(past, tmp_path / "past.parquet")
-    from prade.release.release import file_hash
-
     read = read_past(tmp_path / "past.parquet", file_hash(tmp_path / "past.parquet"))
     for mine, theirs in zip(past, read, strict=True):
         assert mine.groups == theirs.groups
@@ -126,6 +125,12 @@ def test_the_file_has_what_was_written(tmp_path):
     years = _years(read, ("x", "z"), ["B"])
     np.testing.assert_array_equal(years.rows, [[1, 0], [3, 2]])  # nothing is known about z in the first year
     np.testing.assert_array_equal(years.shares[1, 0], past[1].tables["B"].shares[2])
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    pq.write_table(WORLD.groups, tmp_path / "past.parquet")
+    with pytest.raises(DataError, match="does not contain past years of a chain"):
+        read_past(tmp_path / "past.parquet", file_hash(tmp_path / "past.parquet"))
 
 
 def test_a_column_that_a_year_lacks_keeps_its_table(chain):
