@@ -1,24 +1,20 @@
 """Releases year after year: each from the first public table, or each from the release before. Invented tables only.
 
 Six years of the same places are invented, and they drift. The first year is public; the others are measured, one after
-the other, with an equal share of one budget. Releases are real: real noise, a ledger, files. "The year's own law" is
-about the least that any past could lead to: the prior of a year is then a large table of that year's law. "Last release
-alone" is a chain without a forecast from past years.
+the other, with an equal share of one budget. Releases are real: real noise, a ledger, files. The last column is the
+least that any past could lead to: the prior of a year is then a large table of that year's own law.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, count
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -33,8 +29,7 @@ from prade.data.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 
 LEVELS = ["STATE", "PLACE"]
-FIRST, CHAINED, LAW, LAST = "first public table", "chained", "the year's own law", "chained, last release alone"
-WAYS = {"first": FIRST, "chained": CHAINED, "law": LAW, "last": LAST}
+FIRST, CHAINED, LAW = WAYS = "first public table", "chained", "the year's own law"
 YEARS = 5
 LAW_ROWS = 10  # times as many people as the years have
 
@@ -64,8 +59,7 @@ class Chain:
 
     def _world(self, persons: int) -> CensusYears:
         options = self.options
-        how = {"drift": options.drift, "rare_race": options.rare_race, "steady": options.steady}
-        return census_years(persons=persons, seed=self.seed, **how)
+        return census_years(persons=persons, drift=options.drift, rare_race=options.rare_race, seed=self.seed)
 
     def errors(self) -> list[float]:
         """The errors of all years after the first."""
@@ -76,7 +70,7 @@ class Chain:
         laws = self._world(LAW_ROWS * self.options.persons) if self.way == LAW else None
         errors, previous = [], None
         for year in later:
-            chained = previous if self.way in (CHAINED, LAST) else None
+            chained = previous if self.way == CHAINED else None
             self.prior = chained or (self._written(year, laws) if laws else public)
             plan = self._plan(self.prior)
             # the noise of equal plans must be paid for each time
@@ -118,23 +112,6 @@ class Chain:
         return path
 
 
-@contextmanager
-def made_equal(way: str, seed: int | None) -> Iterator[None]:
-    """All ways get the noise of a seed, unless it is None, and one of them gets no forecast from the past."""
-    calls = count(1)
-
-    def noisy(counts: Any, law: str, scale: Fraction, **_: Any) -> Any:
-        drawn = np.random.default_rng([77, seed, next(calls)]).laplace(0, float(scale), np.shape(counts))
-        return np.asarray(counts) + np.rint(drawn).astype(np.int64)
-
-    with ExitStack() as stack:
-        if seed is not None:
-            stack.enter_context(patch("prade.measuring.run.add_noise", noisy))
-        if way == LAST:
-            stack.enter_context(patch("prade.sampling.carried.next_year", lambda *_: None))
-        yield
-
-
 def most_gain(years: int) -> float:
     """The most that chains gain in the last year if one number walks at random, and is asked alike every year.
 
@@ -154,16 +131,9 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="number of invented worlds")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--drift", type=float, default=1.0, help="how much changes in a year; 1 for the usual drift")
-    parser.add_argument("--steady", type=float, default=0.0, help="share of places' change that is a trend, not a walk")
     parser.add_argument("--rare-race", action="store_true", help="a race that the first year hardly has grows")
     parser.add_argument("--persons", type=int, default=20_000, help="persons a year")
     parser.add_argument("--caps", nargs="*", default=["1", "4"], help="budgets for all years together")
-    parser.add_argument(
-        "--ways", nargs="*", default=["first", "chained", "law"], choices=WAYS, help="the first is needed"
-    )
-    parser.add_argument(
-        "--same-noise", action="store_true", help="for all ways, from the seed: chance then matters less"
-    )
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--own", type=float, help="weight of places' own rows in priors from public tables")
     parser.add_argument("--seconds", type=float, default=0, help="of rehearsal for each plan; 0 for the simplest plan")
@@ -177,8 +147,8 @@ def main() -> None:
     found: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for cap in options.caps:
-            for way in (WAYS[name] for name in options.ways):
-                with TemporaryDirectory() as folder, made_equal(way, seed if options.same_noise else None):
+            for way in WAYS:
+                with TemporaryDirectory() as folder:
                     budget = Budget.pure(Fraction(cap) / YEARS)
                     made = Chain(way, budget, Path(folder), options, seed)
                     found[cap][way].append(made.errors())
@@ -203,14 +173,13 @@ def by_year(found: dict[str, dict[str, list[list[float]]]]) -> str:
         errors = {way: np.array(each) for way, each in ways.items()}
         for year in range(YEARS):
             means = {way: each[:, year].mean() for way, each in errors.items()}
-            shown = [f"{means[way]:.4f}" for way in errors]
-            for way in list(errors)[1:]:
-                ratios = errors[way][:, year] / errors[FIRST][:, year] - 1
-                shown += [f"{means[way] / means[FIRST] - 1:+.1%}", f"{ratios.max():+.1%}"]
-            lines.append([cap, str(year + 1), *shown])
-    ways = list(found[next(iter(found))])
-    changes = [word for way in ways[1:] for word in (f"{way}: change", "worst world")]
-    return table(["eps, five years", "year", *ways, *changes], lines)
+            ratios = errors[CHAINED][:, year] / errors[FIRST][:, year] - 1
+            changes = [means[way] / means[FIRST] - 1 for way in (CHAINED, LAW)]
+            shown = [f"{means[way]:.4f}" for way in WAYS]
+            lines.append(
+                [cap, str(year + 1), *shown, *(f"{each:+.1%}" for each in (changes[0], ratios.max(), changes[1]))]
+            )
+    return table(["eps, five years", "year", *WAYS, "change by chains", "worst world", "least"], lines)
 
 
 if __name__ == "__main__":

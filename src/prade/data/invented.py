@@ -66,7 +66,6 @@ class Side:
     remote: float = 0.0  # probit of working from home
     place_drift: float = 0.0  # standard deviation of the change in a place's factors since the public side, by step
     steps: int = 1  # of that change, each independent of the others
-    place_trend: float = 0.0  # standard deviation of what is added to a place's factors with every step, always alike
 
 
 def census_like(
@@ -138,9 +137,7 @@ def places_of(side: Side, per_state: int, seed: int) -> dict[str, Array]:
         f = 0.25 * rng.standard_normal(6) + 0.95 * rng.standard_normal((per_state, 6))
         for rare in (CAMPUS, ISLANDERS):  # every state has one pronounced college town and one islander community
             f[f[:, rare].argmax(), rare] += 1.2
-        walk = side.place_drift * rng.standard_normal((side.steps, *f.shape)).sum(axis=0)
-        trend = side.place_trend * np.random.default_rng([seed, 1, state]).standard_normal(f.shape)
-        factors.append(f + walk + side.steps * trend)
+        factors.append(f + side.place_drift * rng.standard_normal((side.steps, *f.shape)).sum(axis=0))
     urban, wealth, older, diverse, campus, islander = np.concatenate(factors).T
     return {
         "STATE": np.repeat(side.states, per_state),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,15 +35,13 @@ def census_years(
     years: Sequence[int] = (2019, 2020, 2021, 2022, 2023, 2024),
     drift: float = 1.0,
     rare_race: bool = False,
-    steady: float = 0.0,
     seed: int = 0,
 ) -> CensusYears:
     """Tables like those of `census_like`, one row for each of `persons` people a year, that drift from year to year.
 
     In a year, everything changes by a quarter of what the private side of `census_like` has changed by, except that no
     race is new (unless `rare_race`), and a place takes a step of a random walk: after four years, the two are alike.
-    `drift` multiplies all of it. With `steady`, this share of a place's change (of its variance after four years) goes
-    on alike every year instead, as ageing or rising rents do: a trend of its own for each place. With 1, none walks.
+    `drift` multiplies all of it.
 
     >>> made = census_years(persons=200, years=(2023, 2024))
     >>> {year: table.num_rows for year, table in made.tables.items()}
@@ -53,18 +50,15 @@ def census_years(
     when = tuple(sorted(set(years)))
     if len(when) < max(2, len(years)):
         raise PradeError(f"years must contain at least two different years, each once; got {tuple(years)}")
-    if not 0 <= steady <= 1:
-        raise PradeError(f"steady is {steady!r}; give a share from 0 (places walk at random) to 1 (they keep a trend)")
     here, since = tuple(range(11, 11 + states)), [year - when[0] for year in when]
-    alike = {name: change for name, change in DRIFT.items() if name != WALK and (rare_race or name != RARE)}
+    steady = {name: change for name, change in DRIFT.items() if name != WALK and (rare_race or name != RARE)}
     sides = [
         Side(
             here,
             (year,),
             1 + number * persons,
-            **{name: drift * change * later / 4 for name, change in alike.items()},
-            place_drift=drift * DRIFT[WALK] / 2 * math.sqrt(1 - steady),
-            place_trend=drift * DRIFT[WALK] / 4 * math.sqrt(steady),
+            **{name: drift * change * later / 4 for name, change in steady.items()},
+            place_drift=drift * DRIFT[WALK] / 2,
             steps=later,
         )
         for number, (year, later) in enumerate(zip(when, since, strict=True))

@@ -47,7 +47,7 @@ class Settings:
     extra: float = 0.0
     unseen: bool = True
     # An assumption: places change within a year by a sixth (the square root) of what they differ by. The next release
-    # of a chain takes what past ones leave open (`prade.sampling.carried`).
+    # of a chain takes what the last one found (`prade.sampling.carried`).
     change: float = 0.03
     trust: float = 1.0
 

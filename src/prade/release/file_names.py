@@ -6,7 +6,6 @@ Those that are derived from the release have records (`prade.release.derived_fil
 ESTIMATES, SUPPORT, SYNTHETIC = "estimates.parquet", "support.parquet", "synthetic.parquet"
 WEIGHTS = "weights.npy"
 CARRIED = "carried.parquet"  # the public table of the next release
-PAST = "past.parquet"  # the one-way tables of the releases of a chain, beside it
 SUPPORT_FOR_WORKERS = "support.arrow"  # in the folder of a run that is not complete
 UNFINISHED_ESTIMATES = "unfinished-estimates"  # a folder (`prade.release.finished_batches`)
 SYNTHETIC_PARTS = "synthetic"  # a folder: synthetic rows as a data set of several parquet files

@@ -6,19 +6,17 @@ A group's estimate gives a weight to every public row of the support. The rows t
     drawn     of the others, a systematic sample along an order in which neighbours are alike, each with the weight c
 
 so that about as many are left as `MOST_ROWS` allows for each group, and then their weights are raked until all one-way
-tables and all tables that were measured are the estimate's. Where past years tell what to expect of the next one
-(`prade.sampling.past_years`), one-way tables are then raked to that. A group's weights add up to its number of rows.
-Nothing in this is random. It is post-processing of a release that is paid for: no private row, no budget.
+tables and all tables that were measured are the estimate's. A group's weights add up to its number of rows. Nothing in
+this is random. It is post-processing of a release that is paid for: no private row, no budget.
 
-The file also has what was learned about change, which is what the next release expects (`change` of `Settings`): what
-the forecast leaves open; without one, by how much the groups differed from their own rows of the year before (`a` of
-`prade.estimating.levels.smoothing`).
+The file also has what the release learned about change: by how much its groups differed from their own rows of the year
+before (`a` of `prade.estimating.levels.smoothing`), which is what the next release expects (`change` of `Settings`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,10 +38,9 @@ from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
 from prade.release.derived_files import KEPT_CARRIED, check_kept, is_kept, recorded
-from prade.release.file_names import CARRIED, PAST
+from prade.release.file_names import CARRIED
 from prade.release.release import Release, file_hash
 from prade.sampling.draw import ordering
-from prade.sampling.past_years import PastYear, next_year, past_years, read_past, write_past
 from prade.sampling.table import TableOfRows
 
 if TYPE_CHECKING:
@@ -51,23 +48,21 @@ if TYPE_CHECKING:
 
     from prade.planning.task import Task
 
-FORMAT = 2  # format 1 has no past years
+FORMAT = 1
 WEIGHT = "prade:carried"  # name of the column of weights
 MOST_ROWS = 200_000  # of all groups together: about as many as estimates start from
 FEWEST_ROWS = 500  # of each group
 SWEEPS = 20  # of raking, which changes weights by less than a thousandth after a few
 OFFSET = 0.5  # of the systematic sample: nothing is random
-Table = tuple[NDArray[Any], int, Floats]  # the cell of each row, the number of cells, and their wanted shares
 
 
 class Carried(msgspec.Struct):
-    """The header of the file: the release that it was made from, what was learned about change, and the past's hash."""
+    """The header of the file: the release that it was made from, and what that learned about change."""
 
     format: int
     release: str
     estimates: str
     change: float | None
-    past: str = ""
 
 
 def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
@@ -78,31 +73,17 @@ def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
         check_kept(release, KEPT_CARRIED)
         if header_of(path).estimates == record:
             return PublicFiles.at([path], WEIGHT)
+    header = {
+        "format": FORMAT,
+        "release": release.fingerprint,
+        "estimates": record,
+        "change": learned_change(estimates),
+    }
     with recorded(release, KEPT_CARRIED):
-        past = past_years(estimates, years_before(release))
-        write_past(past, release.path / PAST)
-        ahead = next_year(estimates, past)
-        header = {
-            "format": FORMAT,
-            "release": release.fingerprint,
-            "estimates": record,
-            "change": learned_change(estimates) if ahead is None else ahead.forecast.change,
-            "past": file_hash(release.path / PAST),
-        }
-        table = carried_rows(estimates, public, {} if ahead is None else ahead.tables)
+        table = carried_rows(estimates, public)
         kept = {**(table.schema.metadata or {}), HEADER: json.dumps(header)}
         write_table(table.replace_schema_metadata(kept), path)
     return PublicFiles.at([path], WEIGHT)
-
-
-def years_before(release: Release) -> list[PastYear] | None:
-    """The past years of the release that this one started from; None if it started from another public table."""
-    files = release.plan.public
-    if files is None or files.weight != WEIGHT or table_suffix(Path(files.files[0])) != ".parquet":
-        return None
-    path = Path(files.files[0])
-    header = header_of(path)
-    return read_past(path.parent / PAST, header.past) if header.format > 1 else []
 
 
 def header_of(path: Path) -> Carried:
@@ -161,11 +142,8 @@ def learned_change(estimates: Estimates) -> float | None:
 # ---------------------------------------------------------------------- rows and weights
 
 
-def carried_rows(estimates: Estimates, public: PublicTable, ahead: Mapping[str, Floats]) -> pa.Table:
-    """Public rows for every group of the last level, with the group's values and the rows' weights.
-
-    `ahead` has one-way tables to expect, [groups, cells] by column, in place of the estimates'.
-    """
+def carried_rows(estimates: Estimates, public: PublicTable) -> pa.Table:
+    """Public rows for every group of the last level, with the group's values and the rows' weights."""
     import pyarrow as pa
 
     prior, totals = estimates.support.public.prior, estimates.totals
@@ -178,9 +156,7 @@ def carried_rows(estimates: Estimates, public: PublicTable, ahead: Mapping[str, 
         if totals[group] <= 0:
             return np.empty(0, np.int64), np.empty(0)
         rows, kept = chosen_rows(weights / weights.sum(), number, order)
-        kept = raked(kept, tables_of(rows, weights / weights.sum(), tables))
-        moved = [(prior.codes[name][rows].astype(np.int64), each.shape[1], each[group]) for name, each in ahead.items()]
-        return rows, totals[group] * raked(kept, moved)
+        return rows, totals[group] * raked(rows, kept, weights / weights.sum(), tables)
 
     each = list(estimates.map(carried))
     groups, sizes = np.arange(len(each)), np.array([len(rows) for rows, _ in each])
@@ -215,18 +191,14 @@ def chosen_rows(weights: Floats, number: int, order: Ints) -> tuple[Ints, Floats
     return np.concatenate([kept, drawn]), np.concatenate([weights[kept], np.full(left, mass / left)])
 
 
-def tables_of(rows: Ints, weights: Floats, tables: Sequence[tuple[NDArray[Any], int]]) -> list[Table]:
-    """Tables of all rows' weights, and the cells of some rows.
+def raked(rows: Ints, kept: Floats, weights: Floats, tables: Sequence[tuple[NDArray[Any], int]]) -> Floats:
+    """The weights of some rows, changed until their tables are those of all rows' weights.
 
-    `tables` have the cell of every row, and the number of cells.
+    `tables` have the cell of every row, and the number of cells. A cell without rows is left out.
     """
-    return [(cells[rows], size, mass_per_cell(cells, weights, size + 1)[:size]) for cells, size in tables]
-
-
-def raked(kept: Floats, tables: Sequence[Table]) -> Floats:
-    """The weights of some rows, changed until their tables are the wanted ones; a cell without rows is left out."""
+    some = [(cells[rows], size, mass_per_cell(cells, weights, size + 1)[:size]) for cells, size in tables]
     for _ in range(SWEEPS):
-        for cells, size, wanted in tables:
+        for cells, size, wanted in some:
             mass = mass_per_cell(cells, kept, size + 1)[:size]
             factor = np.divide(wanted, mass, out=np.ones(size), where=mass > 0)
             kept = kept * np.append(factor, 1.0)[cells]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import PradeError
-from prade.data.invented import ISLANDER, Side, places_of
+from prade.data.invented import ISLANDER
 from prade.data.invented_years import census_years
 
 YEARS = (2019, 2021, 2023)
@@ -43,25 +43,6 @@ def test_without_drift_ages_stay_what_they_were():
         risen[drift] = last - first
     assert abs(risen[0.0]) < 0.8
     assert risen[2.0] > 1.5
-
-
-def test_steady_places_change_alike_every_year():
-    """The changes of factors in the first two years and in the last two are alike, or have nothing in common."""
-    agree = {}
-    for steady in (0.0, 1.0):
-        how = {"place_drift": 0.175 * (1 - steady), "place_trend": 0.0875 * steady}
-        made = [places_of(Side((1, 2), (2020,), 1, steps=steps, **how), 50, 3) for steps in (0, 2, 4)]
-        first, middle, last = (np.concatenate([each[name] for name in ("urban", "diverse", "older")]) for each in made)
-        agree[steady] = np.corrcoef(middle - first, last - middle)[0, 1]
-    assert agree[1.0] > 0.999
-    assert abs(agree[0.0]) < 0.3  # 300 pairs, of which some are correlated
-    assert census_years(persons=50, steady=0.5).tables[2024] != census_years(persons=50).tables[2024]
-
-
-@pytest.mark.parametrize("steady", [-0.1, 1.1, float("nan")])
-def test_a_share_that_is_none_is_refused(steady):
-    with pytest.raises(PradeError, match="give a share from 0"):
-        census_years(steady=steady)
 
 
 def test_a_year_given_twice_is_refused():
