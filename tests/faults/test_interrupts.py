@@ -23,7 +23,7 @@ from prade import Budget, Ledger, Unit
 from prade.cli import main as cli
 from prade.core.errors import DataError
 from prade.core.interrupts import held_back, second_ends
-from prade.core.threads import finishing, shutting_down
+from prade.core.threads import cores, finishing, shutting_down
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from prade.measuring import run
@@ -218,7 +218,7 @@ def test_the_first_error_is_heard_when_all_that_has_begun_is_finished() -> None:
 
     with pytest.raises(DataError, match="column 1"):
         finishing(work, range(40), threads=2)
-    assert ended == [0, 3]
+    assert sorted(ended) == [0, 3]
 
 
 # ---------------------------------------------------------------- the command line, in a process of its own
@@ -355,6 +355,8 @@ def test_an_interrupt_amid_the_work_ends_soon_and_can_be_gone_on_from(release: P
 
 def test_an_interrupt_amid_the_columns_waits_for_them(release: Path) -> None:
     """Arrow must not be at work in threads when the process ends: it could crash."""
+    if cores() == 1:
+        pytest.skip("on one core, columns are coded without threads")
     for delay in ("0", "0.01", "0.03"):
         place = str(shutil.copytree(release, release.with_name(f"columns-{delay}")))
         code, _, complained = end(start(SENT_AT, "prade-columns", delay, "estimate", place), 3 * PATIENCE)

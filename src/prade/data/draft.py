@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,17 +137,25 @@ def _usual_ages(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 
 def _between(distinct: NDArray[np.float64]) -> tuple[float, ...]:
-    """An edge between each two neighbouring numbers, rounded as far as it stays between them.
+    """An edge above each number and at most at the next one: that one, or a number between them with fewer digits.
 
-    >>> _between(np.array([16.3, 73.0, 90.7, 2674.3]))
-    (50.0, 80.0, 1000.0)
+    >>> _between(np.array([16.3, 73.0, 90.7, 2674.3])), _between(np.array([0.5, 1.0, 1.5]))
+    ((50.0, 80.0, 1000.0), (1.0, 1.5))
     """
-    middles, rooms = (distinct[1:] + distinct[:-1]) / 2, 0.49 * np.diff(distinct)
-    edges = (_round_within(float(middle), float(room)) for middle, room in zip(middles, rooms, strict=True))
-    return tuple(
-        edge if low < edge <= high else high
-        for edge, low, high in zip(edges, distinct.tolist(), distinct[1:].tolist(), strict=False)
-    )
+    found = []
+    for low, high in pairwise(distinct.tolist()):
+        rounded = _round_within((low + high) / 2, 0.49 * (high - low))
+        found.append(rounded if low < rounded <= high and _digits(rounded) < _digits(high) else high)
+    return tuple(found)
+
+
+def _digits(number: float) -> int:
+    """The number of digits of a number, without zeros at either end.
+
+    >>> _digits(1000.0), _digits(0.05), _digits(73.5)
+    (1, 1, 3)
+    """
+    return len(Decimal(repr(number)).normalize().as_tuple().digits)
 
 
 def _rounded_quantiles(distinct: NDArray[np.float64], rows: NDArray[Any], bins: int) -> tuple[float, ...]:

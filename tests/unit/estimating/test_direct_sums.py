@@ -1,9 +1,11 @@
 """What raw answers alone say about sums of measured cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from prade import Column, Level, Schema, Workload
+from prade import Column, Level, Schema, Settings, Workload
 from prade.data.encoding import encode
 from prade.data.public import Public
 from prade.estimating.levels.cell_counts import NINETY_FIVE
@@ -92,6 +94,27 @@ def test_a_cell_without_public_rows_has_no_limit(found):
     limit = direct_variances(found, 0, [(cells, 2)], np.arange(2), np.zeros((2, 2)))
     assert np.isinf(limit[:, 1]).all()
     assert np.isfinite(limit[:, 0]).all()
+
+
+def test_a_question_that_may_have_cells_without_public_rows_has_no_limit():
+    """Private rents go higher than public ones: who pays 1,000 or more may be in a bin that no public row is in."""
+    columns = [
+        replace(column, edges=(500, 1000, 1500, 2000, 2500)) if column.name == "RENT" else column for column in SCHEMA
+    ]
+    schema = Schema(columns)
+    plan = plan_of(schema, Level("PLACE", Workload.all_marginals(schema, 1)), groups=GROUPS, budget=1)
+    private = people((3, 4), 0.6, 1)
+    private["RENT"] = np.where(private["RENT"] > 1900, 2700.0, private["RENT"])
+    release = counted(plan, private, np.random.default_rng(0))
+    found = Estimates.of(
+        release, Public.of(schema, people((1, 2), 0.35, 0), ["STATE", "PLACE"]), Settings(unseen=False)
+    )
+    everybody = np.zeros(40, np.int64)
+    high = np.where(parse("RENT >= 1000", schema).mask(found.public.prior.codes), 0, 1)
+    assert np.isinf(direct_variances(found, 0, [(high, 1)], everybody, np.zeros((1, 1)))).all()
+    bins = [(found.public.prior.codes["RENT"], schema.size("RENT"))]
+    limits = direct_variances(found, 0, bins, everybody, np.zeros((1, schema.size("RENT"))))
+    assert np.isinf(limits[0]).tolist() == [False, False, False, False, True, True, False]
 
 
 def test_groups_that_were_not_asked_for_are_left_out(found):
