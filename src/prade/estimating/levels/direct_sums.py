@@ -1,8 +1,8 @@
 """What the raw answers alone say about a sum of cells: a limit to its error that needs no model of groups.
 
-Let a question be made up of whole cells of a measured part, such as AGEP >= 65 of the one-way table of AGEP. Let y be the
-sum of the raw answers to these cells over all groups, V the variance of the noise in it, and q the estimate. Then the
-truth is y less the noise, and the mean square of the error of q, given what is known, is
+Let a question be made up of whole cells of a measured part, such as AGEP >= 65 of the one-way table of AGEP. Let y be
+the sum of the raw answers to these cells over all groups, V the variance of the noise in it, and q the estimate. Then
+the truth is y less the noise, and the mean square of the error of q, given what is known, is
 
     V + (y - q)^2
 
