@@ -27,7 +27,6 @@ from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
-from prade.estimating.levels.totals import estimated_totals_variance
 from prade.queries.marginal import Marginal
 from prade.queries.parts import Part
 from prade.reporting.public_priors import PublicPriors
@@ -189,7 +188,7 @@ def _view(estimates: Estimates, level: int) -> View:
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:
     """The numbers of rows of some groups that consist of the last level's, and their standard deviations."""
-    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    of_total = estimates.rows_variance
     everybody = np.ones((len(number), 1))
     variance = variance_of_sums(of_total, everybody, estimates.totals, number, groups, estimates.plan)
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])

@@ -32,6 +32,7 @@ from prade.data.groups import Groups
 from prade.data.invariants import Rule
 from prade.data.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
+from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
@@ -175,11 +176,15 @@ class Rehearsal:
         else:
             distances, wanted = errors_in(descent, scored, self.targets_of(stand_in), distance)
         distances = distances * chosen.shrink
-        risk = self.risk(plan, stand_in, seed)
+        risk = self.risk(plan, stand_in, seed, descent.from_tables)
         return np.asarray((1 - risk) * distances + WORST * risk), wanted
 
-    def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0) -> float:
-        """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates."""
+    def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
+        """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.
+
+        `from_tables` is what the tables of a rehearsal say about the groups' numbers of rows; the rehearsal also knows
+        how far off that is. Without it, P is that of noisy numbers and sums of tables alone.
+        """
         if self.bias is None or len(plan.levels) - 1 in plan.published:
             return 0.0
         chosen, recur = self.stand_ins[stand_in], self.kind == "recurring groups"
@@ -187,18 +192,20 @@ class Rehearsal:
         shape = DRAWS, len(chosen.rows)
         # this year's number and last year's are both samples: their difference has the variance 2 rows
         rows = chosen.rows + np.sqrt(2 * chosen.rows) * generator.standard_normal(shape) * recur
-        noise = PreciseMean(*shape)
-        for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
-            for part, variance in question.total_variances():
-                noise.add(_sum_of_noise(question, question.parts[part].n_cells, shape, generator), variance)
-        if not noise.known:
+        told = None
+        if from_tables is not None:
+            off_by = from_tables.rows - np.bincount(chosen.group, minlength=shape[1])
+            # in the real run, noise is larger by 1 / chosen.noise
+            told = float(np.mean(off_by**2)) / chosen.noise**2, float(from_tables.variance.mean()) / chosen.noise**2
+        noise = _noise_of_rows(plan, shape, generator, told)
+        if noise is None:
             return 1.0
-        noisy, variances = rows + noise.value, np.full(shape[1], noise.variance)
+        noisy, variances = rows + noise[0], np.broadcast_to(noise[1], shape)
         sizes = chosen.rows if recur else chosen.sizes
         off = 0.0
-        for truth, answer in zip(rows, noisy, strict=True):
+        for truth, answer, variance in zip(rows, noisy, variances, strict=True):
             expected = sizes * (answer.sum() / sizes.sum())
-            off += float(np.mean(np.abs(smooth_totals(answer, variances, expected) - truth) >= self.bias))
+            off += float(np.mean(np.abs(smooth_totals(answer, variance, expected) - truth) >= self.bias))
         return off / DRAWS
 
     def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
@@ -310,6 +317,29 @@ def _gaussian(laplace: Floats) -> Floats:
     from scipy.special import ndtri
 
     return np.asarray(-np.sign(laplace) * ndtri(np.exp(-np.abs(laplace)) / 2))
+
+
+def _noise_of_rows(
+    plan: Plan, shape: tuple[int, int], generator: np.random.Generator, told: tuple[float, float] | None
+) -> tuple[Floats, Any] | None:
+    """Errors of the numbers of rows of the last level before they are smoothed, and their variances; None without any.
+
+    `told` has the mean square error of what tables say, and the variance that it is thought to have; without it, the
+    sums of tables are taken.
+    """
+    counted, everything = PreciseMean(*shape), PreciseMean(*shape)
+    for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
+        for part, variance in question.total_variances():
+            noise = _sum_of_noise(question, question.parts[part].n_cells, shape, generator)
+            for mean in (counted, everything) if question.is_total else (everything,):
+                mean.add(noise, variance)
+    if told is not None:
+        of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.full(shape, told[1])
+        if not counted.known:
+            return of_tables
+        noisy = counted.value, np.full(shape, counted.variance)
+        return joined_with_counted(*of_tables, *noisy, laplace=plan.law == "laplace")
+    return (everything.value, everything.variance) if everything.known else None
 
 
 def _sum_of_noise(question: Question, cells: int, shape: tuple[int, int], generator: np.random.Generator) -> Floats:

@@ -14,6 +14,7 @@ from prade.data.invented import census_like
 from prade.data.prior import Prior
 from prade.data.public import Public
 from prade.data.schema import Schema
+from prade.estimating.levels.rows_from_tables import RowsFromTables
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
@@ -365,9 +366,23 @@ def test_risk_enters_the_error(data, public):
     plan = asking(data, "1/10")
     with_bias = Rehearsal.of(public, listed(data.groups), LEVELS, bias=20)
     without = Rehearsal.of(public, listed(data.groups), LEVELS, bias=None)
-    risk = with_bias.risk(plan)
-    assert 0.1 < risk <= 1
-    assert with_bias.errors(plan) == pytest.approx((1 - risk) * without.errors(plan) + 2 * risk)
+    alone = with_bias.risk(plan)
+    assert 0.1 < alone <= 1
+    errors = without.errors(plan)
+    risks = (with_bias.errors(plan) - errors) / (2 - errors)  # from (1 - P) error + 2 P
+    assert risks == pytest.approx(np.full(len(risks), risks[0]))
+    assert 0.1 < risks[0] < alone  # tables tell numbers of rows, too
+
+
+def test_risk_is_that_of_what_tables_say_if_numbers_of_rows_are_not_asked_for():
+    """Gaussian errors of 100 rows beyond 250, of which the tables know nothing: 2 Phi(-2.5)."""
+    schema, groups, stand_in = one_stand_in(np.linspace(10_000, 1_000_000, 400))  # nothing to be drawn together
+    rehearsal = Rehearsal("other groups", [stand_in], [("a", "b")], bias=250)
+    level = Level("G", Ask(Workload.marginals(schema, ["a"])))
+    plan = Plan("x", schema, Budget.pure("1/100"), Unit(1), [level], groups)
+    there = np.bincount(stand_in.group, minlength=400)
+    told = RowsFromTables(there + 100.0 * np.tile([1.0, -1.0], 200), np.full(400, 1.0))
+    assert rehearsal.risk(plan, from_tables=told) == pytest.approx(0.0124, abs=0.002)
 
 
 def test_errors_of_halves_are_scaled_back(data, same_places):

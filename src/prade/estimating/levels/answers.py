@@ -23,8 +23,10 @@ class RawAnswers:
     """All that is measured about a level's groups, before any smoothing.
 
     `counts` has an array [groups, cells] for each part, `variance` the noise variances [groups, parts]. `totals` are
-    the noisy numbers of rows [groups], `total_variance` their noise variances. `one_draw` says where the noise is a
-    single draw of Laplace noise, [groups, parts]; None if it is nowhere known to be.
+    the noisy numbers of rows [groups], `total_variance` their noise variances; `counted` and `counted_variance` are
+    the same without the sums of tables, None if numbers of rows were not asked for, and `counted_once` says whether
+    these have single draws of Laplace noise. `one_draw` says where counts have, [groups, parts]; None if it is nowhere
+    known.
     """
 
     parts: tuple[Part, ...]
@@ -33,6 +35,9 @@ class RawAnswers:
     totals: Floats
     total_variance: Floats
     one_draw: Flags | None = None
+    counted: Floats | None = None
+    counted_variance: Floats | None = None
+    counted_once: bool = False
 
     def noise(self, rows: Floats) -> Floats:
         """Standard deviations of the noise in shares of these numbers of rows: [groups, cells of all parts]."""
@@ -64,8 +69,9 @@ def parts_of(plan: Plan, level: int) -> tuple[Part, ...]:
 def raw_answers(release: Release, level: int) -> RawAnswers:
     """The raw answers of a level's groups, with the answers of deeper levels added up to them."""
     plan, size = release.plan, len(release.plan.groupings[level])
-    totals, means, draws = PreciseMean(size), dict[Part, PreciseMean](), dict[Part, Ints]()
-    counted: Part | None = None
+    totals, counted, means, draws = PreciseMean(size), PreciseMean(size), dict[Part, PreciseMean](), dict[Part, Ints]()
+    everybody: Part | None = None
+    times = 0  # that a group of the level, or one below it, was counted
     for question, noisy in zip(plan.questions, release.noisy, strict=True):
         if question.level < level:
             continue
@@ -73,9 +79,11 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         descendants = np.bincount(above, minlength=size)
         summed = [_summed(counts, above, size) for counts in noisy]
         for part_number, variance in question.total_variances(descendants):
-            totals.add(summed[part_number].sum(axis=1), variance)
+            for mean in (totals, counted) if question.is_total else (totals,):
+                mean.add(summed[part_number].sum(axis=1), variance)
         if question.is_total:
-            (counted,) = question.parts
+            (everybody,) = question.parts
+            times += descendants.max()
             continue
         for part, counts in zip(question.parts, summed, strict=True):
             means.setdefault(part, PreciseMean(size, part.n_cells)).add(
@@ -87,8 +95,10 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
             f"level {plan.levels[level].name}: nothing that was measured there or below says how many rows there "
             "are; a plan needs a total, or a part that covers everybody"
         )
-    if not means and counted is not None:  # only numbers of rows were measured: nothing contradicts the prior
-        return RawAnswers((counted,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance)
+    if not means and everybody is not None:  # only numbers of rows were measured: nothing contradicts the prior
+        return RawAnswers(
+            (everybody,), [totals.value[:, None]], totals.variance[:, None], totals.value, totals.variance
+        )
     return RawAnswers(
         tuple(means),
         [mean.value for mean in means.values()],
@@ -96,6 +106,9 @@ def raw_answers(release: Release, level: int) -> RawAnswers:
         totals.value,
         totals.variance,
         np.stack([draws[part] == 1 for part in means], axis=1) if plan.law == "laplace" else None,
+        counted.value if counted.known else None,
+        counted.variance if counted.known else None,
+        plan.law == "laplace" and times == 1,
     )
 
 

@@ -16,7 +16,7 @@ from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
-from prade.estimating.levels.totals import FEWEST_ROWS, estimated_totals_variance
+from prade.estimating.levels.totals import FEWEST_ROWS
 
 if TYPE_CHECKING:
     from prade.planning.plan import Plan
@@ -100,7 +100,7 @@ def cell_counts(
     rows, counts = np.zeros(len(level)), np.zeros((len(level), shares.shape[1]))
     np.add.at(rows, above, estimates.totals)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
-    of_total = estimated_totals_variance(estimates.answers[-1], estimates.priors[-1].sizes())
+    of_total = estimates.rows_variance
     everybody = np.ones((len(shares), 1))
     of_rows, of_counts = (
         variance_of_sums(of_total, times, estimates.totals, above, len(level), estimates.plan)

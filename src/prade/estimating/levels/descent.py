@@ -15,7 +15,7 @@ made by workers, a few groups at a time. A group is its multipliers: weights are
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -39,6 +39,7 @@ from prade.estimating.levels.group_fits import Batch, GroupAnswers, Made, Method
 from prade.estimating.levels.level_smoothing import SMALLEST_SHARE, LevelSmoothing, reachable_shares
 from prade.estimating.levels.public_cells import PublicCells
 from prade.estimating.levels.published import with_published
+from prade.estimating.levels.rows_from_tables import RowsFromTables
 from prade.estimating.levels.totals import FEWEST_ROWS, adding_up, estimated_totals, estimated_totals_variance
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.two_stage import TwoStage
@@ -120,6 +121,7 @@ class Descent:
         self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
+        self.from_tables: RowsFromTables | None = None  # of the groups that `level` was called for last
 
     def share(self, folder: Path, key: str) -> None:
         """Write what workers need to a folder that they see; `key` tells this run from others."""
@@ -154,6 +156,7 @@ class Descent:
     ) -> Iterator[Result]:
         """task(estimate) for the wanted groups of a level, given what its parents hand on, in threads."""
         found = self.groups(level, parents)
+        self.from_tables = found.from_tables
         wanted = range(len(found)) if groups is None else groups
         return several(_alone(lambda group: task(found.estimate(group))), wanted, self.workers.threads)
 
@@ -199,15 +202,17 @@ class LevelGroups:
         self.answers = raw_answers(descent.release, level)
         self.layout = self.foundation.layout(level)
         self.priors = self.foundation.priors(level)
-        self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
-        self.totals = self._totals(descent.plan, level)
-        self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
-        self.shares = self.answers.shares(self.rows)
-        self.noise = self.answers.noise(self.rows)
+        self._count_rows(descent.plan, level)
         self.smooth = descent.estimator is None and self.settings.smooth
         # raw answers are fitted too: error bars need a and w, rehearsals do not
         fits = self.smooth or (descent.estimator is None and not descent.rough)
         self.smoothing = self._smoothing() if fits else None
+        self.from_tables: RowsFromTables | None = None
+        if self.smoothing is not None and self.smooth:
+            self.from_tables = RowsFromTables.of(self.answers, self.smoothing, self.rows)
+            self.answers = self.from_tables.joined(self.answers)
+            self._count_rows(descent.plan, level)
+            self.smoothing = replace(self.smoothing, shares=self._reachable(), noise=self.noise)
         self.smoothed = self._smoothed(self.smoothing) if self.smoothing is not None and self.smooth else None
         n0: float | Literal["auto"] = self.settings.n0 if self.smooth else "auto"
         steps = FEW_STEPS if descent.rough else MOST_STEPS
@@ -222,6 +227,14 @@ class LevelGroups:
 
     def __len__(self) -> int:
         return len(self.answers.totals)
+
+    def _count_rows(self, plan: Plan, level: int) -> None:
+        """The groups' numbers of rows, and the answers as shares of them."""
+        self.rows_variance = estimated_totals_variance(self.answers, self.priors.sizes())
+        self.totals = self._totals(plan, level)
+        self.rows = np.maximum(self.totals, FEWEST_ROWS)  # to divide by
+        self.shares = self.answers.shares(self.rows)
+        self.noise = self.answers.noise(self.rows)
 
     def _totals(self, plan: Plan, level: int) -> Floats:
         """The groups' numbers of rows: whole numbers that add up to the parents', and meet what is published."""
@@ -276,14 +289,21 @@ class LevelGroups:
         table = self.layout.masses_of(self.layout.base)
         return np.stack([table if parent.masses is None else parent.masses for parent in self.parents])
 
+    @cached_property
+    def _prior_shares(self) -> Floats:
+        """Shares of the cells in each group's prior: [groups, cells]."""
+        return self.priors.masses(self._parents_masses, self.foundation.support, self.layout)
+
+    def _reachable(self) -> Floats:
+        return reachable_shares(self.layout, self.shares, self._prior_shares, self.noise)
+
     def _smoothing(self) -> LevelSmoothing:
-        layout, drawn = self.layout, self.answers.one_draw_cells()
-        priors = self.priors.masses(self._parents_masses, self.foundation.support, layout)
+        drawn = self.answers.one_draw_cells()
         return LevelSmoothing.fit(
-            self.cells.variations(layout, keep=self.smooth),
+            self.cells.variations(self.layout, keep=self.smooth),
             self.priors.recurs,
-            reachable_shares(layout, self.shares, priors, self.noise),
-            priors,
+            self._reachable(),
+            self._prior_shares,
             self.rows,
             self.noise,
             self._independent(),

@@ -29,6 +29,7 @@ from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
 from prade.estimating.levels.thinning import Support
+from prade.estimating.levels.totals import estimated_totals_variance
 from prade.estimating.levels.variation import numbered
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
@@ -56,6 +57,7 @@ class LevelEstimates:
     excess: Floats | None = None  # of `GroupEstimate`, [groups, cells]; None if not fitted
     apart: Floats | None = None  # of `GroupEstimate`, [groups, 4, cells]; None if no column differs on its own
     emptied: tuple[bytes | None, ...] = ()  # of `GroupEstimate`, eight collapsed rows in a byte
+    rows_variance: Floats | None = None  # of `totals`; files of earlier versions have none
 
 
 class Distributions:
@@ -179,6 +181,12 @@ class Distributions:
     def totals(self) -> Floats:
         """Number of rows of each group of the last level."""
         return self.levels[-1].totals
+
+    @cached_property
+    def rows_variance(self) -> Floats:
+        """The variances of the errors of `totals`, before published numbers are met."""
+        kept = self.levels[-1].rows_variance
+        return estimated_totals_variance(self.answers[-1], self.priors[-1].sizes()) if kept is None else kept
 
     @property
     def benchmarked(self) -> bool:

@@ -245,7 +245,7 @@ class _Told:
 def _kept(found: LevelGroups, made: Made) -> KeptGroup:
     tilt = made.tilt
     noted = made.status, made.kl, made.gap, tilt.multipliers, tilt.alike, *found.fitted_for(tilt.group), tilt.emptied
-    return KeptGroup(float(found.totals[tilt.group]), *noted)
+    return KeptGroup(float(found.totals[tilt.group]), *noted, float(found.rows_variance[tilt.group]))
 
 
 @contextmanager

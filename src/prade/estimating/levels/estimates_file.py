@@ -25,8 +25,9 @@ from prade.queries.parts import Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 4
-WITHOUT_APART = 3  # the format before, whose files have no column `apart`
+FORMAT = 5
+FIRST_READ = 3  # the first format that is still read
+SINCE = {"apart": 4, "rows_variance": 5}  # columns, and the formats that brought them
 LARGEST_TOTAL = 2**53  # rows of a group: noisy counts are not larger, and doubles hold it exactly
 
 
@@ -43,7 +44,7 @@ class Row(msgspec.Struct):
 
     `spread` are the numbers a, w and `shared` of its smoothers, the ratio that its variances are multiplied by, and
     the means of a and w; `excess` are the variances of its cells beyond them; `apart` are a, w and their means for each
-    cell where columns differ on their own.
+    cell where columns differ on their own. `rows_variance` is the variance of the error of `total`.
     """
 
     group: str
@@ -57,12 +58,13 @@ class Row(msgspec.Struct):
     excess: list[float] | None
     emptied: bytes | None
     apart: list[list[float]] | None = None
+    rows_variance: float | None = None
 
     def check(self, public_groups: int) -> None:
         """Refuse numbers that no estimate has, and lists of the wrong length."""
         numbers = [self.multipliers, self.alike or [], self.excess or [], *(self.spread or []), *(self.apart or [])]
         finite = np.isfinite(np.concatenate([np.asarray(each, np.float64) for each in numbers])).all()
-        if not 0 <= self.total <= LARGEST_TOTAL or not finite:
+        if not 0 <= self.total <= LARGEST_TOTAL or not 0 <= (self.rows_variance or 0) < np.inf or not finite:
             raise Malformed(f"{self.group}: a number is not finite, or not a number of rows")
         if self.alike is not None and len(self.alike) != public_groups:
             raise Malformed(f"{self.group}: not one weight for each public group")
@@ -79,7 +81,7 @@ def rows_of(table: pa.Table, public_groups: int) -> list[Row]:
     numbers = pa.list_(pa.float64())
     wanted = {
         **dict.fromkeys(("level", "group", "status"), pa.string()),
-        **dict.fromkeys(("total", "kl", "gap"), pa.float64()),
+        **dict.fromkeys(("total", "kl", "gap", "rows_variance"), pa.float64()),
         **dict.fromkeys(("multipliers", "alike", "excess"), numbers),
         **dict.fromkeys(("spread", "apart"), pa.list_(numbers)),
         "emptied": pa.binary(),
@@ -119,6 +121,7 @@ def save_levels(
             "excess": [None] * size if level.excess is None else level.excess.tolist(),
             "emptied": list(level.emptied),
             "apart": [None] * size if level.apart is None else level.apart.tolist(),
+            "rows_variance": [None] * size if level.rows_variance is None else level.rows_variance.tolist(),
         }
         tables.append(columns)
     joined = pa.table({name: [value for each in tables for value in each[name]] for name in tables[0]})
@@ -141,8 +144,8 @@ def read_levels(
                 f"{path} was made from another release or public table; remove it, or give the same ones"
             )
         settings = _settings(header)
-        if header.format == WITHOUT_APART:
-            table = table.append_column("apart", pa.nulls(table.num_rows))
+        for name in (column for column, since in SINCE.items() if header.format < since):
+            table = table.append_column(name, pa.nulls(table.num_rows))
         rows = rows_of(table, public_groups)
         for level, grouping in enumerate(plan.groupings):
             mine, rows = rows[: len(grouping)], rows[len(grouping) :]
@@ -164,7 +167,7 @@ def settings_in(path: str | PathLike[str]) -> Settings:
 
 def _header(table: pa.Table, path: str | PathLike[str]) -> Header:
     header = read_header(table, Header, path, FORMAT)
-    if header.format < WITHOUT_APART:
+    if header.format < FIRST_READ:
         raise IncompatibleFile(f"{path} was made by an earlier version of prade: {AGAIN}")
     return header
 
@@ -191,14 +194,15 @@ class KeptGroup:
     excess: Floats | None
     apart: Floats | None
     emptied: bytes | None
+    rows_variance: float | None
 
     @classmethod
     def read(cls, row: Row) -> KeptGroup:
         """From a row of the file."""
         optional = row.alike, row.spread, row.excess, row.apart
         alike, fitted, excess, apart = (None if each is None else np.array(each) for each in optional)
-        multipliers = np.array(row.multipliers)
-        return cls(row.total, row.status.value, row.kl, row.gap, multipliers, alike, fitted, excess, apart, row.emptied)
+        known = row.total, row.status.value, row.kl, row.gap, np.array(row.multipliers)
+        return cls(*known, alike, fitted, excess, apart, row.emptied, row.rows_variance)
 
 
 def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimates:
@@ -207,7 +211,8 @@ def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimat
     fitted = [each.fitted for each in kept if each.fitted is not None]
     excess = [each.excess for each in kept if each.excess is not None]
     apart = [each.apart for each in kept if each.apart is not None]
-    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess, apart)):
+    rows_variance = [each.rows_variance for each in kept if each.rows_variance is not None]
+    if any(len(each) not in (0, len(kept)) for each in (alike, fitted, excess, apart, rows_variance)):
         raise Malformed("some groups have values that others lack")
     size = sum(part.n_cells for part in parts)
     if any(each.shape != (4, size) for each in apart) or any(
@@ -228,4 +233,5 @@ def level_of(parts: tuple[Part, ...], kept: Sequence[KeptGroup]) -> LevelEstimat
         np.stack(excess) if excess else None,
         np.stack(apart) if apart else None,
         tuple(each.emptied for each in kept),
+        np.array(rows_variance) if rows_variance else None,
     )

@@ -145,7 +145,7 @@ def gaussian_posteriors(
 def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float, arrays: Arrays) -> tuple[Floats, Floats]:
     """Precision and shift of each cell's site, from its cavity N(middle, cavity) and its answer."""
     xp = arrays.module
-    mean, variance, density = _tilted(cavity, middle, y, arrays)
+    mean, variance, density = under_laplace_noise(cavity, middle, y, arrays)
     precision, shift = xp.maximum(1 / variance - 1 / cavity, 0.0), mean / variance - middle / cavity
     if odd:
         wide = cavity + 1.0
@@ -156,8 +156,14 @@ def _sites(cavity: Floats, middle: Floats, y: Floats, odd: float, arrays: Arrays
     return precision, shift
 
 
-def _tilted(cavity: Floats, middle: Floats, y: Floats, arrays: Arrays) -> tuple[Floats, Floats, Floats]:
-    """Of N(middle, cavity) times Laplace noise around y: mean, variance, and the logarithm of y's density."""
+def under_laplace_noise(
+    cavity: Floats, middle: Floats, y: Floats, arrays: Arrays | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Of N(middle, cavity) times Laplace noise around y: mean, variance, and the logarithm of y's density.
+
+    The noise has the standard deviation 1.
+    """
+    arrays = arrays or of_processor()
     xp = arrays.module
     s = xp.sqrt(cavity)
     t, k = (y - middle) / s, s / SCALE

@@ -115,6 +115,14 @@ class Smoother:
         variance = (kept * factor) @ (self.directions**2).T
         return self.root * mean, self.root**2 * variance
 
+    def weighted_by_precision(self, vectors: Floats, noise: Floats) -> Floats:
+        """(S + V)^-1 times a vector of each group, both [groups, cells], with V the noise's variances."""
+        factor = np.mean((noise / self.root) ** 2, axis=-1, keepdims=True)
+        whitened = vectors / self.root
+        kept = self.values / (self.values + factor)
+        along = (kept * (whitened @ self.directions)) @ self.directions.T
+        return np.asarray((whitened - along) / (factor * self.root))
+
     def square_root(self) -> Floats:
         """A matrix R with S = R R': [cells, directions]."""
         return np.asarray(self.root[:, None] * self.directions * np.sqrt(self.values))

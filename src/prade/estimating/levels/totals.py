@@ -96,11 +96,22 @@ def totals_variance(noisy: Floats, variance: Floats, expected: Floats) -> Floats
 
 
 def _beyond_noise(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
-    """t_g^2 of each group, and its standard error: that of d, sqrt(2 / sum of (m^2 / (t^2 + v))^2), times m_g^2."""
-    rows, squares, degrees = np.maximum(expected, FEWEST_ROWS), (noisy - expected) ** 2, len(noisy) - 1
+    """t_g^2 of each group, and its standard error: that of d, times m_g^2."""
+    rows, squares = np.maximum(expected, FEWEST_ROWS), (noisy - expected) ** 2
+    d, error = rate_beyond_noise(squares, SAMPLES * rows + variance, rows, len(noisy) - 1)
+    return SAMPLES * rows + d * rows**2, np.asarray(rows**2 * error)
+
+
+def rate_beyond_noise(squares: Floats, variance: Floats, rows: Floats, degrees: int) -> tuple[float, float]:
+    """d with sum of squares / (variance + d rows^2) = degrees of freedom, or 0 if the sum is smaller anyway.
+
+    And its standard error, sqrt(2 / sum of (rows^2 / (variance + d rows^2))^2). Without degrees of freedom, both are 0.
+    """
+    if not degrees:
+        return 0.0, 0.0
     d = 0.0
-    for _ in range(STEPS if degrees else 0):
-        both = SAMPLES * rows + d * rows**2 + variance
+    for _ in range(STEPS):
+        both = variance + d * rows**2
         found = float(np.sum(squares / both))
         slope = float(np.sum(squares * rows**2 / both**2))
         # Newton's method for 1 / sum, which is nearly straight in d and concave: every step stays below the solution
@@ -108,9 +119,8 @@ def _beyond_noise(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Fl
         if step <= PRECISION * d:
             break
         d += step
-    beyond = SAMPLES * rows + d * rows**2
-    information = float(np.sum((rows**2 / (beyond + variance)) ** 2)) * degrees / len(rows)
-    return beyond, np.asarray(rows**2 * np.sqrt(2 / information) if degrees else np.zeros(1))
+    information = float(np.sum((rows**2 / (variance + d * rows**2)) ** 2)) * degrees / len(rows)
+    return d, float(np.sqrt(2 / information))
 
 
 def _each_kind(function: Totals, answers: RawAnswers, public: Floats) -> Floats:

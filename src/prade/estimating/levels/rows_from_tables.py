@@ -1,0 +1,111 @@
+"""Numbers of rows from all answers of a group: a table whose shares are roughly known tells how many rows there are.
+
+A group's counts are y = n (m + u) + noise, with m the prior's shares, u ~ N(0, S) (`prade.estimating.levels.smoothing`)
+and noise of variances V. A cell that has nine tenths of the rows nearly everywhere tells n better than the sum of its
+whole table, whose noise is that of all its cells. By weighted least squares, all cells together say
+
+    x = m' Z y / m' Z m,    variance p = 1 / m' Z m,      Z = (n^2 S + V)^-1
+
+which is as good as S is. Two numbers need no S: the sum s of the tables, of variance q, and the noisy number of rows t.
+They check it. Let r be the most precise mean of s and t, and f that of x and t. If S is right, r - f has the variance
+Var(r) - Var(f), because the most precise mean is uncorrelated with what it differs by from others (Hausman, 1978). What
+r - f has beyond that comes from an error of x, of variance c n^2 with one c for all groups. x is then moved towards s:
+
+    x + k (s - x),      variance p + k (q - p),         k = c n^2 / (c n^2 + q - p)
+
+c is raised by its standard error: a few groups tell little about it. The result and t give the number of rows. Where t
+has one draw of Laplace noise, it is the posterior mean under that law, which believes t less the further it is away
+from what the tables say; otherwise the most precise mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prade.core.arrays import Floats
+from prade.estimating.levels.answers import RawAnswers
+from prade.estimating.levels.laplace_posterior import under_laplace_noise
+from prade.estimating.levels.level_smoothing import LevelSmoothing
+from prade.estimating.levels.totals import rate_beyond_noise
+
+ALMOST_NOTHING = 1e-9  # of a precision: what is left of a difference is rounding
+
+
+@dataclass(frozen=True)
+class RowsFromTables:
+    """What the tables say about the groups' numbers of rows, without t: x moved towards s, and its variance."""
+
+    rows: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, answers: RawAnswers, smoothing: LevelSmoothing, rows: Floats) -> RowsFromTables:
+        """From a level's answers and the S that was fitted to them; `rows` is n before."""
+        precision, seen = _told_by_cells(smoothing)
+        precision = np.maximum(precision / rows**2, 1e-300)
+        x, p = seen / rows / precision, 1 / precision
+        t, of_t = np.zeros(len(rows)), np.zeros(len(rows))
+        if answers.counted is not None and answers.counted_variance is not None:
+            t, of_t = answers.counted, 1 / answers.counted_variance
+        of_s = 1 / answers.total_variance - of_t
+        of_s = np.where(of_s > ALMOST_NOTHING / answers.total_variance, of_s, 0.0)
+        s = np.divide(answers.totals / answers.total_variance - t * of_t, of_s, out=x.copy(), where=of_s > 0)
+        f = (x * precision + t * of_t) / (precision + of_t)
+        gained = answers.total_variance - 1 / (precision + of_t)
+        telling = (gained > ALMOST_NOTHING * answers.total_variance) & (precision > of_s)
+        beyond = np.zeros(len(rows))
+        if telling.any():
+            weight = precision / (precision + of_t)  # of x in f
+            squares = ((answers.totals - f) ** 2)[telling]
+            rate, error = rate_beyond_noise(squares, gained[telling], (weight * rows)[telling], int(telling.sum()))
+            beyond = (rate + error) * rows**2
+        # in precisions, because there may be no s: k (q - p) = 1 / (1 / c n^2 + 1 / (q - p))
+        left = np.maximum(1 - p * of_s, 0.0)  # (q - p) / q
+        back = beyond * of_s / np.maximum(beyond * of_s + left, 1e-300)
+        return cls(x + back * (s - x), p + beyond * left / np.maximum(beyond * of_s + left, 1e-300))
+
+    def joined(self, answers: RawAnswers) -> RawAnswers:
+        """The same answers with the numbers of rows that all of them tell."""
+        if answers.counted is None or answers.counted_variance is None:
+            return replace(answers, totals=self.rows, total_variance=self.variance)
+        counted = answers.counted, answers.counted_variance
+        totals, variance = joined_with_counted(self.rows, self.variance, *counted, laplace=answers.counted_once)
+        return replace(answers, totals=totals, total_variance=variance)
+
+
+def joined_with_counted(
+    rows: Floats, variance: Floats, counted: Floats, counted_variance: Floats, *, laplace: bool
+) -> tuple[Floats, Floats]:
+    """Numbers of rows and their variances, from what tables say and from noisy numbers of rows.
+
+    `laplace` says whether the latter have one draw of Laplace noise.
+
+    >>> tables, counted = np.array([100.0, 100.0]), np.array([101.0, 140.0])
+    >>> joined_with_counted(tables, np.full(2, 16.0), counted, np.full(2, 16.0), laplace=False)[0]
+    array([100.5, 120. ])
+    >>> joined_with_counted(tables, np.full(2, 16.0), counted, np.full(2, 16.0), laplace=True)[0].round(1)
+    array([100.6, 105.7])
+    """
+    if not laplace:
+        both = 1 / variance + 1 / counted_variance
+        return (rows / variance + counted / counted_variance) / both, 1 / both
+    noise = np.sqrt(counted_variance)
+    mean, left, _ = under_laplace_noise(variance / counted_variance, rows / noise, counted / noise)
+    return noise * mean, counted_variance * left
+
+
+def _told_by_cells(smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
+    """m' Z m and m' Z y of every group in units of shares: the first times n^2, the second times n."""
+    precision, seen = np.zeros(len(smoothing.shares)), np.zeros(len(smoothing.shares))
+    for kind, smoothers in smoothing.smoothers.items():
+        mine = np.flatnonzero(smoothing.recurs == kind)
+        for block, smoother in smoothers:
+            prior, shares, noise = (
+                each[mine, block] for each in (smoothing.prior_shares, smoothing.shares, smoothing.noise)
+            )
+            weighted = smoother.weighted_by_precision(prior, noise)
+            precision[mine] += np.sum(weighted * prior, axis=1)
+            seen[mine] += np.sum(weighted * shares, axis=1)
+    return precision, seen

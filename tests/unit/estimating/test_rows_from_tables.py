@@ -1,0 +1,124 @@
+"""Numbers of rows from all answers: against dense least squares, and in simulated groups with a right and a wrong S.
+
+Simulations have fixed seeds, and their limits are at least four standard errors from what is expected.
+"""
+
+import numpy as np
+import pytest
+
+from prade.estimating.levels.answers import RawAnswers
+from prade.estimating.levels.level_smoothing import LevelSmoothing
+from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
+from prade.estimating.levels.smoothing import Smoother
+
+SHARES = np.array([0.9, 0.06, 0.04])  # of one table: nearly everybody is in its first cell
+ROWS = 1_000.0
+
+
+def covariance(spread: float) -> np.ndarray:
+    """S of shares that add up to one."""
+    away = np.eye(3) - SHARES[:, None]
+    return spread**2 * away @ np.diag(SHARES) @ away.T
+
+
+def smoothing_of(s: np.ndarray, shares: np.ndarray, noise: np.ndarray) -> LevelSmoothing:
+    """As fitted, with this S."""
+    root = np.exp(np.mean(np.log(noise), axis=0))
+    values, directions = np.linalg.eigh(s / np.outer(root, root))
+    smoother = Smoother(root, directions, np.maximum(values, 0.0), 1.0, 1.0, 0.0, np.zeros(3), 1.0, 1.0)
+    recurs, prior = np.zeros(len(shares), np.bool_), np.tile(SHARES, (len(shares), 1))
+    return LevelSmoothing(shares, prior, noise, recurs, {}, {}, {}, {False: [(slice(0, 3), smoother)]})
+
+
+def drawn(groups: int, spread: float, seed: int, *, counted: float | None = 60.0, noise: float = 40.0) -> RawAnswers:
+    """Groups of 1,000 rows: their noisy counts of one table, and noisy numbers of rows with this deviation."""
+    generator = np.random.default_rng(seed)
+    away = generator.multivariate_normal(np.zeros(3), covariance(spread), groups, method="svd")
+    counts = ROWS * (SHARES + away) + generator.laplace(scale=noise / np.sqrt(2), size=(groups, 3))
+    sums, of_sums = counts.sum(axis=1), np.full(groups, 3 * noise**2)
+    if counted is None:
+        return RawAnswers((), [counts], np.full((groups, 1), noise**2), sums, of_sums)
+    t = ROWS + generator.laplace(scale=counted / np.sqrt(2), size=groups)
+    both = 1 / of_sums + 1 / counted**2
+    totals = (sums / of_sums + t / counted**2) / both
+    variance = np.full((groups, 1), noise**2)
+    return RawAnswers((), [counts], variance, totals, 1 / both, None, t, np.full(groups, counted**2), True)
+
+
+def found(answers: RawAnswers, spread: float) -> RowsFromTables:
+    """With the S of this spread."""
+    counts = answers.counts[0]
+    noise = np.full(counts.shape, np.sqrt(answers.variance[0, 0]) / ROWS)
+    rows = np.full(len(counts), ROWS)
+    return RowsFromTables.of(answers, smoothing_of(covariance(spread), counts / ROWS, noise), rows)
+
+
+def test_cells_are_weighted_as_by_dense_least_squares():
+    """A hundred thousand groups whose S is right: nothing is moved back, and Z is the dense inverse."""
+    answers = drawn(100_000, 0.1, 1)
+    z = np.linalg.inv(ROWS**2 * covariance(0.1) + answers.variance[0, 0] * np.eye(3))
+    precision = SHARES @ z @ SHARES
+    told = found(answers, 0.1)
+    np.testing.assert_allclose(told.variance, 1 / precision, rtol=0.02)
+    np.testing.assert_allclose(told.rows, answers.counts[0] @ z @ SHARES / precision, atol=2.0)
+    assert told.rows.std() == pytest.approx(precision**-0.5, rel=0.02)
+
+
+def test_what_nearly_everybody_shares_tells_more_than_the_sum_of_the_table():
+    answers = drawn(2_000, 0.05, 2)
+    told = found(answers, 0.05)
+    assert np.mean((told.rows - ROWS) ** 2) < 0.6 * 3 * 40**2
+
+
+@pytest.mark.parametrize("true_spread", [0.05, 0.15, 0.6])
+def test_errors_are_as_large_as_they_are_said_to_be_even_if_s_is_wrong(true_spread):
+    """S says 0.05 in every case. The true spread moves numbers back to the sums, and widens the error bars."""
+    answers = drawn(4_000, true_spread, 3)
+    joined = found(answers, 0.05).joined(answers)
+    off = joined.totals - ROWS
+    assert np.mean(off**2) == pytest.approx(joined.total_variance.mean(), rel=0.12)
+    assert np.mean(np.abs(off) < 1.96 * np.sqrt(joined.total_variance)) == pytest.approx(0.95, abs=0.02)
+    assert np.mean(off**2) < 1.02 * np.mean((answers.totals - ROWS) ** 2)  # never worse than noise alone
+
+
+def test_without_noisy_numbers_of_rows_tables_alone_tell_them():
+    answers = drawn(2_000, 0.05, 4, counted=None)
+    told = found(answers, 0.05)
+    joined = told.joined(answers)
+    assert np.array_equal(joined.totals, told.rows)
+    assert np.mean((joined.totals - ROWS) ** 2) < 0.6 * np.mean((answers.totals - ROWS) ** 2)
+
+
+def test_a_single_group_hardly_trusts_s():
+    """One difference says nothing about c, so that more than half of the way back to the sums is gone."""
+    answers = drawn(1, 0.05, 5)
+    told = found(answers, 0.05)
+    z = np.linalg.inv(ROWS**2 * covariance(0.05) + 40**2 * np.eye(3))
+    alone, sums = answers.counts[0][0] @ z @ SHARES / (SHARES @ z @ SHARES), answers.counts[0][0].sum()
+    assert abs(told.rows[0] - sums) < 0.5 * abs(alone - sums)
+
+
+def test_numbers_of_rows_alone_are_kept():
+    """The only part is everybody: it tells what the noisy numbers tell, and S is nothing."""
+    totals, variance = np.array([900.0, 1_200.0]), np.array([100.0, 100.0])
+    noise, shares = np.full((2, 1), 0.01), (totals / ROWS)[:, None]
+    smoother = Smoother(noise[0], np.eye(1), np.zeros(1), 1.0, 1.0, 0.0, np.zeros(1), 1.0, 1.0)
+    smoothing = LevelSmoothing(
+        shares, np.ones((2, 1)), noise, np.zeros(2, np.bool_), {}, {}, {}, {False: [(slice(0, 1), smoother)]}
+    )
+    answers = RawAnswers((), [totals[:, None]], variance[:, None], totals, variance)
+    joined = RowsFromTables.of(answers, smoothing, np.full(2, ROWS)).joined(answers)
+    np.testing.assert_allclose(joined.totals, totals)
+    np.testing.assert_allclose(joined.total_variance, variance)
+
+
+def test_laplace_noise_is_believed_less_the_further_it_is_away():
+    """Against the posterior mean on a grid."""
+    tables, counted, variance, noise = 100.0, np.array([90.0, 104.0, 160.0]), 15.0**2, 20.0**2
+    rows, left = joined_with_counted(np.full(3, tables), np.full(3, variance), counted, np.full(3, noise), laplace=True)
+    grid = np.linspace(-300, 500, 400_001)
+    for k, y in enumerate(counted):
+        density = np.exp(-((grid - tables) ** 2) / (2 * variance) - np.abs(grid - y) / np.sqrt(noise / 2))
+        mean = np.average(grid, weights=density)
+        assert rows[k] == pytest.approx(mean, abs=1e-4)
+        assert left[k] == pytest.approx(np.average((grid - mean) ** 2, weights=density), rel=1e-4)
