@@ -210,11 +210,10 @@ def test_certainty_that_everybody_is_somebody(estimates):
     everybody = estimates.answer("SEX == 1 or SEX == 2", by=("STATE", "PLACE"))
     assert everybody["sd"].to_numpy().max() < 1e-5
     width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
-    np.testing.assert_allclose(
-        width,
-        2 * NINETY_FIVE * np.sqrt(estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())),
-        rtol=1e-4,
-    )
+    np.testing.assert_allclose(width, 2 * NINETY_FIVE * np.sqrt(estimates.rows_variance), rtol=1e-4)
+    by_noise_alone = estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())
+    assert (estimates.rows_variance <= by_noise_alone).all()  # tables tell numbers of rows, too
+    assert (estimates.rows_variance < by_noise_alone).any()
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), MIXED])
@@ -432,9 +431,9 @@ def test_without_a_spread_the_expectation_stands_in(kept):
 
 def test_a_newer_format_is_refused(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 5')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 6')
     rewritten(kept, table, {"prade": header})
-    with pytest.raises(DataError, match=r"has file format 5, but this version .* up to 4; update prade"):
+    with pytest.raises(DataError, match=r"has file format 6, but this version .* up to 5; update prade"):
         Estimates.load(kept, RELEASE, PUBLIC)
 
 
@@ -450,11 +449,20 @@ def test_a_file_from_before_the_posterior_could_be_chosen_has_the_linear_one(tmp
 
 def test_a_file_from_before_columns_could_differ_on_their_own_is_read(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 3')
-    rewritten(kept, table.drop_columns(["apart"]), {"prade": header})
+    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 3')
+    rewritten(kept, table.drop_columns(["apart", "rows_variance"]), {"prade": header})
     old = Estimates.load(kept, RELEASE, PUBLIC)
     assert all(level.apart is None for level in old.levels)
     assert old.answer("AGE >= 65", by="STATE").num_rows == 2
+
+
+def test_a_file_from_before_tables_told_numbers_of_rows_is_read(kept):
+    """Its numbers of rows are as uncertain as noise and sums of tables leave them."""
+    table = pq.read_table(kept)
+    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 4')
+    rewritten(kept, table.drop_columns(["rows_variance"]), {"prade": header})
+    old = Estimates.load(kept, RELEASE, PUBLIC)
+    np.testing.assert_array_equal(old.rows_variance, estimated_totals_variance(old.answers[-1], old.priors[-1].sizes()))
 
 
 def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):
@@ -469,7 +477,7 @@ def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):
 
 def test_an_older_format_is_made_again(kept):
     table = pq.read_table(kept)
-    header = table.schema.metadata[b"prade"].replace(b'"format": 4', b'"format": 2')
+    header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 2')
     rewritten(kept, table, {"prade": header})
     with pytest.raises(DataError, match="made by an earlier version of prade: run `prade estimate` again"):
         Estimates.load(kept, RELEASE, PUBLIC)
