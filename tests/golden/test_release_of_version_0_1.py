@@ -55,7 +55,8 @@ def test_estimates_and_rows_are_nearly_the_same(world):
     kept = pq.read_table(KEPT / "release" / "synthetic.parquet")
     assert rows.schema == kept.schema
     distance = score(kept, rows, release.plan.schema, ["STATE", "PLACE"], groups=release.plan.groups, pairs="all").mean
-    assert distance < 0.14  # of 2: another seed makes 0.08
+    # of 2: another seed makes 0.09; since version 0.8, numbers of rows are others too, and nearer to the truth
+    assert distance < 0.15
 
 
 def test_its_ledger_is_read_and_knows_the_release(world):
