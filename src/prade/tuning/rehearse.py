@@ -202,11 +202,8 @@ class Rehearsal:
             return 1.0
         noisy, variances = rows + noise[0], np.broadcast_to(noise[1], shape)
         sizes = chosen.rows if recur else chosen.sizes
-        off = 0.0
-        for truth, answer, variance in zip(rows, noisy, variances, strict=True):
-            expected = sizes * (answer.sum() / sizes.sum())
-            off += float(np.mean(np.abs(smooth_totals(answer, variance, expected) - truth) >= self.bias))
-        return off / DRAWS
+        expected = sizes * (noisy.sum(axis=1, keepdims=True) / sizes.sum())
+        return float(np.mean(np.abs(smooth_totals(noisy, variances, expected) - rows) >= self.bias))
 
     def public_errors(self, stand_in: int = 0, *, fresh: bool = False) -> Floats:
         """The errors of the public baseline in the same groups as those of `errors`."""

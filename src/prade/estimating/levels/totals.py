@@ -71,6 +71,8 @@ def expected_totals(noisy: Floats, public: Floats) -> Floats:
 def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     """Numbers of rows drawn towards the expected ones, the more the less they scatter beyond their noise.
 
+    All are [groups], or [tables, groups] for several tables at once.
+
     >>> smooth_totals(np.array([130.0, 90.0, 80.0]), np.full(3, 100.0), np.full(3, 100.0)).round(1)
     array([125.7,  91.4,  82.9])
     """
@@ -98,29 +100,31 @@ def totals_variance(noisy: Floats, variance: Floats, expected: Floats) -> Floats
 def _beyond_noise(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """t_g^2 of each group, and its standard error: that of d, times m_g^2."""
     rows, squares = np.maximum(expected, FEWEST_ROWS), (noisy - expected) ** 2
-    d, error = rate_beyond_noise(squares, SAMPLES * rows + variance, rows, len(noisy) - 1)
+    d, error = rate_beyond_noise(squares, SAMPLES * rows + variance, rows, noisy.shape[-1] - 1)
     return SAMPLES * rows + d * rows**2, np.asarray(rows**2 * error)
 
 
-def rate_beyond_noise(squares: Floats, variance: Floats, rows: Floats, degrees: int) -> tuple[float, float]:
+def rate_beyond_noise(squares: Floats, variance: Floats, rows: Floats, degrees: int) -> tuple[Floats, Floats]:
     """d with sum of squares / (variance + d rows^2) = degrees of freedom, or 0 if the sum is smaller anyway.
 
     And its standard error, sqrt(2 / sum of (rows^2 / (variance + d rows^2))^2). Without degrees of freedom, both are 0.
+    Sums are over the last axis, which the results have with one entry.
     """
+    d = np.zeros((*squares.shape[:-1], 1))
     if not degrees:
-        return 0.0, 0.0
-    d = 0.0
+        return d, d
     for _ in range(STEPS):
         both = variance + d * rows**2
-        found = float(np.sum(squares / both))
-        slope = float(np.sum(squares * rows**2 / both**2))
+        found = np.sum(squares / both, axis=-1, keepdims=True)
+        slope = np.sum(squares * rows**2 / both**2, axis=-1, keepdims=True)
         # Newton's method for 1 / sum, which is nearly straight in d and concave: every step stays below the solution
-        step = found * (found / degrees - 1) / slope if slope > 0 else 0.0
-        if step <= PRECISION * d:
+        step = np.divide(found * (found / degrees - 1), slope, out=np.zeros_like(d), where=slope > 0)
+        going = step > PRECISION * d
+        if not going.any():
             break
-        d += step
-    information = float(np.sum((rows**2 / (variance + d * rows**2)) ** 2)) * degrees / len(rows)
-    return d, float(np.sqrt(2 / information))
+        d = np.where(going, d + step, d)
+    told = np.sum((rows**2 / (variance + d * rows**2)) ** 2, axis=-1, keepdims=True)
+    return d, np.sqrt(2 / (told * (degrees / squares.shape[-1])))
 
 
 def _each_kind(function: Totals, answers: RawAnswers, public: Floats) -> Floats:
