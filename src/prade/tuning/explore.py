@@ -157,8 +157,7 @@ def _at_risk(rehearsal: Rehearsal, plan: Plan) -> Affected:
     groups = len(plan.groupings[-1])
     if rehearsal.bias is None:
         return Affected(0, groups, "Numbers of rows have no part in the error.")
-    risk = np.mean([rehearsal.risk(plan, stand_in) for stand_in in range(len(rehearsal.stand_ins))])
-    number = float(round(risk * groups, 2))
+    number = float(round(rehearsal.rehearsed_risk(plan) * groups, 2))
     far = f"a number of rows that is off by {rehearsal.bias} or more"
     return Affected(number, groups, f"About {number:,.0f} of {many(groups, 'group')} will have {far}.")
 

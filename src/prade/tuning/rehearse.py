@@ -164,8 +164,7 @@ class Rehearsal:
         self, plan: Plan, settings: Settings | None = None, *, seed: int = 0, stand_in: int = 0, fresh: bool = False
     ) -> tuple[Floats, Floats]:
         """The errors of two-way tables [groups], and those of everything that targets name [groups, wanted]."""
-        chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
-        descent = Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
+        chosen, descent = self.stand_ins[stand_in], self._descent(plan, settings, stand_in, seed)
         scored = self.groups_of(stand_in, fresh=fresh)
 
         def distance(made: GroupEstimate) -> float:
@@ -178,6 +177,19 @@ class Rehearsal:
         distances = distances * chosen.shrink
         risk = self.risk(plan, stand_in, seed, descent.from_tables)
         return np.asarray((1 - risk) * distances + WORST * risk), wanted
+
+    def rehearsed_risk(self, plan: Plan) -> float:
+        """The mean over stand-ins of P, with numbers of rows as a rehearsal of the plan finds them."""
+        risks = []
+        for stand_in in range(len(self.stand_ins)):
+            descent = self._descent(plan, plan.settings, stand_in, 0)
+            descent.groups(*descent.parents_of_last())
+            risks.append(self.risk(plan, stand_in, 0, descent.from_tables))
+        return float(np.mean(risks))
+
+    def _descent(self, plan: Plan, settings: Settings | None, stand_in: int, seed: int) -> Descent:
+        chosen, release = self.stand_ins[stand_in], self.release(plan, stand_in, seed)
+        return Descent(release, chosen.public, settings, rough=True, threads=self.threads, cells=chosen.cells)
 
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from prade.core.effort import EFFORT
 from prade.core.progress import Progress
 from prade.core.threads import single_threaded_blas
@@ -260,8 +258,7 @@ def _advice(rehearsal: Rehearsal, plan: Plan, expected: Expected, worthwhile: bo
         said.append(SAME_GROUPS)
     if len(rehearsal.stand_ins) == 1:
         said.append(ONE_TABLE)
-    risk = float(np.mean([rehearsal.risk(plan, stand_in) for stand_in in range(len(rehearsal.stand_ins))]))
-    if risk > NOTABLE_RISK:
+    if (risk := rehearsal.rehearsed_risk(plan)) > NOTABLE_RISK:
         said.append(
             f"About {risk:.0%} of the groups will have a number of rows that is off by {rehearsal.bias} or more."
         )

@@ -121,7 +121,7 @@ class Descent:
         self.public = self.cells.public
         self.foundation = Foundation.of(self.plan, self.cells, self.settings)
         self.shared = Shared(self.foundation, opened_foundation)
-        self.from_tables: RowsFromTables | None = None  # of the groups that `level` was called for last
+        self.from_tables: RowsFromTables | None = None  # of the groups that `groups` was called for last
 
     def share(self, folder: Path, key: str) -> None:
         """Write what workers need to a folder that they see; `key` tells this run from others."""
@@ -141,11 +141,16 @@ class Descent:
 
         `groups` are those that are wanted, by default all.
         """
+        last, parents = self.parents_of_last()
+        return self.level(last, parents, task, groups)
+
+    def parents_of_last(self) -> tuple[int, list[Parent]]:
+        """The last level, and what it starts from."""
         parents = self.top
         last = len(self.plan.levels) - 1
         for level in range(last):
             parents = self.handed_on(level, parents)
-        return self.level(last, parents, task, groups)
+        return last, parents
 
     def level(
         self,
@@ -156,13 +161,14 @@ class Descent:
     ) -> Iterator[Result]:
         """task(estimate) for the wanted groups of a level, given what its parents hand on, in threads."""
         found = self.groups(level, parents)
-        self.from_tables = found.from_tables
         wanted = range(len(found)) if groups is None else groups
         return several(_alone(lambda group: task(found.estimate(group))), wanted, self.workers.threads)
 
     def groups(self, level: int, parents: Sequence[Parent]) -> LevelGroups:
         """The groups of a level with their smoothed answers, given what their parents hand on."""
-        return LevelGroups(self, level, parents)
+        found = LevelGroups(self, level, parents)
+        self.from_tables = found.from_tables
+        return found
 
     def made(self, found: LevelGroups, known: Collection[int] = ()) -> Iterator[list[Made]]:
         """The estimates of a level's groups, made by workers, batch by batch; batches of known groups are left out."""
