@@ -87,7 +87,8 @@ class Candidates:
     def simplest(self) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
-        Where none does, the share with the least risk: perhaps numbers of rows alone, as noise would drown all others.
+        Where none does, the share with the least risk, the largest of several: perhaps numbers of rows alone, as noise
+        would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
         choices = [with_least_noise(self, Choice(self.single, above, share)) for share in TOTALS]
@@ -99,7 +100,7 @@ class Candidates:
             )
             if risks[-1] < SMALL_RISK:
                 break
-        return choices[int(np.argmin(risks))]
+        return choices[min(range(len(risks)), key=lambda number: (risks[number], -number))]
 
     def ladders(self, best: Callable[[], Choice]) -> Iterator[Iterator[Change]]:
         """Changes of the best choice so far, in words: each ladder goes from simple to elaborate, quick ones first."""
