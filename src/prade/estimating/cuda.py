@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -31,7 +32,10 @@ from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
 from prade.estimating.tilted import Tilted
 
 OF_MEMORY = 0.5  # that is free on the device, for the groups that are climbed together
+MOST_LAYOUTS = 8  # on the device: rehearsals come back to a few
 THREADS = 1024  # of a block
+BYTES_OF_CELL = 12  # of its shared memory
+OTHER_BYTES = 1024  # of it, at most
 ROWS_OF_BLOCK = 32_768
 SAMPLE = 16_384  # rows for the curvature, at least
 SAMPLE_PER_CELL = 64
@@ -157,18 +161,12 @@ class Device:
         self.layout = layout
         bundles = layout.bundles
         self.cells = int(bundles.start[-1])
-        needed, device = 12 * self.cells, cupy.cuda.Device()
-        self.room = device.attributes["MaxSharedMemoryPerBlockOptin"] - 1024
-        if needed > self.room:
-            raise EstimationError(
-                f"the bundles have {self.cells:,} cells, and the accelerator has room for {self.room // 12:,}: "
-                "estimate on the processor"
-            )
         self.codes = cupy.asarray(bundles.codes.astype(np.uint16))
         self.start = cupy.asarray(bundles.start.astype(np.int32))
+        self.kind = None if layout.kind is None else cupy.asarray(layout.kind.astype(np.int32))
         self.membership = cupy.asarray(bundles.membership.toarray(), np.float64)
         self.tilt = cupy.RawKernel(SOURCE, "tilt")
-        self.tilt.max_dynamic_shared_size_bytes = needed
+        self.tilt.max_dynamic_shared_size_bytes = BYTES_OF_CELL * self.cells
         self.blocks = -(-bundles.rows // ROWS_OF_BLOCK)
         self._draw()
 
@@ -196,10 +194,10 @@ class Device:
         self.inverse_chance = cupy.asarray(number / chance[rows])
         self.indicators = cupy.asarray(bundles.cells_of(rows).toarray()[:, self.within], np.float32)
 
-    def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
-        """The logarithms of the priors of several groups: [groups, rows]."""
+    def log_bases(self, bases: Iterable[Floats], groups: int, rows: int | None = None) -> Any:
+        """The logarithms of the priors of several groups: [groups, rows]; `rows` are by default the collapsed ones."""
         cupy = self.cupy
-        found, before = cupy.empty((groups, self.layout.rows), np.float32), None
+        found, before = cupy.empty((groups, self.layout.rows if rows is None else rows), np.float32), None
         for k, base in enumerate(bases):
             if base is before:
                 found[k] = found[k - 1]
@@ -219,7 +217,7 @@ class Device:
             self.codes, self.start, np.int32(len(self.layout.bundles)), np.int64(rows), np.int32(self.cells),
             log_bases, logits, masses, tops,
         )  # fmt: skip
-        self.tilt((self.blocks, groups), (THREADS,), arguments, shared_mem=12 * self.cells)
+        self.tilt((self.blocks, groups), (THREADS,), arguments, shared_mem=BYTES_OF_CELL * self.cells)
         top = tops.max(axis=1).astype(np.float64)
         scale = cupy.exp(tops.astype(np.float64) - top[:, None]) / 2.0**31
         summed = cupy.einsum("gbc,gb->gc", masses.astype(np.float64), scale)
@@ -262,13 +260,22 @@ class Device:
 
     def _shares(self, log_bases: Any, multipliers: Floats) -> Any:
         """The weights of the drawn rows in several groups, each divided by its chance to be drawn: [groups, rows]."""
-        cupy, start = self.cupy, self.layout.bundles.start
-        logits = cupy.asarray(multipliers) @ self.membership.T
-        eta = log_bases[:, self.drawn].astype(np.float64)
-        for b, code in enumerate(self.codes[:, self.drawn].astype(np.int64)):
-            eta += logits[:, int(start[b]) + code]
-        share = cupy.exp(eta - eta.max(axis=1, keepdims=True)) * self.inverse_chance
+        eta = log_bases[:, self.drawn] + self._raised(multipliers, self.codes[:, self.drawn])
+        share = self.cupy.exp(eta - eta.max(axis=1, keepdims=True)) * self.inverse_chance
         return (share / share.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def weights(self, priors: Sequence[Floats], multipliers: Floats) -> Any:
+        """The weights of the prior's own rows in several groups: [groups, rows], each group's add up to 1."""
+        raised = self._raised(multipliers, self.codes)
+        eta = self.log_bases(priors, len(priors), len(priors[0]))
+        eta = eta + (raised if self.kind is None else raised[:, self.kind])
+        weight = self.cupy.exp(eta - eta.max(axis=1, keepdims=True))
+        return (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def _raised(self, multipliers: Floats, codes: Any) -> Any:
+        """By how much the multipliers raise the logarithms of rows with these codes: [groups, rows]."""
+        start, logits = self.layout.bundles.start, self.cupy.asarray(multipliers) @ self.membership.T
+        return sum(logits[:, int(start[b]) + code.astype(np.int64)] for b, code in enumerate(codes))
 
     def _conjugate_gradients(self, curved: Callable[[Any], Any], right: Any, free: Any, scale: Any) -> Any:
         """x with curved(x) = right in the free cells and x = 0 in the others, near enough for a Newton step."""
@@ -292,6 +299,25 @@ class Device:
         return x
 
 
+def shared_memory() -> int:
+    """How many bytes a block of threads can share."""
+    import cupy
+
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]) - OTHER_BYTES
+
+
+def suits(layout: Layout) -> bool:
+    """Whether the accelerator can climb on a layout: it has not too many cells."""
+    few = int(layout.reachable.sum()) <= MOST_CELLS_FOR_NEWTON
+    return few and BYTES_OF_CELL * int(layout.bundles.start[-1]) <= shared_memory()
+
+
+@lru_cache(maxsize=MOST_LAYOUTS)
+def device_of(layout: Layout) -> Device:
+    """A layout's rows on the accelerator, those used lately."""
+    return Device(layout)
+
+
 def climb_together(
     duals: Sequence[Dual], bases: Iterable[Floats], tolerance: Tolerance, max_steps: int = MOST_STEPS
 ) -> Iterator[Reached | None]:
@@ -301,10 +327,10 @@ def climb_together(
     layout's own, and have mass in the same rows.
     """
     layout = duals[0].layout
-    if int(layout.reachable.sum()) > MOST_CELLS_FOR_NEWTON:
+    if not suits(layout):
         yield from (None for _ in duals)
         return
-    device, remaining = Device(layout), iter(bases)
+    device, remaining = device_of(layout), iter(bases)
     together = device.at_once
     for first in range(0, len(duals), together):
         some = duals[first : first + together]

@@ -71,6 +71,8 @@ def expected_totals(noisy: Floats, public: Floats) -> Floats:
 def smooth_totals(noisy: Floats, variance: Floats, expected: Floats) -> Floats:
     """Numbers of rows drawn towards the expected ones, the more the less they scatter beyond their noise.
 
+    All are [groups], or [tables, groups] for several tables at once.
+
     >>> smooth_totals(np.array([130.0, 90.0, 80.0]), np.full(3, 100.0), np.full(3, 100.0)).round(1)
     array([125.7,  91.4,  82.9])
     """
@@ -97,19 +99,20 @@ def totals_variance(noisy: Floats, variance: Floats, expected: Floats) -> Floats
 
 def _beyond_noise(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """t_g^2 of each group, and its standard error: that of d, sqrt(2 / sum of (m^2 / (t^2 + v))^2), times m_g^2."""
-    rows, squares, degrees = np.maximum(expected, FEWEST_ROWS), (noisy - expected) ** 2, len(noisy) - 1
-    d = 0.0
+    rows, squares, degrees = np.maximum(expected, FEWEST_ROWS), (noisy - expected) ** 2, noisy.shape[-1] - 1
+    d = np.zeros((*noisy.shape[:-1], 1))
     for _ in range(STEPS if degrees else 0):
         both = SAMPLES * rows + d * rows**2 + variance
-        found = float(np.sum(squares / both))
-        slope = float(np.sum(squares * rows**2 / both**2))
+        found = np.sum(squares / both, axis=-1, keepdims=True)
+        slope = np.sum(squares * rows**2 / both**2, axis=-1, keepdims=True)
         # Newton's method for 1 / sum, which is nearly straight in d and concave: every step stays below the solution
-        step = found * (found / degrees - 1) / slope if slope > 0 else 0.0
-        if step <= PRECISION * d:
+        step = np.divide(found * (found / degrees - 1), slope, out=np.zeros_like(d), where=slope > 0)
+        going = step > PRECISION * d
+        if not going.any():
             break
-        d += step
+        d = np.where(going, d + step, d)
     beyond = SAMPLES * rows + d * rows**2
-    information = float(np.sum((rows**2 / (beyond + variance)) ** 2)) * degrees / len(rows)
+    information = np.sum((rows**2 / (beyond + variance)) ** 2, axis=-1, keepdims=True) * (degrees / noisy.shape[-1])
     return beyond, np.asarray(rows**2 * np.sqrt(2 / information) if degrees else np.zeros(1))
 
 
