@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -166,7 +166,7 @@ class Device:
         self.kind = None if layout.kind is None else cupy.asarray(layout.kind.astype(np.int32))
         self.membership = cupy.asarray(bundles.membership.toarray(), np.float64)
         self.tilt = cupy.RawKernel(SOURCE, "tilt")
-        self.tilt.max_dynamic_shared_size_bytes = BYTES_OF_CELL * self.cells
+        self.tilt.max_dynamic_shared_size_bytes = shared_memory()  # of the kernel, whatever the layout
         self.blocks = -(-bundles.rows // ROWS_OF_BLOCK)
         self._draw()
 
@@ -235,7 +235,7 @@ class Device:
         No curvature matrix is made: conjugate gradients need only its products with steps, and these are two products
         with the 0/1 matrix of the drawn rows, for all groups at once.
         """
-        cupy, within = self.cupy, self.within
+        cupy, within, (bent, _, _) = self.cupy, self.within, _fused()
         share = self._shares(log_bases, multipliers)
         mean = share @ self.indicators
         mass = cupy.asarray(masses[:, within], np.float32)
@@ -244,7 +244,7 @@ class Device:
 
         def curved(steps: Any) -> Any:
             seen = ((steps @ self.indicators.T) * share) @ self.indicators
-            return seen - mean * (mean * steps).sum(axis=1, keepdims=True) + noise * steps
+            return bent(seen, mean, (mean * steps).sum(axis=1, keepdims=True), noise, steps)
 
         scale = 1 / (mean * (1 - mean) + noise + TINY)
         gain, (low, high) = cupy.asarray(slope[:, within], np.float32), cupy.asarray(box[:, :, within], np.float32)
@@ -284,19 +284,45 @@ class Device:
         towards = scale * left
         size = (left * towards).sum(axis=1, keepdims=True)
         goal = NEAR**2 * size
+        _, step, turn = _fused()
         for product in range(MOST_PRODUCTS):
             if product % LOOK_EVERY == 0 and not bool((size > goal).any()):
                 break
             bent = curved(towards) * free
-            step = size / cupy.maximum((towards * bent).sum(axis=1, keepdims=True), TINY)
-            step = cupy.where(size > goal, step, np.float32(0))  # those that are near enough stay
-            x = x + step * towards
-            left = left - step * bent
-            scaled = scale * left
-            new = (left * scaled).sum(axis=1, keepdims=True)
-            towards = cupy.where(size > goal, scaled + new / cupy.maximum(size, TINY) * towards, towards)
+            along = size / cupy.maximum((towards * bent).sum(axis=1, keepdims=True), TINY)
+            along *= size > goal  # those that are near enough stay
+            x, left, scaled, squares = step(x, left, towards, bent, along, scale)
+            new = squares.sum(axis=1, keepdims=True)
+            towards = turn(towards, scaled, size, new, goal)
             size = cupy.where(size > goal, new, size)
         return x
+
+
+@cache
+def _fused() -> tuple[Callable[..., Any], ...]:
+    """`_bent`, `_step` and `_turn` with one launch each, where they would take twenty: most of a small climb's time."""
+    import cupy
+
+    return tuple(cupy.fuse(each) for each in (_bent, _step, _turn))
+
+
+def _bent(seen: Any, mean: Any, along: Any, noise: Any, steps: Any) -> Any:
+    """A product with the curvature, from that with the second moments of the drawn rows."""
+    return seen - mean * along + noise * steps
+
+
+def _step(x: Any, left: Any, towards: Any, bent: Any, along: Any, scale: Any) -> tuple[Any, Any, Any, Any]:
+    """A step of conjugate gradients: where it leads, what is left, the same scaled, and their products."""
+    left = left - along * bent
+    scaled = scale * left
+    return x + along * towards, left, scaled, left * scaled
+
+
+def _turn(towards: Any, scaled: Any, size: Any, new: Any, goal: Any) -> Any:
+    """The next direction; that of groups which are near enough stays."""
+    import cupy
+
+    return cupy.where(size > goal, scaled + new / cupy.maximum(size, TINY) * towards, towards)
 
 
 def shared_memory() -> int:

@@ -89,7 +89,7 @@ class DeviceDistances:
         self.tables = tuple(cupy.asarray(np.array(each, np.int32)) for each in several)
         self.needed = BYTES_OF_CELL * max(sizes)
         self.kernel = cupy.RawKernel(SOURCE, "distances")
-        self.kernel.max_dynamic_shared_size_bytes = self.needed
+        self.kernel.max_dynamic_shared_size_bytes = shared_memory() - BYTES_OF_CELL * THREADS
 
     def means(self, weights: Any, shares: Floats) -> Floats:
         """The mean distances of groups whose rows have these weights [groups, rows] from true shares: [groups]."""
