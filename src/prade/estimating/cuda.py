@@ -27,7 +27,6 @@ from prade.core.systematic import systematic
 from prade.estimating.bundles import NEGLIGIBLE
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.layout import Layout
-from prade.estimating.levels.laplace_posterior import Arrays
 from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
 from prade.estimating.tilted import Tilted
 
@@ -49,8 +48,6 @@ NEAR = 0.2
 LOOK_EVERY = 10  # products: to look is to wait for the device
 MOST_PRODUCTS = 20  # with the curvature, for one Newton step
 TINY = np.float32(1e-30)
-MOST_SMOOTHED = 64  # groups at a time
-MOST_NUMBERS = 2**23  # in their matrices of cells and directions: 64 MB for each of a few
 
 SOURCE = r"""
 #define NOTHING __int_as_float(0xff800000)  // minus infinity
@@ -119,26 +116,6 @@ def need_accelerator() -> None:
     """Refuse to go on without an accelerator."""
     if reason := why_not():
         raise EstimationError(f"there is no accelerator to estimate on, because {reason}", remedy="no_cuda")
-
-
-def device_arrays() -> Arrays:
-    """The accelerator's array functions, for smoothing."""
-    import cupy
-    from cupyx.scipy.special import erfcx
-
-    return Arrays(cupy, erfcx, _gaussian_posteriors, cupy.asnumpy, MOST_SMOOTHED, MOST_NUMBERS)
-
-
-def _gaussian_posteriors(root: Any, noise: Any, told: Any, precision: Any, shift: Any) -> tuple[Any, Any]:
-    """`gaussian_posteriors` with one call for all groups; directions that are not told are columns of zeros."""
-    import cupy
-
-    scaled = cupy.where(told[:, None, :], root, 0.0) / noise[:, :, None]
-    across = scaled.transpose(0, 2, 1)
-    curvature = across @ (precision[:, :, None] * scaled) + cupy.eye(scaled.shape[2])
-    spread = scaled @ cupy.linalg.inv(curvature)
-    mean = spread @ (across @ shift[:, :, None])
-    return mean[:, :, 0], (spread * scaled).sum(axis=2)
 
 
 @dataclass(frozen=True, eq=False)

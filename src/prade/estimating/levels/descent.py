@@ -27,7 +27,7 @@ from prade.core.threads import several, single_threaded_blas
 from prade.core.workers import Shared, Workers
 from prade.data.public import Public
 from prade.estimating.base import Estimator
-from prade.estimating.cuda import device_arrays
+from prade.estimating.device_arrays import device_arrays
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels import device_fits
