@@ -230,6 +230,8 @@ class Device:
         for _ in range(ROUNDS):
             free = ~(((steps >= high) & (left > 0)) | ((steps <= low) & (left < 0)))
             steps = cupy.clip(steps + self._conjugate_gradients(curved, left * free, free, scale), low, high)
+            if not bool(((steps <= low) | (steps >= high)).any()):
+                break
             left = gain - curved(steps)
         found = np.zeros_like(slope)
         found[:, within] = cupy.asnumpy(steps)

@@ -309,7 +309,6 @@ class LevelGroups:
             laplace=drawn is not None and bool(drawn.mean() > 0.5),
             one_draw=drawn if self.settings.posterior == "laplace" else None,
             threads=self.threads,
-            arrays=self.arrays,
         )
 
     def _independent(self) -> Floats:

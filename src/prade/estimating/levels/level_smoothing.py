@@ -57,12 +57,11 @@ class LevelSmoothing:
         laplace: bool = False,
         one_draw: Flags | None = None,
         threads: int = 1,
-        arrays: Arrays | None = None,
     ) -> LevelSmoothing:
         """From raw shares and the prior's [groups, cells], numbers of rows [groups] and standard deviations of noise.
 
         `independent` [groups, cells] and `families` [cells] are for `Smoother.fit`; `change` is that of the
-        settings. `keep` says whether `smoothed` will be called. `arrays` are those of an accelerator.
+        settings. `keep` says whether `smoothed` will be called.
         """
         kinds = {bool(kind) for kind in recurs}
         numbers: dict[bool, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
@@ -83,7 +82,6 @@ class LevelSmoothing:
                     laplace=laplace,
                     families=families[block] if mine.sum() <= FEW_GROUPS else None,
                     threads=threads,
-                    arrays=arrays,
                 )
                 numbers[kind].append(
                     (smoother.a, smoother.w, smoother.shared, 1.0, smoother.expected_a, smoother.expected_w)

@@ -7,16 +7,13 @@ The numbers a and w are tried on a grid, each with a prior expectation; see `pra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
 from prade.core.threads import several, single_threaded_blas
-from prade.estimating.levels.laplace_posterior import Arrays
 from prade.estimating.levels.variation import PublicVariation
 
 # w before any answer: 1 for the group's own sampling and 1 for that of its prior, which is all that rows of one law do.
@@ -38,7 +35,6 @@ UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well b
 # The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
 RATIOS = np.geomspace(1e-3, 1e2, 16)
 SCALES = np.geomspace(1e-3, 1e5, 97)
-FEWEST_CELLS = 128  # for an accelerator: it takes 40 ms for 16 matrices of 355 cells, where a core takes 260
 
 
 @dataclass(frozen=True)
@@ -79,12 +75,10 @@ class LikelySpread:
         rows: float,
         expected: float,
         threads: int = 1,
-        arrays: Arrays | None = None,
     ) -> LikelySpread:
         """From deviations divided by `root` [groups, cells], the noise of a typical group of `rows` rows.
 
         `factor` [groups] is what the variances of a group's noise are multiplied by; `expected` is a before any answer.
-        `arrays` are those of an accelerator.
         """
         within = variation.within / rows / np.outer(root, root)
         between = variation.between / np.outer(root, root)
@@ -98,19 +92,14 @@ class LikelySpread:
 
         ratios = RATIOS if between.any() else np.zeros(1)
         best, of_w, tried = None, 0.5 * (np.log(SCALES / EXPECTED_WITHIN) / UNSURE) ** 2, []
-        found: Iterable[tuple[Floats, Any, Any]]
-        if arrays is not None and len(root) >= FEWEST_CELLS:
-            found = _told_together(within, between, ratios, whitened, factor, arrays)
-        else:
-            found = several(told_by, ratios, threads) if threads > 1 else map(told_by, ratios)
-        back = np.asarray if arrays is None else arrays.back
+        found = several(told_by, ratios, threads) if threads > 1 else map(told_by, ratios)
         for ratio, (told, values, vectors) in zip(ratios, found, strict=True):
             of_a = 0.5 * (np.log(SCALES * ratio / expected) / UNSURE) ** 2 if ratio else np.zeros(len(SCALES))
             fit = told - of_a - of_w
             tried.append((told, of_a, SCALES * ratio, SCALES))
             k = int(np.argmax(fit))
             if best is None or fit[k] > best[0]:
-                best = fit[k], values, vectors, float(SCALES[k] * ratio), float(SCALES[k])
+                best = fit[k], SCALES[k] * values, vectors, float(SCALES[k] * ratio), float(SCALES[k])
         assert best is not None
         _, values, vectors, a, w = best
         told, of_a, *both = np.concatenate(tried, axis=1)
@@ -119,21 +108,7 @@ class LikelySpread:
         likely = np.exp(fits - fits.max())
         mean_a, mean_w = (float(likely @ each / likely.sum()) for each in both)
         evidence = float(fits.max() + np.log(likely.sum() / np.exp(before).sum()))
-        return cls(a, w, mean_a, mean_w, evidence, w * back(values), back(vectors))
-
-
-def _told_together(
-    within: Floats, between: Floats, ratios: Floats, whitened: Floats, factor: Floats, arrays: Arrays
-) -> Iterator[tuple[Floats, Any, Any]]:
-    """As `told_by` of `LikelySpread.of` for one ratio after the other, from the eigenvectors of all of them at once."""
-    xp = arrays.module
-    within, between, whitened, factor = map(xp.asarray, (within, between, whitened, factor))
-    values, vectors = xp.linalg.eigh(within + xp.asarray(ratios)[:, None, None] * between)
-    values, scales = xp.maximum(values, 0.0), xp.asarray(SCALES)[:, None, None]
-    for value, vector in zip(values, vectors, strict=True):
-        variance = scales * value + factor[:, None]
-        surprise = (xp.log(variance) + (whitened @ vector) ** 2 / variance).sum(axis=(1, 2))
-        yield -0.5 * arrays.back(surprise), value, vector
+        return cls(a, w, mean_a, mean_w, evidence, values, vectors)
 
 
 def likely_spread(
@@ -145,13 +120,12 @@ def likely_spread(
     expected: float,
     families: Ints | None = None,
     threads: int = 1,
-    arrays: Arrays | None = None,
 ) -> LikelySpread:
     """As `LikelySpread.of`; with `families`, a number for each cell, families of cells are also tried apart.
 
     Then S is the mean of both models' by how likely they are, if they are equally likely before any answer.
     """
-    joint = LikelySpread.of(variation, whitened, factor, root, rows, expected, threads, arrays)
+    joint = LikelySpread.of(variation, whitened, factor, root, rows, expected, threads)
     if families is None or not len(whitened) or len(set(families.tolist())) == 1:
         return joint
     apart, evidence = np.zeros((4, len(families))), 0.0

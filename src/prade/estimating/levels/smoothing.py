@@ -32,7 +32,6 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.threads import single_threaded_blas
-from prade.estimating.levels.laplace_posterior import Arrays
 from prade.estimating.levels.likely_spread import likely_spread
 from prade.estimating.levels.variation import PublicVariation
 
@@ -72,7 +71,6 @@ class Smoother:
         laplace: bool = False,
         families: Ints | None = None,
         threads: int = 1,
-        arrays: Arrays | None = None,
     ) -> Smoother:
         """From deviations y_g - m_g [groups, cells], numbers of rows [groups], and the noise's standard deviations.
 
@@ -81,7 +79,7 @@ class Smoother:
         the truth: `independent` [groups, cells] is the variance of its deviation as a share of what it would be with an
         independent prior. Where that is almost nothing, as for an only child, the group is left out of the fit.
         `laplace` is for `excess_variance`. With `families`, a number for each cell, cells of different numbers are also
-        tried apart. `arrays` are those of an accelerator.
+        tried apart.
         """
         typical = typical_rows(rows)
         root = np.exp(np.mean(np.log(noise), axis=0))
@@ -90,8 +88,7 @@ class Smoother:
         telling = independent.mean(axis=1) > LEAST_INDEPENDENT
         deviations = deviations[telling] / np.sqrt(np.maximum(independent[telling], LEAST_INDEPENDENT))
         whitened = deviations / root
-        how = families, threads, arrays
-        spread = likely_spread(variation, whitened, factor[telling], root, typical, expected, *how)
+        spread = likely_spread(variation, whitened, factor[telling], root, typical, expected, families, threads)
         rows, noise = rows[telling], noise[telling]
         variance = np.maximum(spread.variance(variation, rows), 0.0)
         excess = excess_variance(deviations, variance + noise**2, laplace=laplace)
