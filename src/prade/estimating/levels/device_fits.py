@@ -96,7 +96,7 @@ def _climbs(foundation: Foundation, method: Method, batches: Sequence[Batch], th
 
     each_base = (base for some in several(bases, batches, threads) for base in some)
     reached = list(climb_together(duals, each_base, Tolerance(relative=estimator.tolerance)))
-    return [Climb(*each, alike[each[1].group], at) for each, at in zip(asked, reached, strict=True)]
+    return [Climb(*each, alike.get(each[1].group), at) for each, at in zip(asked, reached, strict=True)]
 
 
 def _made(foundation: Foundation, method: Method, climb: Climb) -> Made:
