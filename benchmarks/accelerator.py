@@ -138,18 +138,18 @@ def rehearsed(task: Task, rows: Public, way: Way, seconds: float) -> tuple[float
         threads = None if way.processes else way.number
         tuner = stack.enter_context(Tuner(task, rows, threads=threads, executor=executor, cuda=way.cuda))
         trials, choice = tuner.stages.trials(task.budget), tuner.candidates.simplest()
-        stand_ins, at_once = range(len(tuner.rehearsal.stand_ins)), way.number if way.processes else 1
-        seeds = count()
+        stand_ins, seeds = range(len(tuner.rehearsal.stand_ins)), count()
+        times = max(1, 2 * way.number // len(stand_ins)) if way.processes else 1  # some draws for every worker
 
-        def several(times: int) -> list[Draw]:
+        def several() -> list[Draw]:
             return [Draw(choice, k, seed) for seed in islice(seeds, times) for k in stand_ins]
 
-        first = several(2 * at_once)  # they make what all draws share, in every worker, and compile kernels
+        first = several()  # they make what all draws share, in every worker, and compile kernels
         trials.need(first)
         errors = np.array([trials.errors(draw).mean() for draw in first])
         began, made = time.perf_counter(), 0
         while time.perf_counter() - began < seconds:
-            draws = several(2 * at_once)
+            draws = several()
             trials.need(draws)
             made += len([trials.errors(draw) for draw in draws])
         return made / (time.perf_counter() - began), errors
