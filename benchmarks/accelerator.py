@@ -3,9 +3,10 @@
 Nothing but invented people (`prade.data.invented`), so it runs on a machine that has no tables:
 
     python benchmarks/accelerator.py                                  # 1,200 places; some minutes
-    python benchmarks/accelerator.py --states 4 --places 10 --persons 40000 --rehearsals 2 --processor-only
+    python benchmarks/accelerator.py --states 4 --places 10 --persons 40000 --seconds 2 --processor-only
 
-Without an accelerator it says so, and times the processor alone. A stage that runs inside another counts in both.
+Without an accelerator it says so, and times the processor alone. A stage that runs inside another counts in both. Many
+processes share an accelerator well only through NVIDIA's service for that: start it with nvidia-cuda-mps-control -d.
 """
 
 from __future__ import annotations
@@ -15,29 +16,30 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from common import report, table
-from prade import Ledger, Plan, Release, Task, Unit, estimate, measure, plan
+from prade import Ledger, Release, Task, Unit, estimate, measure, plan
+from prade.core.local_processes import processes
 from prade.core.threads import cores
-from prade.core.workers import Workers
 from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.public_table import PublicTable
 from prade.data.tables import write_table
 from prade.estimating.cuda import why_not
-from prade.estimating.levels.descent import Descent, GroupEstimate
+from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import Foundation
 from prade.estimating.levels.level_smoothing import LevelSmoothing
 from prade.estimating.levels.public_cells import PublicCells
-from prade.scoring.distances import mean_distance
-from prade.tuning.rehearse import Rehearsal
+from prade.tuning.trials import Draw
+from prade.tuning.tune import Tuner
 
 LEVELS = ("STATE", "PLACE")
 STAGES = {
@@ -91,8 +93,8 @@ def _watched(clock: Clock, stage: str, function: Callable[..., Any]) -> Callable
     return lambda *arguments, **named: clock.timed(stage, function, *arguments, **named)
 
 
-def nation(folder: Path, options: argparse.Namespace) -> tuple[Plan, Release, Path]:
-    """A plan without tuning for an invented nation, its release, and its public file."""
+def nation(folder: Path, options: argparse.Namespace) -> tuple[Task, Release, Path]:
+    """The task of an invented nation, the release of its plan without tuning, and its public file."""
     data = census_like(
         persons=options.persons, states=options.states, places_per_state=options.places, years=(2023, 2024), seed=1
     )
@@ -104,7 +106,7 @@ def nation(folder: Path, options: argparse.Namespace) -> tuple[Plan, Release, Pa
     made = plan(task, public, tune=False)
     ledger = Ledger(folder / "ledger")
     ledger.open_dataset(made.dataset, made.unit, made.budget)
-    return made, measure(made, private, folder / "release", ledger), public
+    return task, measure(made, private, folder / "release", ledger), public
 
 
 def estimated(release: Release, *, cuda: bool) -> Clock:
@@ -116,23 +118,47 @@ def estimated(release: Release, *, cuda: bool) -> Clock:
     return clock
 
 
-def rehearsed(rehearsal: Rehearsal, made: Plan, number: int, *, accelerator: bool) -> tuple[float, np.ndarray]:
-    """Rehearsals a second, and the mean error of each: as `Rehearsal.both_errors`, with or without an accelerator."""
-    workers, errors = Workers.of(accelerator=accelerator), []
-    for draw in range(-1, number):  # one more to begin with: it makes what all draws share
-        if draw == 0:
-            began = time.perf_counter()
-        for k, chosen in enumerate(rehearsal.stand_ins):
-            release = rehearsal.release(made, k, max(draw, 0))
-            descent = Descent(release, chosen.public, rough=True, workers=workers, cells=chosen.cells)
-            scored = descent.map(partial(_distance, rehearsal, k), rehearsal.groups_of(k))
-            errors.append(np.mean(list(scored)))
-    ended = time.perf_counter()
-    return number * len(rehearsal.stand_ins) / (ended - began), np.array(errors[len(rehearsal.stand_ins) :])
+@dataclass(frozen=True)
+class Way:
+    """How rehearsals are made: in threads of this process or by worker processes, with or without an accelerator."""
+
+    number: int
+    processes: bool
+    cuda: bool = False
+
+    def __str__(self) -> str:
+        kind = "worker processes" if self.processes else "threads"
+        return f"{self.number} {kind}{' and the accelerator' if self.cuda else ''}"
 
 
-def _distance(rehearsal: Rehearsal, stand_in: int, made: GroupEstimate) -> float:
-    return mean_distance(rehearsal.truth(stand_in, made.group), made.estimate, rehearsal.pairs)
+def rehearsed(task: Task, rows: Public, way: Way, seconds: float) -> tuple[float, np.ndarray]:
+    """Rehearsals a second of the tuner's simplest choice, each with its own noise, and the errors of the first ones."""
+    with ExitStack() as stack:
+        executor = stack.enter_context(processes(way.number)) if way.processes else None
+        threads = None if way.processes else way.number
+        tuner = stack.enter_context(Tuner(task, rows, threads=threads, executor=executor, cuda=way.cuda))
+        trials, choice = tuner.stages.trials(task.budget), tuner.candidates.simplest()
+        stand_ins, seeds = range(len(tuner.rehearsal.stand_ins)), count()
+        times = max(1, 2 * way.number // len(stand_ins)) if way.processes else 1  # some draws for every worker
+
+        def several() -> list[Draw]:
+            return [Draw(choice, k, seed) for seed in islice(seeds, times) for k in stand_ins]
+
+        first = several()  # they make what all draws share, in every worker, and compile kernels
+        trials.need(first)
+        errors = np.array([trials.errors(draw).mean() for draw in first])
+        began, made = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            draws = several()
+            trials.need(draws)
+            made += len([trials.errors(draw) for draw in draws])
+        return made / (time.perf_counter() - began), errors
+
+
+def ways_of(reason: str) -> list[Way]:
+    """Two threads, all cores, and all cores with the accelerator if there is one."""
+    all_cores = [Way(2, processes=False), Way(cores(), processes=False), Way(cores(), processes=True)]
+    return all_cores if reason else [*all_cores, Way(cores(), processes=True, cuda=True)]
 
 
 def main() -> None:
@@ -140,34 +166,34 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=24)
     parser.add_argument("--places", type=int, default=50, help="of a state")
     parser.add_argument("--persons", type=int, default=1_000_000, help="of the public table, and of the private one")
-    parser.add_argument("--rehearsals", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=20, help="of rehearsals, in each way")
     parser.add_argument("--processor-only", action="store_true")
     options = parser.parse_args()
     reason = "it was not asked for" if options.processor_only else why_not()
     ways = [False] if reason else [False, True]
     with tempfile.TemporaryDirectory() as name:
-        made, release, public = nation(Path(name), options)
+        task, release, public = nation(Path(name), options)
         clocks = [estimated(release, cuda=cuda) for cuda in ways]
-        rows = Public.of(made.schema, public, list(LEVELS))
-        rehearsal = Rehearsal.of(rows, made.groups, LEVELS)
-        rates = [rehearsed(rehearsal, made, options.rehearsals, accelerator=cuda) for cuda in ways]
+        rows = Public.of(task.schema, public, list(LEVELS))
+        rates = {way: rehearsed(task, rows, way, options.seconds) for way in ways_of(reason)}
     stages = [["all", *_shown("all", clocks)], *([stage, *_shown(stage, clocks)] for stage in STAGES)]
     head = ["stage", *(f"{way}: {what}" for way in _names(ways) for what in ("seconds", "processor seconds"))]
     found = f"no accelerator: {reason}" if reason else "one accelerator"
     places, people = options.states * options.places, options.persons
-    shown = ", ".join(f"{way} {rate:.2f}" for way, (rate, _) in zip(_names(ways), rates, strict=True))
+    slowest = min(rate for rate, _ in rates.values())
+    compared = [[str(way), f"{rate:.2f}", f"{rate / slowest:.1f}"] for way, (rate, _) in rates.items()]
     lines = [
-        f"{places:,} places, {people:,} public people and as many private ones, {len(made.schema.coded)} columns; "
+        f"{places:,} places, {people:,} public people and as many private ones, {len(task.schema.coded)} columns; "
         f"{cores()} cores; {found}.",
         table(head, stages),
-        f"Rehearsals a second: {shown}.",
+        table(["rehearsals", "a second", "times the slowest"], compared),
     ]
-    if len(rates) == 2:
-        apart = float(np.abs(rates[0][1] - rates[1][1]).max())
-        lines.append(f"The largest difference between the errors of the two ways is {apart:.1e}.")
+    alike = min(len(errors) for _, errors in rates.values())
+    apart = np.ptp([errors[:alike] for _, errors in rates.values()], axis=0).max()
+    lines.append(f"The largest difference between the mean errors of a draw is {apart:.1e}.")
     figures = {
-        way: {"stages": dict(clock.seconds), "rehearsals a second": rate}
-        for way, clock, (rate, _) in zip(_names(ways), clocks, rates, strict=True)
+        "stages": {way: dict(clock.seconds) for way, clock in zip(_names(ways), clocks, strict=True)},
+        "rehearsals a second": {str(way): rate for way, (rate, _) in rates.items()},
     }
     report("accelerator", "\n\n".join(lines), figures)
 

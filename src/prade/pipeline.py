@@ -66,6 +66,7 @@ def plan(
     seconds: float | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Decide what to measure, from public data only. This spends nothing.
@@ -75,7 +76,8 @@ def plan(
     chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
     the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
     ``plan.expected`` is None. The tuner does as much work as `effort` says (1: what two idle cores do in a second).
-    `seconds` is a safety net: neither a busy machine nor the workers of an `executor` change the plan before.
+    `seconds` is a safety net: neither a busy machine nor the workers of an `executor` change the plan before. With
+    `cuda`, rehearsals use an NVIDIA accelerator; it needs prade[cuda].
 
     >>> from prade import Task
     >>> from prade.data.invented import census_like
@@ -91,9 +93,8 @@ def plan(
     made = Plan.simplest(task)
     if tune:
         with suppress(TooSmall):
-            made = tuned(
-                task, rows, effort=effort, seconds=seconds, threads=threads, executor=executor, progress=progress
-            ).plan
+            how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
+            made = tuned(task, rows, effort=effort, seconds=seconds, **how).plan
     return expecting_change(made, table).with_public(table.hashed_files)
 
 
@@ -293,6 +294,7 @@ def kept_or_new_plan(
     *,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Load the plan in or beside the folder, or make a new plan and save it beside the folder.
@@ -302,7 +304,7 @@ def kept_or_new_plan(
     """
     if (kept := kept_plan(task, table, folder)) is not None:
         return kept
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
     made = plan(task, table, tune=terms.tune, effort=terms.effort, seconds=terms.seconds, **how)
     made.save(plan_beside(folder))
     return made
@@ -318,14 +320,16 @@ def fit(
     on_stage: OnStage = _ignore,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Fitted:
     """Plan, measure and estimate. A second call continues an interrupted one, and the ledger is charged once.
 
     ``on_stage(stage, result)`` is called after each stage: "plan", "measure" (with the release and whether it was paid
     for now) and "estimate". Rehearsals and estimates run on the `executor`, if there is one; private rows never do.
+    With `cuda`, both use an NVIDIA accelerator.
     """
-    how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
     with spending_stated() as spending:
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
@@ -368,16 +372,17 @@ def synthesize(
     on_stage: OnStage = _ignore,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Path:
     """Run all five stages and return the path of the report.
 
     The folder then has the release, its estimates, the synthetic rows and the report. `on_stage` is called as in `fit`,
-    and after "sample". The `executor` does what is not private, as in `fit`.
+    and after "sample". The `executor` does what is not private, and `cuda` is for the same as in `fit`.
     """
     how: dict[str, Any] = {"threads": threads, "executor": executor, "progress": progress}
     with spending_stated():
-        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, **how)
+        fitted = fit(task, private, public, folder, terms, on_stage=on_stage, cuda=cuda, **how)
         on_stage("sample", write_sample(fitted.estimates, None, fitted.public, seed=seed, **how))
         return report(fitted.release, **how)
 

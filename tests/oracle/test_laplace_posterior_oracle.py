@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prade.core.threads import single_threaded_blas
-from prade.estimating import cuda
+from prade.estimating import device_arrays
 from prade.estimating.levels.laplace_posterior import ODD, gaussian_posteriors, laplace_posteriors
 
 
@@ -242,5 +242,5 @@ def test_one_call_for_all_groups_gives_what_one_call_for_each_does(monkeypatch):
     told = np.arange(root.shape[1]) >= generator.integers(root.shape[1], size=(5, 1))
     precision, shift = generator.uniform(0, 2, answers.shape), generator.normal(size=answers.shape)
     given = root, noise, told, precision, shift
-    for found, wanted in zip(cuda._gaussian_posteriors(*given), gaussian_posteriors(*given), strict=True):
+    for found, wanted in zip(device_arrays.gaussian_posteriors(*given), gaussian_posteriors(*given), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)

@@ -11,7 +11,7 @@ from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
-from prade.cli.worker_options import Where, worker_options
+from prade.cli.worker_options import Where, cuda_option, worker_options
 
 if TYPE_CHECKING:
     from prade.planning.task import Task
@@ -30,6 +30,7 @@ PAGE = "explore.html"
 @click.option("--no-page", is_flag=True, help="Write no page about several budgets.")
 @force
 @worker_options
+@cuda_option
 @as_json
 @examples(
     "  prade plan --schema schema.toml --public public.parquet --groups places.csv --levels STATE,PUMA \\\n"
@@ -47,6 +48,7 @@ def plan(
     effort: float,
     seconds: float | None,
     where: Where,
+    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -64,7 +66,7 @@ def plan(
         raise click.UsageError("several budgets are compared by rehearsal: leave out --no-tune, or give one budget")
     if not several and (page or no_page):
         raise click.UsageError("--page and --no-page are for several budgets, as in --epsilon 0.1,1,10")
-    limits = {"effort": effort, "seconds": seconds}
+    limits = {"effort": effort, "seconds": seconds, "cuda": cuda}
     if several:
         named = str(Path(output).with_name(PAGE)) if page is None else page
         _several(output, None if no_page else named, force, limits, where, as_json, options)

@@ -21,7 +21,7 @@ from prade.cli.planning_commands import (
     spending,
     task_of,
 )
-from prade.cli.worker_options import THREADS, Where, worker_options
+from prade.cli.worker_options import THREADS, Where, cuda_option, worker_options
 from prade.core.errors import DataError
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 
@@ -127,9 +127,7 @@ def _looks_empty(release: Release) -> bool:
     help="map weights answers by their noise; two-stage and ide are the paper's. [default: the plan's]",
 )
 @worker_options
-@click.option(
-    "--cuda", is_flag=True, help="Estimate all groups of a level together on this machine's NVIDIA accelerator."
-)
+@cuda_option
 @as_json
 @examples(
     "  prade estimate release\n  prade estimate release --workers 8\n"
@@ -302,6 +300,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 @click.option("--seed", default=0, show_default=True, help="Seed of the synthetic rows.")
 @click.option("--against-advice", is_flag=True, help="Measure even if the public table alone is expected to be better.")
 @worker_options
+@cuda_option
 @as_json
 @examples(
     "  prade synthesize private.parquet --schema schema.toml --public public.parquet --groups places.csv \\\n"
@@ -319,6 +318,7 @@ def synthesize(
     effort: float,
     seconds: float | None,
     where: Where,
+    cuda: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -332,7 +332,7 @@ def synthesize(
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
         terms |= {"effort": effort, "seconds": seconds}
-        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, **terms)
+        _synthesize(private, output, ledger_file, seed, where, as_json, options, tune=tune, cuda=cuda, **terms)
 
 
 def _synthesize(
@@ -345,6 +345,7 @@ def _synthesize(
     options: dict[str, Any],
     *,
     tune: bool,
+    cuda: bool,
     **terms: Any,
 ) -> None:
     """Run all five stages, and show what each has made."""
@@ -382,5 +383,5 @@ def _synthesize(
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
     with where.arguments() as how, progress_bar() as progress:
         told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
-        page = str(run_all(task, private, table, output, wanted, seed=seed, **told, **how))
+        page = str(run_all(task, private, table, output, wanted, seed=seed, cuda=cuda, **told, **how))
     result({**facts, "report": page}, page, as_json)

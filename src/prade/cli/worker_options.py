@@ -1,4 +1,4 @@
-"""The options that say where work is done: `--workers` and `--cluster`."""
+"""The options that say where work is done: `--workers`, `--cluster` and `--cuda`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class Where:
 
 
 THREADS = Where()
+
+cuda_option = click.option(
+    "--cuda", is_flag=True, help="Use this machine's NVIDIA accelerator for rehearsals and estimates."
+)
 
 
 @contextmanager

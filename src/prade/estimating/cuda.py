@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -26,12 +27,14 @@ from prade.core.systematic import systematic
 from prade.estimating.bundles import NEGLIGIBLE
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.layout import Layout
-from prade.estimating.levels.laplace_posterior import Arrays
 from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
 from prade.estimating.tilted import Tilted
 
 OF_MEMORY = 0.5  # that is free on the device, for the groups that are climbed together
+MOST_LAYOUTS = 8  # on the device: rehearsals come back to a few
 THREADS = 1024  # of a block
+BYTES_OF_CELL = 12  # of its shared memory
+OTHER_BYTES = 1024  # of it, at most
 ROWS_OF_BLOCK = 32_768
 SAMPLE = 16_384  # rows for the curvature, at least
 SAMPLE_PER_CELL = 64
@@ -45,8 +48,6 @@ NEAR = 0.2
 LOOK_EVERY = 10  # products: to look is to wait for the device
 MOST_PRODUCTS = 20  # with the curvature, for one Newton step
 TINY = np.float32(1e-30)
-MOST_SMOOTHED = 64  # groups at a time
-MOST_NUMBERS = 2**23  # in their matrices of cells and directions: 64 MB for each of a few
 
 SOURCE = r"""
 #define NOTHING __int_as_float(0xff800000)  // minus infinity
@@ -117,26 +118,6 @@ def need_accelerator() -> None:
         raise EstimationError(f"there is no accelerator to estimate on, because {reason}", remedy="no_cuda")
 
 
-def device_arrays() -> Arrays:
-    """The accelerator's array functions, for smoothing."""
-    import cupy
-    from cupyx.scipy.special import erfcx
-
-    return Arrays(cupy, erfcx, _gaussian_posteriors, cupy.asnumpy, MOST_SMOOTHED, MOST_NUMBERS)
-
-
-def _gaussian_posteriors(root: Any, noise: Any, told: Any, precision: Any, shift: Any) -> tuple[Any, Any]:
-    """`gaussian_posteriors` with one call for all groups; directions that are not told are columns of zeros."""
-    import cupy
-
-    scaled = cupy.where(told[:, None, :], root, 0.0) / noise[:, :, None]
-    across = scaled.transpose(0, 2, 1)
-    curvature = across @ (precision[:, :, None] * scaled) + cupy.eye(scaled.shape[2])
-    spread = scaled @ cupy.linalg.inv(curvature)
-    mean = spread @ (across @ shift[:, :, None])
-    return mean[:, :, 0], (spread * scaled).sum(axis=2)
-
-
 @dataclass(frozen=True, eq=False)
 class Reached:
     """Where the climb of one group ended."""
@@ -157,18 +138,12 @@ class Device:
         self.layout = layout
         bundles = layout.bundles
         self.cells = int(bundles.start[-1])
-        needed, device = 12 * self.cells, cupy.cuda.Device()
-        self.room = device.attributes["MaxSharedMemoryPerBlockOptin"] - 1024
-        if needed > self.room:
-            raise EstimationError(
-                f"the bundles have {self.cells:,} cells, and the accelerator has room for {self.room // 12:,}: "
-                "estimate on the processor"
-            )
         self.codes = cupy.asarray(bundles.codes.astype(np.uint16))
         self.start = cupy.asarray(bundles.start.astype(np.int32))
+        self.kind = None if layout.kind is None else cupy.asarray(layout.kind.astype(np.int32))
         self.membership = cupy.asarray(bundles.membership.toarray(), np.float64)
         self.tilt = cupy.RawKernel(SOURCE, "tilt")
-        self.tilt.max_dynamic_shared_size_bytes = needed
+        self.tilt.max_dynamic_shared_size_bytes = shared_memory()  # of the kernel, whatever the layout
         self.blocks = -(-bundles.rows // ROWS_OF_BLOCK)
         self._draw()
 
@@ -196,10 +171,10 @@ class Device:
         self.inverse_chance = cupy.asarray(number / chance[rows])
         self.indicators = cupy.asarray(bundles.cells_of(rows).toarray()[:, self.within], np.float32)
 
-    def log_bases(self, bases: Iterable[Floats], groups: int) -> Any:
-        """The logarithms of the priors of several groups: [groups, rows]."""
+    def log_bases(self, bases: Iterable[Floats], groups: int, rows: int | None = None) -> Any:
+        """The logarithms of the priors of several groups: [groups, rows]; `rows` are by default the collapsed ones."""
         cupy = self.cupy
-        found, before = cupy.empty((groups, self.layout.rows), np.float32), None
+        found, before = cupy.empty((groups, self.layout.rows if rows is None else rows), np.float32), None
         for k, base in enumerate(bases):
             if base is before:
                 found[k] = found[k - 1]
@@ -219,7 +194,7 @@ class Device:
             self.codes, self.start, np.int32(len(self.layout.bundles)), np.int64(rows), np.int32(self.cells),
             log_bases, logits, masses, tops,
         )  # fmt: skip
-        self.tilt((self.blocks, groups), (THREADS,), arguments, shared_mem=12 * self.cells)
+        self.tilt((self.blocks, groups), (THREADS,), arguments, shared_mem=BYTES_OF_CELL * self.cells)
         top = tops.max(axis=1).astype(np.float64)
         scale = cupy.exp(tops.astype(np.float64) - top[:, None]) / 2.0**31
         summed = cupy.einsum("gbc,gb->gc", masses.astype(np.float64), scale)
@@ -237,7 +212,7 @@ class Device:
         No curvature matrix is made: conjugate gradients need only its products with steps, and these are two products
         with the 0/1 matrix of the drawn rows, for all groups at once.
         """
-        cupy, within = self.cupy, self.within
+        cupy, within, (bent, _, _) = self.cupy, self.within, _fused()
         share = self._shares(log_bases, multipliers)
         mean = share @ self.indicators
         mass = cupy.asarray(masses[:, within], np.float32)
@@ -246,7 +221,7 @@ class Device:
 
         def curved(steps: Any) -> Any:
             seen = ((steps @ self.indicators.T) * share) @ self.indicators
-            return seen - mean * (mean * steps).sum(axis=1, keepdims=True) + noise * steps
+            return bent(seen, mean, (mean * steps).sum(axis=1, keepdims=True), noise, steps)
 
         scale = 1 / (mean * (1 - mean) + noise + TINY)
         gain, (low, high) = cupy.asarray(slope[:, within], np.float32), cupy.asarray(box[:, :, within], np.float32)
@@ -255,6 +230,8 @@ class Device:
         for _ in range(ROUNDS):
             free = ~(((steps >= high) & (left > 0)) | ((steps <= low) & (left < 0)))
             steps = cupy.clip(steps + self._conjugate_gradients(curved, left * free, free, scale), low, high)
+            if not bool(((steps <= low) | (steps >= high)).any()):
+                break
             left = gain - curved(steps)
         found = np.zeros_like(slope)
         found[:, within] = cupy.asnumpy(steps)
@@ -262,13 +239,22 @@ class Device:
 
     def _shares(self, log_bases: Any, multipliers: Floats) -> Any:
         """The weights of the drawn rows in several groups, each divided by its chance to be drawn: [groups, rows]."""
-        cupy, start = self.cupy, self.layout.bundles.start
-        logits = cupy.asarray(multipliers) @ self.membership.T
-        eta = log_bases[:, self.drawn].astype(np.float64)
-        for b, code in enumerate(self.codes[:, self.drawn].astype(np.int64)):
-            eta += logits[:, int(start[b]) + code]
-        share = cupy.exp(eta - eta.max(axis=1, keepdims=True)) * self.inverse_chance
+        eta = log_bases[:, self.drawn] + self._raised(multipliers, self.codes[:, self.drawn])
+        share = self.cupy.exp(eta - eta.max(axis=1, keepdims=True)) * self.inverse_chance
         return (share / share.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def weights(self, priors: Sequence[Floats], multipliers: Floats) -> Any:
+        """The weights of the prior's own rows in several groups: [groups, rows], each group's add up to 1."""
+        raised = self._raised(multipliers, self.codes)
+        eta = self.log_bases(priors, len(priors), len(priors[0]))
+        eta = eta + (raised if self.kind is None else raised[:, self.kind])
+        weight = self.cupy.exp(eta - eta.max(axis=1, keepdims=True))
+        return (weight / weight.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    def _raised(self, multipliers: Floats, codes: Any) -> Any:
+        """By how much the multipliers raise the logarithms of rows with these codes: [groups, rows]."""
+        start, logits = self.layout.bundles.start, self.cupy.asarray(multipliers) @ self.membership.T
+        return sum(logits[:, int(start[b]) + code.astype(np.int64)] for b, code in enumerate(codes))
 
     def _conjugate_gradients(self, curved: Callable[[Any], Any], right: Any, free: Any, scale: Any) -> Any:
         """x with curved(x) = right in the free cells and x = 0 in the others, near enough for a Newton step."""
@@ -277,19 +263,64 @@ class Device:
         towards = scale * left
         size = (left * towards).sum(axis=1, keepdims=True)
         goal = NEAR**2 * size
+        _, step, turn = _fused()
         for product in range(MOST_PRODUCTS):
             if product % LOOK_EVERY == 0 and not bool((size > goal).any()):
                 break
             bent = curved(towards) * free
-            step = size / cupy.maximum((towards * bent).sum(axis=1, keepdims=True), TINY)
-            step = cupy.where(size > goal, step, np.float32(0))  # those that are near enough stay
-            x = x + step * towards
-            left = left - step * bent
-            scaled = scale * left
-            new = (left * scaled).sum(axis=1, keepdims=True)
-            towards = cupy.where(size > goal, scaled + new / cupy.maximum(size, TINY) * towards, towards)
+            along = size / cupy.maximum((towards * bent).sum(axis=1, keepdims=True), TINY)
+            along *= size > goal  # those that are near enough stay
+            x, left, scaled, squares = step(x, left, towards, bent, along, scale)
+            new = squares.sum(axis=1, keepdims=True)
+            towards = turn(towards, scaled, size, new, goal)
             size = cupy.where(size > goal, new, size)
         return x
+
+
+@cache
+def _fused() -> tuple[Callable[..., Any], ...]:
+    """`_bent`, `_step` and `_turn` with one launch each, where they would take twenty: most of a small climb's time."""
+    import cupy
+
+    return tuple(cupy.fuse(each) for each in (_bent, _step, _turn))
+
+
+def _bent(seen: Any, mean: Any, along: Any, noise: Any, steps: Any) -> Any:
+    """A product with the curvature, from that with the second moments of the drawn rows."""
+    return seen - mean * along + noise * steps
+
+
+def _step(x: Any, left: Any, towards: Any, bent: Any, along: Any, scale: Any) -> tuple[Any, Any, Any, Any]:
+    """A step of conjugate gradients: where it leads, what is left, the same scaled, and their products."""
+    left = left - along * bent
+    scaled = scale * left
+    return x + along * towards, left, scaled, left * scaled
+
+
+def _turn(towards: Any, scaled: Any, size: Any, new: Any, goal: Any) -> Any:
+    """The next direction; that of groups which are near enough stays."""
+    import cupy
+
+    return cupy.where(size > goal, scaled + new / cupy.maximum(size, TINY) * towards, towards)
+
+
+def shared_memory() -> int:
+    """How many bytes a block of threads can share."""
+    import cupy
+
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]) - OTHER_BYTES
+
+
+def suits(layout: Layout) -> bool:
+    """Whether the accelerator can climb on a layout: it has not too many cells."""
+    few = int(layout.reachable.sum()) <= MOST_CELLS_FOR_NEWTON
+    return few and BYTES_OF_CELL * int(layout.bundles.start[-1]) <= shared_memory()
+
+
+@lru_cache(maxsize=MOST_LAYOUTS)
+def device_of(layout: Layout) -> Device:
+    """A layout's rows on the accelerator, those used lately."""
+    return Device(layout)
 
 
 def climb_together(
@@ -301,10 +332,10 @@ def climb_together(
     layout's own, and have mass in the same rows.
     """
     layout = duals[0].layout
-    if int(layout.reachable.sum()) > MOST_CELLS_FOR_NEWTON:
+    if not suits(layout):
         yield from (None for _ in duals)
         return
-    device, remaining = Device(layout), iter(bases)
+    device, remaining = device_of(layout), iter(bases)
     together = device.at_once
     for first in range(0, len(duals), together):
         some = duals[first : first + together]

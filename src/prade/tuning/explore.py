@@ -52,6 +52,7 @@ def explore(
     seed: int = 0,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Exploration:
     """Rehearse several budgets on public data, to see what each would buy. This spends nothing.
@@ -74,7 +75,7 @@ def explore(
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here
-    with Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor) as tuner:
+    with Tuner(task, rows, bias=bias, seed=seed, threads=threads, executor=executor, cuda=cuda) as tuner:
         closer = CloserLook(tuner.rehearsal, task.levels, 2 * FRESH * seed + FRESH)
         found = _all_rehearsed(tuner, closer, wanted, whole)
     files = table.hashed_files

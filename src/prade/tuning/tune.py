@@ -18,6 +18,7 @@ from prade.core.effort import EFFORT
 from prade.core.progress import Progress
 from prade.core.threads import single_threaded_blas
 from prade.data.public import Public, group_columns
+from prade.estimating.cuda import need_accelerator
 from prade.planning.expected import Expected
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
@@ -103,6 +104,7 @@ def tune(
     weight: str | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
+    cuda: bool = False,
     progress: Progress | None = None,
 ) -> Tuned:
     """A plan for a task, chosen by rehearsal on the `public` table (a table, a file or a `Public`).
@@ -114,7 +116,8 @@ def tune(
     second. Work is counted, so the result is the same for the same seed on a busy machine and with any number of
     workers, unless `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)`
     reports the work. Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end
-    sooner, or do W times the effort in the same time.
+    sooner, or do W times the effort in the same time. With `cuda`, this process or each worker uses its machine's
+    accelerator.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
@@ -125,7 +128,8 @@ def tune(
     ('Do not touch the private data at this budget', False, 1)
     """
     allowed = Effort.of(effort, seconds, progress)
-    with Tuner(task, public, bias=bias, seed=seed, weight=weight, threads=threads, executor=executor) as tuner:
+    how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda}
+    with Tuner(task, public, bias=bias, seed=seed, weight=weight, **how) as tuner:
         return tuner.tune(task.budget, allowed)
 
 
@@ -145,12 +149,16 @@ class Tuner:
         weight: str | None = None,
         threads: int | None = None,
         executor: Executor | None = None,
+        cuda: bool = False,
     ) -> None:
+        if cuda:
+            need_accelerator()
         if not isinstance(public, Public):
             public = Public.of(task.schema, public, group_columns(task.groups, task.schema), weight=weight)
         self.task, self.seed = task, seed
         self.public: Public = obeying(public, task.invariants)
         how: dict[str, Any] = {"bias": bias, "seed": seed, "threads": threads, "targets": task.targets}
+        how["accelerator"] = cuda
         self.rehearsal = Rehearsal.of(self.public, task.groups, task.levels, **how)
         self.stages = Stages(self.rehearsal, task, executor)
         with single_threaded_blas():

@@ -245,6 +245,15 @@ def test_totals_by_hand():
     np.testing.assert_allclose(smooth_totals(noisy, variance, np.full(3, 100.0)), expected, rtol=1e-9)
 
 
+def test_several_tables_of_totals_are_smoothed_as_each_alone():
+    generator = np.random.default_rng(0)
+    scatter = np.array([1.0, 30.0, 300.0])[:, None]  # within the noise, about it, and far beyond
+    noisy, variance = 1_000 + scatter * generator.normal(size=(3, 20)), np.full(20, 900.0)
+    expected = noisy.mean(axis=1, keepdims=True) * np.ones(20)
+    each = [smooth_totals(*table, wanted) for *table, wanted in zip(noisy, [variance] * 3, expected, strict=True)]
+    assert np.array_equal(smooth_totals(noisy, variance, expected), each)
+
+
 def test_a_total_with_more_noise_is_drawn_further():
     noisy, variance = np.array([130.0, 130.0, 40.0]), np.array([10.0, 1000.0, 10.0])
     found = smooth_totals(noisy, variance, np.full(3, 100.0))

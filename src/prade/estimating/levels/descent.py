@@ -27,7 +27,7 @@ from prade.core.threads import several, single_threaded_blas
 from prade.core.workers import Shared, Workers
 from prade.data.public import Public
 from prade.estimating.base import Estimator
-from prade.estimating.cuda import device_arrays
+from prade.estimating.device_arrays import device_arrays
 from prade.estimating.estimate import Estimate
 from prade.estimating.ide import IDE
 from prade.estimating.levels import device_fits
@@ -178,6 +178,13 @@ class Descent:
             return elsewhere(wanted)
         return device_fits.estimated_on_device(self.foundation, found.method, wanted, elsewhere, self.workers.threads)
 
+    def tilts(self, found: LevelGroups, groups: range) -> list[Tilt]:
+        """The tilts of some groups of a level, from the accelerator."""
+        elsewhere = partial(self.workers.map, partial(estimated, self.shared, found.method))
+        how = found.batches(groups), elsewhere, self.workers.threads
+        tilts = {each.group: each for each in device_fits.tilts_on_device(self.foundation, found.method, *how)}
+        return [tilts[group] for group in groups]
+
     def handed_on(self, level: int, parents: Sequence[Parent]) -> list[Parent]:
         """What the groups of a level hand on to their children."""
         found = self.groups(level, parents)
@@ -252,15 +259,19 @@ class LevelGroups:
 
     def estimate(self, group: int) -> GroupEstimate:
         """The estimate of one group."""
-        parent = self.foundation.weights(self._parent(group).ancestors)
+        parent = self.foundation.weights(self.ancestors(group))
         estimate, alike, _ = fitted(self.foundation, self.method, self.asked(group), parent)
         noted = self.fitted_for(group)
         return GroupEstimate(group, float(self.totals[group]), estimate, alike, *noted, self.followed(group))
 
-    def batches(self) -> list[Batch]:
-        """What workers are asked to estimate."""
-        groups = range(len(self))
-        return batches_of([self.asked(group) for group in groups], [self._parent(group).ancestors for group in groups])
+    def batches(self, groups: range | None = None) -> list[Batch]:
+        """What workers are asked to estimate: all groups, or some."""
+        groups = range(len(self)) if groups is None else groups
+        return batches_of([self.asked(group) for group in groups], [self.ancestors(group) for group in groups])
+
+    def ancestors(self, group: int) -> tuple[Tilt, ...]:
+        """The tilts of all above a group, from the first level to its parent."""
+        return self._parent(group).ancestors
 
     def asked(self, group: int) -> GroupAnswers:
         """The answers that a group is estimated from."""
@@ -283,7 +294,7 @@ class LevelGroups:
     def handed_on(self, made: Made) -> Parent:
         """What a group hands on to its children."""
         group = made.tilt.group
-        ancestors = (*self._parent(group).ancestors, made.tilt)
+        ancestors = (*self.ancestors(group), made.tilt)
         return Parent(float(self.totals[group]), self.followed(group), made.masses, ancestors)
 
     def _parent(self, group: int) -> Parent:

@@ -1,0 +1,159 @@
+"""Rehearsals on an accelerator have the processor's errors; numpy stands in for it where there is none."""
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prade import EstimationError, Task, Unit
+from prade.data.invented import census_like
+from prade.data.public import Public
+from prade.estimating import cuda
+from prade.estimating.levels.laplace_posterior import of_processor
+from prade.planning.questions import Ask, Level
+from prade.planning.settings import Settings
+from prade.queries.workload import Workload
+from prade.scoring.device_distances import DeviceDistances, true_shares
+from prade.scoring.distances import mean_distance
+from prade.tuning import device_errors
+from prade.tuning.rehearse import Rehearsal
+from prade.tuning.tune import tune
+from worlds.plans import plan_of
+
+accelerated = pytest.mark.skipif(bool(cuda.why_not()), reason=f"no accelerator: {cuda.why_not()}")
+LEVELS = ["STATE", "PLACE"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return census_like(persons=6_000, places_per_state=20, seed=1)
+
+
+@pytest.fixture(scope="module")
+def groups(data):
+    return data.groups.select(LEVELS).group_by(LEVELS).aggregate([])
+
+
+@pytest.fixture(scope="module")
+def rehearsal(data, groups):
+    return Rehearsal.of(Public.of(data.schema, data.public, LEVELS), groups, LEVELS, threads=1)
+
+
+@pytest.fixture(scope="module")
+def plan(data, groups):
+    ask = Ask(Workload.marginals(data.schema, ["AGE", "RACE", "WAGE"]), Fraction(9, 10))
+    return plan_of(data.schema, Level("STATE"), Level("PLACE", ask, "1/10"), groups=groups, budget=1)
+
+
+def accelerator_of(rehearsal):
+    changed = rehearsal.changed()
+    changed.accelerator = True
+    return changed
+
+
+class RowsByNumpy(cuda.Device):
+    """A layout's rows as the accelerator has them, without its kernels."""
+
+    def __init__(self, layout):
+        self.cupy, self.layout = np, layout
+        self.codes, self.kind = layout.bundles.codes, layout.kind
+        self.membership = layout.bundles.membership.toarray()
+
+
+class TablesByNumpy:
+    """The distances as the kernel has them."""
+
+    def __init__(self, joint, pairs):
+        self.joint, self.pairs = joint, pairs
+
+    def means(self, weights, shares):
+        schema, codes, found = self.joint.schema, self.joint.codes, []
+        for weight, share in zip(weights, shares, strict=True):
+            tables = [
+                np.bincount(codes[a].astype(int) * schema.size(b) + codes[b], weight, schema.size(a) * schema.size(b))
+                for a, b in self.pairs
+            ]
+            found.append(np.abs(np.concatenate(tables) - share).sum() / len(self.pairs))
+        return np.array(found)
+
+
+@pytest.fixture
+def numpy_for_cupy(monkeypatch):
+    errors, levels = "prade.tuning.device_errors", "prade.estimating.levels"
+    monkeypatch.setattr(f"{errors}.suits", lambda layout: True)
+    monkeypatch.setattr(f"{errors}.fit", lambda schema, pairs: True)
+    monkeypatch.setattr(f"{errors}.device_of", RowsByNumpy)
+    monkeypatch.setattr(f"{errors}.DeviceDistances", TablesByNumpy)
+    monkeypatch.setattr(f"{levels}.descent.device_arrays", of_processor)
+    monkeypatch.setattr(f"{levels}.device_fits.climb_together", lambda duals, *_: (None for _ in duals))
+    device_errors._rows_of.cache_clear()
+    yield
+    device_errors._rows_of.cache_clear()  # no other test may find numpy's tables
+
+
+@pytest.mark.parametrize("settings", [None, Settings(mixture=0.3), Settings(smooth=False)])
+@pytest.mark.usefixtures("numpy_for_cupy")
+def test_weights_tables_and_distances_of_a_draw_are_those_of_the_processor(rehearsal, plan, settings):
+    for fresh in (False, True):
+        wanted = rehearsal.errors(plan, settings, seed=3, stand_in=1, fresh=fresh)
+        found = accelerator_of(rehearsal).errors(plan, settings, seed=3, stand_in=1, fresh=fresh)
+        assert len(set(wanted.tolist())) > 8
+        assert found == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.usefixtures("numpy_for_cupy")
+def test_what_does_not_fit_is_left_to_the_processor(rehearsal, plan, monkeypatch):
+    def never(*_):
+        raise AssertionError("it was scored on the accelerator")
+
+    monkeypatch.setattr("prade.tuning.device_errors.DeviceDistances", never)
+    with pytest.raises(AssertionError, match="scored on"):
+        accelerator_of(rehearsal).errors(plan, seed=5)
+    wanted = rehearsal.errors(plan, seed=5)
+    for each in ("suits", "fit"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"prade.tuning.device_errors.{each}", lambda *_: False)
+            assert np.array_equal(accelerator_of(rehearsal).errors(plan, seed=5), wanted)
+
+
+def test_true_shares_are_the_tables_of_pairs_one_after_the_other(data):
+    rows = {"SEX": np.array([0, 1, 1]), "RACE": np.array([0, 0, 2])}
+    shares = true_shares(data.schema, [rows, {name: code[:0] for name, code in rows.items()}], [("SEX", "RACE")])
+    wide = data.schema.size("RACE")
+    assert np.flatnonzero(shares[0]).tolist() == [0, wide, wide + 2]
+    assert shares.sum(axis=1).tolist() == [pytest.approx(1), 0]
+
+
+def test_without_an_accelerator_the_tuner_says_what_is_missing(data, groups, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
+    task = Task("people", data.schema, 1, Unit(4), LEVELS, groups)
+    with pytest.raises(EstimationError, match=r"CuPy is not installed \(prade\[cuda\] has it\); leave out cuda=True"):
+        tune(task, data.public, effort=0, cuda=True)
+
+
+@accelerated
+def test_distances_on_the_device_are_those_of_the_processor_and_the_same_again(rehearsal):
+    import cupy
+
+    chosen = rehearsal.stand_ins[0]
+    joint, truth = chosen.public.prior, [rehearsal.truth(0, group) for group in range(5)]
+    weights = np.random.default_rng(0).exponential(size=(5, len(joint))) ** 3
+    weights /= weights.sum(axis=1, keepdims=True)
+    scorer = DeviceDistances(joint, rehearsal.pairs)
+    shares = true_shares(joint.schema, truth, rehearsal.pairs)
+    found, again = (scorer.means(cupy.asarray(weights, np.float32), shares) for _ in range(2))
+    wanted = [mean_distance(rows, joint, rehearsal.pairs, weight) for rows, weight in zip(truth, weights, strict=True)]
+    assert found == pytest.approx(wanted, abs=1e-6)
+    assert np.array_equal(found, again)
+
+
+@accelerated
+@pytest.mark.parametrize("settings", [None, Settings(mixture=0.3), Settings(smooth=False)])
+def test_errors_of_a_draw_are_those_of_the_processor_and_the_same_again(rehearsal, plan, settings):
+    for stand_in in range(len(rehearsal.stand_ins)):  # layouts of different sizes take turns on the device
+        wanted = rehearsal.errors(plan, settings, seed=3, stand_in=stand_in)
+        found, again = (accelerator_of(rehearsal).errors(plan, settings, seed=3, stand_in=stand_in) for _ in range(2))
+        assert found == pytest.approx(wanted, abs=5e-3)
+        assert found.mean() == pytest.approx(wanted.mean(), abs=1e-3)
+        assert np.array_equal(found, again)
