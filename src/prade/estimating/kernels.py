@@ -127,7 +127,8 @@ def tilt(
     """w_j = base_j * exp(sum_b logits_b[code_b(j)]) for rows first..last, and its mass per bundle cell.
 
     A running maximum keeps every exponential in range: `weights` are stored divided by e^shift of their tile.
-    `hist` must come in zeroed; returns (sum of w) / e^top and top, the largest logit of a row with base > 0.
+    `hist` must come in zeroed, or empty where masses are not wanted; returns (sum of w) / e^top and top, the largest
+    logit of a row with base > 0.
     """
     eta, bits = np.empty(TILE), np.empty(TILE, np.int64)
     doublings = bits.view(np.float64)
@@ -159,7 +160,8 @@ def tilt(
             eta[j] *= mine[j]
             written[j] = eta[j]
         total += sum_of(eta, size)
-        add_masses(codes, start, eta[:size], tile, hist)
+        if len(hist):
+            add_masses(codes, start, eta[:size], tile, hist)
     return total, top
 
 
@@ -186,6 +188,20 @@ def count(code: Codes, weights: Floats, first: int, last: int, hist: Floats) -> 
     """Mass per bundle cell of one bundle."""
     for j in range(first, last):
         hist[code[j]] += weights[j]
+
+
+@compiled
+def divided(collapsed: Floats, base: Floats, kind: Ints, weights: Floats, least: float, found: Floats) -> None:
+    """The mass of each collapsed row, divided among the rows that went into it in proportion to their weights.
+
+    `base` is the sum of these weights; a collapsed row with less than `least` of it has no mass to divide.
+    """
+    ratio = np.zeros(len(base))
+    for k in range(len(base)):
+        if base[k] > least:
+            ratio[k] = collapsed[k] / base[k]
+    for j in range(len(kind)):
+        found[j] = weights[j] * ratio[kind[j]]
 
 
 @compiled

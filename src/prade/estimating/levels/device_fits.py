@@ -86,5 +86,5 @@ def _made(foundation: Foundation, method: Method, batch: Batch, tilt: Tilt, at: 
     wanted = foundation.layout(foundation.wanted_after(method.level))
     masses = at.masses
     if wanted.workload.parts != foundation.layout(method.level).workload.parts:
-        masses = wanted.masses_of(wanted.collapsed(foundation.worked_out(tilt, foundation.weights(batch.ancestors))[0]))
+        masses = wanted.masses_of(wanted.collapsed(foundation.weights_of(tilt, foundation.weights(batch.ancestors))))
     return Made(tilt, "converged", at.certificate.kl, n0 * at.certificate.gap, np.asarray(masses))
