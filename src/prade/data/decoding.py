@@ -106,12 +106,21 @@ class Decoder:
 
         return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
-    def copied(self, table: pa.Table, drawn: Ints | None = None) -> Flags:
+    def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
         """Whether each row of a table has, in every coded column, the values of one and the same public row.
 
-        `drawn` are the public rows that the rows were drawn from, if known: most are copies of those.
+        `coded` and `drawn` are what the table was decoded from, if known. A row that has the codes of the public row it
+        was drawn from has its values, too, and is a copy if these are in the domain: nearly all rows need no look at
+        their cells.
         """
-        return self._copies.flags(table, drawn)
+        copied = np.zeros(table.num_rows, np.bool_)
+        if coded is not None and drawn is not None and self._donors is not None:
+            copied = self._donors.agree(coded.codes, drawn)
+            copied[copied] = self._copies.whole[drawn[copied]]
+        others = np.flatnonzero(~copied)
+        if len(others):
+            copied[others] = self._copies.flags(table.take(others))
+        return copied
 
     @cached_property
     def _copies(self) -> Copies:
