@@ -39,7 +39,10 @@ class Copies:
     @cached_property
     def whole(self) -> Flags:
         """Whether all values of each public row are in the domain: only such a row can have a copy."""
-        return np.logical_and.reduce([(menu.codes >= menu.column.present) | (menu.of_row >= 0) for menu in self._menus])
+        whole = np.ones(len(self._menus[0].codes), np.bool_)
+        for menu in self._menus:
+            whole &= (menu.codes >= menu.column.present) | (menu.of_row >= 0)
+        return whole
 
     @cached_property
     def _index(self) -> RowIndex:
