@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PANDAS = b"pandas"
+AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
 
 
 class Columns:

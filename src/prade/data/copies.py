@@ -30,39 +30,35 @@ class Copies:
 
     def __init__(self, menus: Sequence[Menu]) -> None:
         self._menus = menus
-        self._rows = len(menus[0].codes)
 
-    def flags(self, table: pa.Table, drawn: Ints | None = None) -> Flags:
-        """Whether each row is a copy. `drawn` are public rows that they may be copies of, which are looked at first."""
-        mine = [_numbered_cells(menu, table[menu.column.name]) for menu in self._menus]
-        copied = np.zeros(table.num_rows, np.bool_)
-        if drawn is not None and self._rows:
-            known = (drawn >= 0) & (drawn < self._rows)
-            rows = np.where(known, drawn, 0)
-            copied = known
-            for menu, numbers in zip(self._menus, mine, strict=True):
-                copied &= _numbered_rows(menu, rows) == numbers
-        others = np.flatnonzero(~copied)
-        if len(others):
-            first, stop = self._index.runs([numbers[others] for numbers in mine])
-            copied[others] = first < stop
-        return copied
+    def flags(self, table: pa.Table) -> Flags:
+        """Whether each row is a copy."""
+        first, stop = self._index.runs([_numbered_cells(menu, table[menu.column.name]) for menu in self._menus])
+        return first < stop
+
+    @cached_property
+    def whole(self) -> Flags:
+        """Whether all values of each public row are in the domain: only such a row can have a copy."""
+        whole = np.ones(len(self._menus[0].codes), np.bool_)
+        for menu in self._menus:
+            whole &= (menu.codes >= menu.column.present) | (menu.of_row >= 0)
+        return whole
 
     @cached_property
     def _index(self) -> RowIndex:
-        """The public rows by all their values: for rows that are not copies of the rows they were drawn from."""
-        numbers = [_numbered_rows(menu, slice(None)) for menu in self._menus]
+        """The public rows by all their values."""
+        numbers = [_numbered_rows(menu) for menu in self._menus]
         narrow = [each.astype(smallest_unsigned(int(each.max(initial=0)))) for each in numbers]
         return RowIndex(narrow, [int(each.max(initial=0)) + 1 for each in numbers])
 
 
-def _numbered_rows(menu: Menu, rows: Any) -> Ints:
-    """A number for the value of each of some public rows."""
-    place = menu.of_row[rows].astype(np.int64)
+def _numbered_rows(menu: Menu) -> Ints:
+    """A number for the value of each public row."""
+    place = menu.of_row.astype(np.int64)
     if menu.column.kind == "numeric":
         place = np.where(place < 0, place, np.append(_ranks(menu)[1], -1)[place])
     # A value outside the domain has a code too, but it is not the value that is written for the code.
-    return np.where(menu.codes[rows] >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
+    return np.where(menu.codes >= menu.column.present, MISSING, np.where(place < 0, OUTSIDE, place + 2))
 
 
 def _numbered_cells(menu: Menu, cells: Any) -> Ints:

@@ -17,9 +17,10 @@ import numpy as np
 from prade.core.arrays import Flags, Floats, Ints
 from prade.core.chances import Chances
 from prade.core.errors import DataError
+from prade.core.threads import cores, finishing
 from prade.data.cells import one_piece
 from prade.data.column import Column
-from prade.data.columns import Columns
+from prade.data.columns import AT_ONCE, Columns
 from prade.data.copies import Copies
 from prade.data.declared_types import DeclaredTypes, Frame, Like, check_like
 from prade.data.donors import Donors
@@ -68,7 +69,8 @@ class Decoder:
         without_values = {name for name in schema.groups if not schema[name].values}
         read_table(table, [name for name in schema.coded if name not in table.column_names])  # an error names it
         names = [name for name in table.column_names if name in schema and name not in without_values]
-        menus = [menu_of_public(schema[name], table[name], weights) for name in names]
+        threads = min(cores(), AT_ONCE)
+        menus = finishing(lambda name: menu_of_public(schema[name], table[name], weights), names, threads)
         codes = {menu.column.name: menu.codes for menu in menus}
         donors = Donors(schema, codes, weights[weights > 0]) if weights.any() else None
         return cls(schema, menus, DeclaredTypes.of(public, table), donors)
@@ -106,12 +108,21 @@ class Decoder:
 
         return self.types.of_table(pa.table([self._menus[name].values], names=[name]))[name].combine_chunks()
 
-    def copied(self, table: pa.Table, drawn: Ints | None = None) -> Flags:
+    def copied(self, table: pa.Table, coded: Joint | None = None, drawn: Ints | None = None) -> Flags:
         """Whether each row of a table has, in every coded column, the values of one and the same public row.
 
-        `drawn` are the public rows that the rows were drawn from, if known: most are copies of those.
+        `coded` and `drawn` are what the table was decoded from, if known. A row that has the codes of the public row it
+        was drawn from has its values, too, and is a copy if these are in the domain: nearly all rows need no look at
+        their cells.
         """
-        return self._copies.flags(table, drawn)
+        copied = np.zeros(table.num_rows, np.bool_)
+        if coded is not None and drawn is not None and self._donors is not None:
+            copied = self._donors.agree(coded.codes, drawn)
+            copied[copied] = self._copies.whole[drawn[copied]]
+        others = np.flatnonzero(~copied)
+        if len(others):
+            copied[others] = self._copies.flags(table.take(others))
+        return copied
 
     @cached_property
     def _copies(self) -> Copies:

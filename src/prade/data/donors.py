@@ -43,14 +43,14 @@ class Donors:
         the donor is drawn by weight from the public rows that have them, with the row's own random numbers.
         """
         rows = len(next(iter(wanted.values())))
-        donor = np.full(rows, NONE) if drawn is None else np.where(self._agree(wanted, drawn), drawn, NONE)
+        donor = np.full(rows, NONE) if drawn is None else np.where(self.agree(wanted, drawn), drawn, NONE)
         without = np.flatnonzero(donor == NONE)
         donor[without] = self._pick(list(wanted), wanted, without, chances)
         found = {name: donor.copy() for name in wanted if self.schema[name].kind == "numeric"}
         self._find_in_line(found, wanted, without[donor[without] == NONE], chances)
         return found
 
-    def _agree(self, wanted: Codes, drawn: Ints) -> Flags:
+    def agree(self, wanted: Codes, drawn: Ints) -> Flags:
         """Whether each drawn public row exists and has the codes of its row."""
         known = (drawn >= 0) & (drawn < len(self.weights))
         rows = np.where(known, drawn, 0)

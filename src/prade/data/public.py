@@ -24,6 +24,7 @@ from prade.core.threads import cores, finishing
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
 from prade.data.column import Column
+from prade.data.columns import AT_ONCE
 from prade.data.encoding import encode
 from prade.data.groups import Grouping, Groups
 from prade.data.matching import numbers_of
@@ -42,7 +43,6 @@ from prade.data.tables import plain_cells, read_table, table_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-AT_ONCE = 4  # columns that are read and coded at the same time: each is in memory
 FORMAT = 3  # format 1 had no numbers of numeric columns, format 2 no added rows
 WITHOUT_ADDED = 2  # the format of a file without added rows, which earlier versions read too
 GROUP_FIELD = "prade:group"

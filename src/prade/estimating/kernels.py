@@ -67,6 +67,52 @@ def sum_of(x: Floats, size: int) -> float:
 
 
 @compiled
+def add_looked_up(codes: Codes, start: Ints, values: Floats, first: int, sums: Floats) -> None:
+    """sums_j += sum_b values_b[code_b(first + j)], bundle by bundle in their order.
+
+    Four bundles at a time: a sum is read and written once for them, and no lookup waits for another.
+    """
+    size, last, fours = len(sums), first + len(sums), codes.shape[0] // 4 * 4
+    for b in range(0, fours, 4):
+        code_0, code_1 = codes[b, first:last], codes[b + 1, first:last]
+        code_2, code_3 = codes[b + 2, first:last], codes[b + 3, first:last]
+        value_0, value_1 = values[start[b] : start[b + 1]], values[start[b + 1] : start[b + 2]]
+        value_2, value_3 = values[start[b + 2] : start[b + 3]], values[start[b + 3] : start[b + 4]]
+        for j in range(size):
+            two = sums[j] + value_0[code_0[j]] + value_1[code_1[j]]
+            sums[j] = two + value_2[code_2[j]] + value_3[code_3[j]]
+    for b in range(fours, codes.shape[0]):
+        code, value = codes[b, first:last], values[start[b] : start[b + 1]]
+        for j in range(size):
+            sums[j] += value[code[j]]
+
+
+@compiled
+def add_masses(codes: Codes, start: Ints, weights: Floats, first: int, masses: Floats) -> None:
+    """masses_b[code_b(first + j)] += weights_j.
+
+    Four bundles at a time: rows in the same cell of a bundle wait for each other, and other bundles' cells meanwhile do
+    not.
+    """
+    size, last, fours = len(weights), first + len(weights), codes.shape[0] // 4 * 4
+    for b in range(0, fours, 4):
+        code_0, code_1 = codes[b, first:last], codes[b + 1, first:last]
+        code_2, code_3 = codes[b + 2, first:last], codes[b + 3, first:last]
+        mass_0, mass_1 = masses[start[b] : start[b + 1]], masses[start[b + 1] : start[b + 2]]
+        mass_2, mass_3 = masses[start[b + 2] : start[b + 3]], masses[start[b + 3] : start[b + 4]]
+        for j in range(size):
+            weight = weights[j]
+            mass_0[code_0[j]] += weight
+            mass_1[code_1[j]] += weight
+            mass_2[code_2[j]] += weight
+            mass_3[code_3[j]] += weight
+    for b in range(fours, codes.shape[0]):
+        code, mass = codes[b, first:last], masses[start[b] : start[b + 1]]
+        for j in range(size):
+            mass[code[j]] += weights[j]
+
+
+@compiled
 def tilt(
     codes: Codes,
     start: Ints,
@@ -81,7 +127,8 @@ def tilt(
     """w_j = base_j * exp(sum_b logits_b[code_b(j)]) for rows first..last, and its mass per bundle cell.
 
     A running maximum keeps every exponential in range: `weights` are stored divided by e^shift of their tile.
-    `hist` must come in zeroed; returns (sum of w) / e^top and top, the largest logit of a row with base > 0.
+    `hist` must come in zeroed, or empty where masses are not wanted; returns (sum of w) / e^top and top, the largest
+    logit of a row with base > 0.
     """
     eta, bits = np.empty(TILE), np.empty(TILE, np.int64)
     doublings = bits.view(np.float64)
@@ -90,11 +137,7 @@ def tilt(
     for tile in range(first, last, TILE):
         size = min(TILE, last - tile)
         eta[:size] = 0.0
-        for b in range(codes.shape[0]):
-            code = codes[b, tile : tile + size]
-            logit = logits[start[b] : start[b + 1]]
-            for j in range(size):
-                eta[j] += logit[code[j]]
+        add_looked_up(codes, start, logits, tile, eta[:size])
         peak = -np.inf
         for j in range(size):
             if eta[j] > peak and base[tile + j] > 0.0:
@@ -117,11 +160,8 @@ def tilt(
             eta[j] *= mine[j]
             written[j] = eta[j]
         total += sum_of(eta, size)
-        for b in range(codes.shape[0]):
-            code = codes[b, tile : tile + size]
-            cell = hist[start[b] : start[b + 1]]
-            for j in range(size):
-                cell[code[j]] += eta[j]
+        if len(hist):
+            add_masses(codes, start, eta[:size], tile, hist)
     return total, top
 
 
@@ -148,6 +188,20 @@ def count(code: Codes, weights: Floats, first: int, last: int, hist: Floats) -> 
     """Mass per bundle cell of one bundle."""
     for j in range(first, last):
         hist[code[j]] += weights[j]
+
+
+@compiled
+def divided(collapsed: Floats, base: Floats, kind: Ints, weights: Floats, least: float, found: Floats) -> None:
+    """The mass of each collapsed row, divided among the rows that went into it in proportion to their weights.
+
+    `base` is the sum of these weights; a collapsed row with less than `least` of it has no mass to divide.
+    """
+    ratio = np.zeros(len(base))
+    for k in range(len(base)):
+        if base[k] > least:
+            ratio[k] = collapsed[k] / base[k]
+    for j in range(len(kind)):
+        found[j] = weights[j] * ratio[kind[j]]
 
 
 @compiled
@@ -190,11 +244,7 @@ def chances(
     for tile in range(0, len(weights), TILE):
         last = min(tile + TILE, len(weights))
         chance[tile:last] = 0.0
-        for b in range(codes.shape[0]):
-            code = codes[b]
-            score = scores[start[b] : start[b + 1]]
-            for j in range(tile, last):
-                chance[j] += score[code[j]]
+        add_looked_up(codes, start, scores, tile, chance[tile:last])
         scale[tile // TILE] = np.exp(shifts[tile // TILE] - top)
         for j in range(tile, last):
             chance[j] *= weights[j] * scale[tile // TILE]

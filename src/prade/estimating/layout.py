@@ -25,7 +25,7 @@ from prade.estimating.block_step import load
 from prade.estimating.bundles import NEGLIGIBLE, Bundles
 from prade.estimating.few_rows import ONE_IN, FewRows, worthwhile
 from prade.estimating.starts import Starts
-from prade.estimating.tilted import Tilted
+from prade.estimating.tilted import Tilted, normalised
 
 if TYPE_CHECKING:
     from prade.queries.workload import Workload
@@ -171,22 +171,35 @@ class Layout:
         latest = self._latest
         if latest is not None and np.array_equal(latest[0], multipliers):
             return latest[1]
+        hist = np.zeros((len(self.chunks), int(self.bundles.start[-1])))
+        totals, tops, weights, shifts = self._pass(multipliers, hist)
+        top = float(tops.max())
+        scale = np.exp(tops - top)
+        total = float(totals @ scale)
+        masses = self.bundles.cell_masses(scale @ hist) / total
+        found = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
+        self._latest = multipliers.copy(), found
+        return found
+
+    def weights(self, multipliers: Floats) -> Floats:
+        """q on the prior's rows: as `evaluate` and `expand`, without the masses of the cells, half of a pass."""
+        _, _, weights, shifts = self._pass(multipliers, np.zeros((len(self.chunks), 0)))
+        return self.expand(normalised(weights, shifts))
+
+    def _pass(self, multipliers: Floats, hist: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """For each chunk the sum of the weights and the largest logit; the weights, and the shifts of their tiles.
+
+        `hist` has a row a chunk; it is filled with the masses of the bundles' cells, or has no columns.
+        """
         bundles, logits = self.bundles, self.bundles.logits(multipliers)
         weights = np.empty(self.rows)
         shifts = np.empty(-(-self.rows // kernels.TILE))
-        hist = np.zeros((len(self.chunks), len(logits)))
 
         def task(i: int, a: int, b: int) -> tuple[float, float]:
             return kernels.tilt(bundles.codes, bundles.start, logits, self.base, a, b, hist[i], weights, shifts)
 
         totals, tops = np.array(self.chunks.run(task)).T
-        top = float(tops.max())
-        scale = np.exp(tops - top)
-        total = float(totals @ scale)
-        masses = bundles.cell_masses(scale @ hist) / total
-        found = Tilted(masses, float(np.log(total)) + top, top, weights, shifts)
-        self._latest = multipliers.copy(), found
-        return found
+        return totals, tops, weights, shifts
 
     def count(self, bundle: int, weights: Floats, hist: Floats) -> None:
         """Mass of each cell of a bundle; `hist` has a row a chunk."""
@@ -211,8 +224,9 @@ class Layout:
         """Weights of the prior's rows from weights of the collapsed rows, divided among them as in the prior."""
         if self.kind is None:
             return collapsed
-        ratio = np.divide(collapsed, self.base, out=np.zeros(self.rows), where=self.base > NEGLIGIBLE)
-        return np.asarray(self.prior.weights * ratio[self.kind])
+        found = np.empty(len(self.kind))
+        kernels.divided(collapsed, self.base, self.kind, self.prior.weights, NEGLIGIBLE, found)
+        return found
 
 
 class Chunks:

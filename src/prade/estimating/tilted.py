@@ -22,6 +22,14 @@ class Tilted:
 
     def normalised(self) -> Floats:
         """q on the collapsed rows."""
-        scale = np.repeat(np.exp(self.shifts - self.shifts.max()), TILE)[: len(self.weights)]
-        q = self.weights * scale
-        return np.asarray(q / q.sum())
+        return normalised(self.weights, self.shifts)
+
+
+def normalised(weights: Floats, shifts: Floats) -> Floats:
+    """Weights that are scaled by e^-shift of their tile as shares."""
+    scale, whole = np.exp(shifts - shifts.max()), len(weights) // TILE * TILE
+    q = np.empty(len(weights))
+    np.multiply(weights[:whole].reshape(-1, TILE), scale[: whole // TILE, None], out=q[:whole].reshape(-1, TILE))
+    np.multiply(weights[whole:], scale[whole // TILE :], out=q[whole:])
+    q /= q.sum()
+    return q

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_COUNT = 2**53
 LARGEST_SCALE = 2**53  # count plus noise beyond 2**62 might not fit 64 bits; at this scale it has probability e**-512
-CELLS_PER_TASK = 20_000
+CELLS_PER_TASK = 500  # a few milliseconds of work, so that the threads share even the cells of one column
 
 
 def add_noise(counts: ArrayLike, law: Law, scale: Fraction, *, threads: int | None = None) -> NDArray[np.int64]:

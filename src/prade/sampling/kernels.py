@@ -139,13 +139,20 @@ def clustered_tables(
         for j in range(rows):
             alone[mine[j]] += times[j]
         inside_cluster(alone, one, clusters, lines, number)
-        for other in range(one):
+        for other in range(0, one, 2):  # two at a time: alike rows wait for each other in one table, not in both
+            beside = min(other + 1, one - 1)  # where one is left over, it is counted twice and used once
             theirs, width = codes[other], np.uint32(clusters.sizes[other])
+            besides, breadth = codes[beside], np.uint32(clusters.sizes[beside])
             pairs = np.zeros((clusters.sizes[one], clusters.sizes[other]), np.int32)
-            flat = pairs.ravel()
+            others = np.zeros((clusters.sizes[one], clusters.sizes[beside]), np.int32)
+            flat, flats = pairs.ravel(), others.ravel()
             for j in range(rows):
-                flat[np.uint32(mine[j]) * width + theirs[j]] += times[j]
+                row, number_of_times = np.uint32(mine[j]), times[j]
+                flat[row * width + theirs[j]] += number_of_times
+                flats[row * breadth + besides[j]] += number_of_times
             between_clusters(pairs, one, other, clusters, start, sizes, lines, number)
+            if beside > other:
+                between_clusters(others, one, beside, clusters, start, sizes, lines, number)
 
 
 @compiled

@@ -107,18 +107,19 @@ class TableOfRows:
     def table(self, batch: Batch) -> tuple[pa.Table, int]:
         """The rows of a batch with values of public rows, and how many are copies of one public row."""
         drawn = batch.rows.astype(np.int64)
-        table = self.rows_of(batch.groups, batch.sizes, drawn)
-        return table, int(self.decoder.copied(table, drawn).sum())
+        coded = _coded(self.estimates, drawn)
+        table = self._table(batch.groups, batch.sizes, drawn, coded).cast(self.schema)
+        return table, int(self.decoder.copied(table, coded, drawn).sum())
 
     def rows_of(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
         """The rows of some groups, one group after the other, with values of the public rows of these numbers."""
-        return self._table(groups, sizes, drawn).cast(self.schema)
+        return self._table(groups, sizes, drawn, _coded(self.estimates, drawn)).cast(self.schema)
 
-    def _table(self, groups: Ints, sizes: Ints, drawn: Ints) -> pa.Table:
+    def _table(self, groups: Ints, sizes: Ints, drawn: Ints, coded: Coded) -> pa.Table:
         import pyarrow as pa
 
         chances = Chances.of_groups(self.seed, groups.tolist(), sizes.tolist())
-        values: Any = self.decoder.decode(_coded(self.estimates, drawn), seed=chances, drawn=drawn)
+        values: Any = self.decoder.decode(coded, seed=chances, drawn=drawn)
         group = np.repeat(groups, sizes)
         columns: dict[str, Any] = {}
         if (person := self.estimates.plan.unit.person_id) is not None:
@@ -136,7 +137,7 @@ class TableOfRows:
             last[codes] = np.arange(len(codes))
             rows.update(last[last >= 0].tolist())
         every = np.array(sorted(rows), np.int64)
-        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every)
+        made = self._table(np.zeros(1, np.int64), np.array([len(every)]), every, _coded(self.estimates, every))
         return with_seed(made, self.seed).schema
 
 

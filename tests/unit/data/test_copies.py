@@ -7,6 +7,7 @@ import pytest
 from prade import Column, Schema
 from prade.data.copied_share import copied_share, copies_in_words, noted_share
 from prade.data.decoding import Decoder
+from prade.data.encoding import encode
 
 SCHEMA = Schema(
     [
@@ -57,6 +58,18 @@ def test_against_a_set_of_rows():
     expected = [row in known for row in zip(*(table[name].to_pylist() for name in "ABC"), strict=True)]
     assert Decoder.fit(schema, public).copied(table).tolist() == expected
     assert 0 < sum(expected) < 400
+
+
+def test_rows_that_were_drawn_need_no_look_at_their_cells():
+    weight = pa.array([1.0, 0.0, 1.0, 1.0])
+    for public, weighs in ((PUBLIC, None), (PUBLIC.append_column("W", weight), "W")):
+        decoder = Decoder.fit(SCHEMA, public, weight=weighs)
+        coded = encode(SCHEMA, public.take([0, 1, 2, 3, 0, 3, 2]))  # the last three were drawn from other rows
+        drawn = np.array([0, 1, 2, 3, 2, -1, 99])
+        table = decoder.decode(coded, seed=0, drawn=drawn)
+        expected = decoder.copied(table).tolist()
+        assert decoder.copied(table, coded, drawn).tolist() == expected
+        assert expected[:4] == [True, weighs is None, True, False]
 
 
 def test_the_share_stays_with_the_table(tmp_path):

@@ -108,6 +108,6 @@ def _made(foundation: Foundation, method: Method, climb: Climb) -> Made:
     masses = at.masses
     if wanted.workload.parts != foundation.layout(method.level).workload.parts:
         parent = foundation.weights(climb.batch.ancestors)
-        masses = wanted.masses_of(wanted.collapsed(foundation.worked_out(tilt, parent)[0]))
+        masses = wanted.masses_of(wanted.collapsed(foundation.weights_of(tilt, parent)))
     gap = float(method.estimator.n0) * at.certificate.gap
     return Made(tilt, "converged", at.certificate.kl, gap, np.asarray(masses))

@@ -74,7 +74,8 @@ class Distributions:
 
     def weights(self, level: int, group: int) -> Floats:
         """Weights of the support's rows in a group of a level."""
-        return self._worked_out(level, group)[0]
+        *above, tilt = self._tilts(level, group)
+        return self.foundation.weights_of(tilt, self.foundation.weights(above))
 
     def _worked_out(self, level: int, group: int) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group of a level, and the shares of the cells of the level's parts."""

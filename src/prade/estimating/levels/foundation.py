@@ -120,12 +120,21 @@ class Foundation:
 
     def worked_out(self, tilt: Tilt, parent: Floats) -> tuple[Floats, Floats]:
         """Weights of the support's rows in a group, and the shares of the cells of its level's parts."""
-        layout = self._starting(tilt, parent)
-        if tilt.emptied is not None:
-            gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
-            layout = layout.restricted(gone == 0)
+        layout = self._of_group(tilt, parent)
         made = layout.evaluate(tilt.multipliers)
         return layout.expand(made.normalised()), made.masses
+
+    def weights_of(self, tilt: Tilt, parent: Floats) -> Floats:
+        """Weights of the support's rows in a group."""
+        return self._of_group(tilt, parent).weights(tilt.multipliers)
+
+    def _of_group(self, tilt: Tilt, parent: Floats) -> Layout:
+        """The layout with a group's prior, on the rows that may have mass."""
+        layout = self._starting(tilt, parent)
+        if tilt.emptied is None:
+            return layout
+        gone = np.unpackbits(np.frombuffer(tilt.emptied, np.uint8), count=layout.rows)
+        return layout.restricted(gone == 0)
 
     def _starting(self, tilt: Tilt, parent: Floats) -> Layout:
         """The layout with a group's prior; groups without a prior of their own share that of the last such parent."""
@@ -152,7 +161,7 @@ class Foundation:
             if (found := self._parents.get((tilt.level, tilt.group))) is not None:
                 self._parents.move_to_end((tilt.level, tilt.group))
                 return found
-        found = self.worked_out(tilt, self.weights(above))[0]
+        found = self.weights_of(tilt, self.weights(above))
         self.keep(tilt, found)
         return found
 
