@@ -16,6 +16,7 @@ NAMES = {
     "groups": "All PUMAs of New York and Pennsylvania",
     "scaling": "Cost against size",
     "counts": "Counting in the database, and noise",
+    "rows": "Numbers of rows",
     "shares": "Larger shares for larger tables",
     "budgets": "Several budgets at once",
     "startup": "Startup time",
