@@ -208,7 +208,7 @@ class Rehearsal:
     def risk(self, plan: Plan, stand_in: int = 0, seed: int = 0, from_tables: RowsFromTables | None = None) -> float:
         """P, simulated: the noisy numbers of rows of all groups of a stand-in, smoothed together as in estimates.
 
-        `from_tables` is what the tables of a rehearsal say about the groups' numbers of rows; the rehearsal also knows
+        `from_tables` is what the tables of a rehearsal show about the groups' numbers of rows; the rehearsal also knows
         how far off that is. Without it, P is that of noisy numbers and sums of tables alone.
         """
         if self.bias is None or len(plan.levels) - 1 in plan.published:
@@ -355,7 +355,7 @@ def _noise_of_rows(
 ) -> tuple[Floats, Any] | None:
     """Errors of the numbers of rows of the last level before they are smoothed, and their variances; None without any.
 
-    `told` has the mean square error of what tables say, and the variance that it is thought to have; without it, the
+    `told` has the mean square error of what tables show, and the variance that it is thought to have; without it, the
     sums of tables are taken.
     """
     counted, everything = PreciseMean(*shape), PreciseMean(*shape)

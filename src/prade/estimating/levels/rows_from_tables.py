@@ -2,7 +2,7 @@
 
 A group's counts are y = n (m + u) + noise, with m the prior's shares, u ~ N(0, S) (`prade.estimating.levels.smoothing`)
 and noise of variances V. A cell that has nine tenths of the rows nearly everywhere tells n better than the sum of its
-whole table, whose noise is that of all its cells. By weighted least squares, all cells together say
+whole table, whose noise is that of all its cells. By weighted least squares, all cells together give
 
     x = m' Z y / m' Z m,    variance p = 1 / m' Z m,      Z = (n^2 S + V)^-1
 
@@ -15,7 +15,7 @@ r - f has beyond that comes from an error of x, of variance c n^2 with one c for
 
 c is raised by its standard error: a few groups tell little about it. The result and t give the number of rows. Where t
 has one draw of Laplace noise, it is the posterior mean under that law, which believes t less the further it is away
-from what the tables say; otherwise the most precise mean.
+from what the tables show; otherwise the most precise mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALMOST_NOTHING = 1e-9  # of a precision: what is left of a difference is roundin
 
 @dataclass(frozen=True)
 class RowsFromTables:
-    """What the tables say about the groups' numbers of rows, without t: x moved towards s, and its variance."""
+    """What the tables show about the groups' numbers of rows, without t: x moved towards s, and its variance."""
 
     rows: Floats
     variance: Floats
@@ -78,7 +78,7 @@ class RowsFromTables:
 def joined_with_counted(
     rows: Floats, variance: Floats, counted: Floats, counted_variance: Floats, *, laplace: bool
 ) -> tuple[Floats, Floats]:
-    """Numbers of rows and their variances, from what tables say and from noisy numbers of rows.
+    """Numbers of rows and their variances, from what tables show and from noisy numbers of rows.
 
     `laplace` says whether the latter have one draw of Laplace noise.
 
