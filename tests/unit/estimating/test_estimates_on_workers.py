@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prade import DataError
+from prade import DataError, Release
 from prade.core.workers import Workers, WorkersError
 from prade.data.mapped_public import open_mapped, save_mapped
 from prade.estimating.levels import descent, finished_groups
@@ -128,25 +129,36 @@ def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_bits(tmp_path, mon
     assert not unfinished.exists()
 
 
-def test_groups_of_other_settings_are_not_used(tmp_path):
-    made, settings = release(tmp_path / "release"), Settings(n0=50.0)
-    killed_run(made.path, 20)
-    assert bits(estimates_of(made, PUBLIC, settings)) == bits(Estimates.of(made, PUBLIC, settings))
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A release whose estimates were killed when 30 groups were done."""
+    folder = tmp_path_factory.mktemp("killed") / "release"
+    killed_run(release(folder).path, 30)
+    return folder
 
 
-def test_groups_of_other_public_rows_are_not_used(tmp_path):
-    made, rows = release(tmp_path / "release"), public(1_900)
-    killed_run(made.path, 20)
-    assert bits(estimates_of(made, rows)) == bits(Estimates.of(made, rows))
+@pytest.fixture
+def unfinished(killed, tmp_path):
+    """The same in a folder of its own."""
+    shutil.copytree(killed, tmp_path / "release")
+    return Release.load(tmp_path / "release")
 
 
-def test_a_damaged_file_of_groups_is_not_used(tmp_path):
-    made = release(tmp_path / "release")
-    killed_run(made.path, 30)
-    files = sorted((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
+def test_groups_of_other_settings_are_not_used(unfinished):
+    settings = Settings(n0=50.0)
+    assert bits(estimates_of(unfinished, PUBLIC, settings)) == bits(Estimates.of(unfinished, PUBLIC, settings))
+
+
+def test_groups_of_other_public_rows_are_not_used(unfinished):
+    rows = public(1_900)
+    assert bits(estimates_of(unfinished, rows)) == bits(Estimates.of(unfinished, rows))
+
+
+def test_a_damaged_file_of_groups_is_not_used(unfinished):
+    files = sorted((unfinished.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
     content = files[-1].read_bytes()
     files[-1].write_bytes(content[:-8] + bytes(8))
-    assert bits(estimates_of(made, PUBLIC)) == bits(Estimates.of(made, PUBLIC))
+    assert bits(estimates_of(unfinished, PUBLIC)) == bits(Estimates.of(unfinished, PUBLIC))
 
 
 def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch):

@@ -169,6 +169,25 @@ def test_collapse_can_be_left_out():
 # ------------------------------------------------------------------ evaluation
 
 
+@pytest.mark.parametrize("parts", [1, 3, 4, 5, 8, 11])
+def test_any_number_of_bundles_is_passed_over(parts, monkeypatch):
+    """Bundles are taken four at a time, and then those that are left one by one; rows beyond a tile, too."""
+    monkeypatch.setattr(prade.estimating.bundles, "LARGEST_BUNDLE", 1)
+    generator = np.random.default_rng(parts)
+    schema = Schema.from_mbi({f"c{k}": 3 for k in range(parts)})
+    codes = {name: generator.integers(0, 3, 1500).astype(np.uint8) for name in schema.coded}
+    prior = Prior(schema, codes, generator.dirichlet(np.ones(1500)))
+    workload = Workload.marginals(schema, schema.coded)
+    layout = Layout(prior, workload, collapse=False)
+    assert len(layout.bundles) == parts
+    multipliers = generator.normal(size=layout.n_cells)
+    q, log_z, _ = tilted_by_hand(dense(prior, workload.parts), prior.weights, multipliers)
+    tilted = layout.evaluate(multipliers)
+    assert tilted.masses == pytest.approx(dense(prior, workload.parts) @ q, rel=1e-9)
+    assert tilted.log_z == pytest.approx(log_z, rel=1e-12)
+    assert layout.weights(multipliers) == pytest.approx(q, rel=1e-9)
+
+
 @settings(max_examples=40)
 @given(seeds, st.sampled_from([0.0, 1.0, 30.0, 300.0]), st.booleans(), st.sampled_from([1, 5, 2048]))
 def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
@@ -183,6 +202,7 @@ def test_evaluation_agrees_with_dense_numpy(seed, size, collapse, largest):
     q, log_z, top = tilted_by_hand(matrix, prior.weights, multipliers)
     tilted = layout.evaluate(multipliers)
     assert layout.expand(tilted.normalised()) == pytest.approx(q, rel=1e-9, abs=1e-300)
+    assert np.array_equal(layout.weights(multipliers), layout.expand(tilted.normalised()))
     assert tilted.masses == pytest.approx(matrix @ q, rel=1e-9, abs=1e-300)
     assert tilted.log_z == pytest.approx(log_z, rel=1e-12, abs=1e-12)
     assert tilted.top == pytest.approx(top, rel=1e-12, abs=1e-12)
