@@ -334,6 +334,8 @@ def fit(
         terms, table = terms or Terms(), PublicTable.of(public)
         account = Ledger.of(terms.ledger)
         refuse_early(task.budget, private, table, folder, terms.weak_protection)
+        if cuda:
+            need_accelerator()
         terms = with_cap(terms, task, folder, account)
         made = kept_or_new_plan(task, table, folder, terms, **how)
         on_stage("plan", made)

@@ -190,5 +190,6 @@ def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, F
     """The numbers of rows of some groups that consist of the last level's, and their standard deviations."""
     of_total = estimates.rows_variance
     everybody = np.ones((len(number), 1))
-    variance = variance_of_sums(of_total, everybody, estimates.totals, number, groups, estimates.plan)
+    how = estimates.totals, number, groups, estimates.plan, estimates.rows_of_parents
+    variance = variance_of_sums(of_total, everybody, *how)
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])

@@ -193,6 +193,8 @@ class Rehearsal:
 
     def rehearsed_risk(self, plan: Plan) -> float:
         """The mean over stand-ins of P, with numbers of rows as a rehearsal of the plan finds them."""
+        if self.bias is None or len(plan.levels) - 1 in plan.published:
+            return 0.0
         risks = []
         for stand_in in range(len(self.stand_ins)):
             descent = self._descent(plan, plan.settings, stand_in, 0)
@@ -221,8 +223,11 @@ class Rehearsal:
         told = None
         if from_tables is not None:
             off_by = from_tables.rows - np.bincount(chosen.group, minlength=shape[1])
+            choosing = np.isin(np.arange(shape[1]), self.kept_back(stand_in), invert=True)
+            wrong = float(np.mean(off_by[choosing] ** 2) / np.mean(from_tables.variance[choosing]))
             # in the real run, noise is larger by 1 / chosen.noise
-            told = float(np.mean(off_by**2)) / chosen.noise**2, float(from_tables.variance.mean()) / chosen.noise**2
+            variance = from_tables.variance / chosen.noise**2
+            told = max(wrong, 1.0) * variance, variance
         noise = _noise_of_rows(plan, shape, generator, told)
         if noise is None:
             return 1.0
@@ -351,12 +356,12 @@ def _gaussian(laplace: Floats) -> Floats:
 
 
 def _noise_of_rows(
-    plan: Plan, shape: tuple[int, int], generator: np.random.Generator, told: tuple[float, float] | None
+    plan: Plan, shape: tuple[int, int], generator: np.random.Generator, told: tuple[Floats, Floats] | None
 ) -> tuple[Floats, Any] | None:
     """Errors of the numbers of rows of the last level before they are smoothed, and their variances; None without any.
 
-    `told` has the mean square error of what tables show, and the variance that it is thought to have; without it, the
-    sums of tables are taken.
+    `told` has the mean square errors of what tables show, and the variances that they are thought to have; without it,
+    the sums of tables are taken.
     """
     counted, everything = PreciseMean(*shape), PreciseMean(*shape)
     for question in (each for each in plan.questions if each.level == len(plan.levels) - 1):
@@ -365,7 +370,7 @@ def _noise_of_rows(
             for mean in (counted, everything) if question.is_total else (everything,):
                 mean.add(noise, variance)
     if told is not None:
-        of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.full(shape, told[1])
+        of_tables = np.sqrt(told[0]) * generator.standard_normal(shape), np.broadcast_to(told[1], shape)
         if not counted.known:
             return of_tables
         noisy = counted.value, np.full(shape, counted.variance)

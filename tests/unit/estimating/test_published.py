@@ -80,3 +80,19 @@ def test_the_number_of_all_rows_of_a_published_parent_has_no_error():
     totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
     found = variance_of_sums(VARIANCE, np.ones((5, 1)), totals, np.array([0, 0, 1, 1, 1]), 2, plan)
     assert found.ravel() == pytest.approx([0, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
+def test_variances_of_sums_of_groups_that_add_up_to_their_parents(above):
+    """The same with matrices: e -> e - (v / V) (sum of e) + (v / V) E."""
+    plan, parent, of_parents = plan_with(), np.array([0, 0, 1, 1, 1]), np.array([5.0, 200.0])
+    times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
+    how = np.array([4.0, 7.0, 20.0, 30.0, 40.0]), np.array(above), max(above) + 1, plan, (parent, of_parents)
+    found = variance_of_sums(VARIANCE, times, *how)
+    part = VARIANCE / np.bincount(parent, VARIANCE)[parent]
+    shift = np.eye(5) - (parent[:, None] == parent[None, :]) * part[:, None]
+    down = (parent[:, None] == np.arange(2)) * part[:, None]
+    covariance = shift @ np.diag(VARIANCE) @ shift.T + down @ np.diag(of_parents) @ down.T
+    for number in range(max(above) + 1):
+        inside = (np.array(above) == number)[:, None] * times
+        assert found[number] == pytest.approx([inside[:, k] @ covariance @ inside[:, k] for k in range(2)])

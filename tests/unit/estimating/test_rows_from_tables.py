@@ -122,3 +122,25 @@ def test_laplace_noise_is_believed_less_the_further_it_is_away():
         mean = np.average(grid, weights=density)
         assert rows[k] == pytest.approx(mean, abs=1e-4)
         assert left[k] == pytest.approx(np.average((grid - mean) ** 2, weights=density), rel=1e-4)
+
+
+def test_where_the_sum_tells_more_than_cells_it_is_kept():
+    """An S that does not make tables add up, as where a cell was odd, says less than the sum of the table."""
+    answers = drawn(500, 0.05, 6)
+    counts, rows = answers.counts[0], np.full(500, ROWS)
+    noise = np.full(counts.shape, 40.0 / ROWS)
+    told = RowsFromTables.of(answers, smoothing_of(covariance(0.05) + 0.04 * np.eye(3), counts / ROWS, noise), rows)
+    np.testing.assert_allclose(told.rows, counts.sum(axis=1))
+    np.testing.assert_allclose(told.variance, 3 * 40**2)
+
+
+@pytest.mark.parametrize("counted", [60.0, None])
+def test_what_all_groups_differ_by_does_not_move_their_sum(counted):
+    """Five hundredths of all rows are in the second cell instead of the first: the prior is wrong everywhere alike."""
+    answers = drawn(2_000, 0.05, 7, counted=counted)
+    answers.counts[0][:] += ROWS * np.array([-0.05, 0.05, 0.0])
+    joined = found(answers, 0.05).joined(answers)
+    assert abs(np.mean(joined.totals) - ROWS) < 4 * 40 * np.sqrt(3 / 2_000)  # as precise as sums of tables
+    off = joined.totals - ROWS
+    assert np.mean(off**2) == pytest.approx(joined.total_variance.mean(), rel=0.15)
+    assert np.mean(off**2) < 1.02 * np.mean((answers.totals - ROWS) ** 2)

@@ -11,9 +11,11 @@ from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.estimating import cuda
 from prade.estimating.levels.laplace_posterior import of_processor
+from prade.pipeline import fit
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
+from prade.release.terms import Terms
 from prade.scoring.device_distances import DeviceDistances, true_shares
 from prade.scoring.distances import mean_distance
 from prade.tuning import device_errors
@@ -130,6 +132,16 @@ def test_without_an_accelerator_the_tuner_says_what_is_missing(data, groups, mon
     task = Task("people", data.schema, 1, Unit(4), LEVELS, groups)
     with pytest.raises(EstimationError, match=r"CuPy is not installed \(prade\[cuda\] has it\); leave out cuda=True"):
         tune(task, data.public, effort=0, cuda=True)
+
+
+def test_without_an_accelerator_nothing_is_measured(data, groups, tmp_path, monkeypatch):
+    """A plan without tuning needs none: the run must be refused before the budget is spent, not after."""
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
+    task = Task("people", data.schema, 1, Unit(4), LEVELS, groups)
+    terms = Terms(tmp_path / "ledger", 1, tune=False)
+    with pytest.raises(EstimationError, match=r"CuPy is not installed"):
+        fit(task, data.private, data.public, tmp_path / "release", terms, cuda=True)
+    assert not (tmp_path / "release").exists()
 
 
 @accelerated

@@ -20,13 +20,13 @@ from prade.release.release import Release
 
 @dataclass(frozen=True)
 class RawAnswers:
-    """All that is measured about a level's groups, before any smoothing.
+    """All that is measured about a level's groups, before shares are smoothed.
 
     `counts` has an array [groups, cells] for each part, `variance` the noise variances [groups, parts]. `totals` are
     the noisy numbers of rows [groups], `total_variance` their noise variances; `counted` and `counted_variance` are
     the same without the sums of tables, None if numbers of rows were not asked for, and `counted_once` says whether
-    these have single draws of Laplace noise. `one_draw` says where counts have, [groups, parts]; None if it is nowhere
-    known.
+    these have single draws of Laplace noise. `one_draw` says which counts have one, [groups, parts]; None if that is
+    not known.
     """
 
     parts: tuple[Part, ...]

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from prade.core.arrays import Floats, mass_per_cell
+from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.progress import Progress
 from prade.core.threads import several
 from prade.core.workers import THIS_THREAD, Shared, Workers
@@ -186,8 +186,22 @@ class Distributions:
     @cached_property
     def rows_variance(self) -> Floats:
         """The variances of the errors of `totals`, before published numbers are met."""
-        kept = self.levels[-1].rows_variance
-        return estimated_totals_variance(self.answers[-1], self.priors[-1].sizes()) if kept is None else kept
+        return self._rows_variance(len(self.levels) - 1)
+
+    @cached_property
+    def rows_of_parents(self) -> tuple[Ints, Floats]:
+        """For `variance_of_sums`: each group's parent, and the variances of the parents' numbers of rows.
+
+        The groups of the first level are drawn towards each other, and their sum stays that of the raw answers.
+        """
+        last = len(self.levels) - 1
+        if not last:
+            return np.zeros(len(self.totals), np.int64), self.answers[0].total_variance.sum(keepdims=True)
+        return self.plan.groupings[last].above(self.plan.groupings[last - 1]), self._rows_variance(last - 1)
+
+    def _rows_variance(self, level: int) -> Floats:
+        kept = self.levels[level].rows_variance
+        return estimated_totals_variance(self.answers[level], self.priors[level].sizes()) if kept is None else kept
 
     @property
     def benchmarked(self) -> bool:

@@ -31,12 +31,24 @@ def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
     return shared
 
 
-def variance_of_sums(variance: Floats, times: Floats, totals: Floats, above: Ints, n_sums: int, plan: Plan) -> Floats:
+def variance_of_sums(
+    variance: Floats,
+    times: Floats,
+    totals: Floats,
+    above: Ints,
+    n_sums: int,
+    plan: Plan,
+    added_to: tuple[Ints, Floats] | None = None,
+) -> Floats:
     """Variances of sums over the last level's groups of n_g times some numbers: [sums, cells].
 
     `variance` are those of the errors of n_g, which are independent, before `with_published` made them `totals`;
     `above` says which sum each group is in. Where a parent's number N is published, an error in n_g is shared out among
     its children: e_g - (n_g / N) (sum of e over the parent's children). The sum of all n_g has no error then.
+
+    Where nothing is published, `added_to` has each group's parent and the variances P of the parents' numbers, which
+    their groups add up to. What was missing went to the groups in proportion to their variances v, so that their errors
+    are e_g - (v_g / V) (sum of e) + (v_g / V) E, with V the sum of v over the parent's groups and E the parent's error.
     """
     level, size = len(plan.levels) - 1, times.shape[1]
     total = np.zeros((n_sums, size))
@@ -44,7 +56,9 @@ def variance_of_sums(variance: Floats, times: Floats, totals: Floats, above: Int
         return total
     if not plan.published:
         np.add.at(total, above, times**2 * variance[:, None])
-        return total
+        if added_to is not None:
+            total += _of_parents(variance, times, above, n_sums, *added_to)
+        return np.maximum(total, 0.0)
     parents = plan.groupings[max(plan.published)]
     parent_of = plan.groupings[level].above(parents)
     published = plan.published[max(plan.published)][parent_of]
@@ -57,6 +71,19 @@ def variance_of_sums(variance: Floats, times: Floats, totals: Floats, above: Int
     shared = mass_per_cell(parent_of, variance, len(parents))[pairs % len(parents)]
     np.add.at(total, pairs // len(parents), mean**2 * shared[:, None] - 2 * mean * covariance)
     return np.maximum(total, 0.0)
+
+
+def _of_parents(
+    variance: Floats, times: Floats, above: Ints, n_sums: int, parent_of: Ints, of_parents: Floats
+) -> Floats:
+    """What adding up to parents changes in the variances of sums: (sum of v times)^2 (P - V) / V^2 for each parent."""
+    added = mass_per_cell(parent_of, variance, len(of_parents))
+    pairs, pair = np.unique(above * len(of_parents) + parent_of, return_inverse=True)  # of a sum and a parent
+    weighted, total = np.zeros((len(pairs), times.shape[1])), np.zeros((n_sums, times.shape[1]))
+    np.add.at(weighted, pair, times * variance[:, None])
+    factor = np.divide(of_parents - added, added**2, out=np.zeros(len(added)), where=added > 0)
+    np.add.at(total, pairs // len(of_parents), weighted**2 * factor[pairs % len(of_parents), None])
+    return total
 
 
 def _known(level: int, plan: Plan) -> Floats | None:

@@ -6,16 +6,19 @@ whole table, whose noise is that of all its cells. By weighted least squares, al
 
     x = m' Z y / m' Z m,    variance p = 1 / m' Z m,      Z = (n^2 S + V)^-1
 
-which is as good as S is. Two numbers need no S: the sum s of the tables, of variance q, and the noisy number of rows t.
-They check it. Let r be the most precise mean of s and t, and f that of x and t. If S is right, r - f has the variance
-Var(r) - Var(f), because the most precise mean is uncorrelated with what it differs by from others (Hausman, 1978). What
-r - f has beyond that comes from an error of x, of variance c n^2 with one c for all groups. x is then moved towards s:
+which is as good as m and S are. Two numbers need neither: the sum s of the tables, of variance q, and the noisy number
+of rows t. They check x. Let r be the most precise mean of s and t, and f that of x and t. If m and S are right, r - f
+has the variance Var(r) - Var(f), because the most precise mean is uncorrelated with what it differs by from others
+(Hausman, 1978). What all groups have in common of r - f is an error of m, and is taken out of x: e n with one e for all
+groups. What is left beyond the variance comes from an error of S, of variance c n^2 with one c for all groups. x is
+then moved towards s:
 
     x + k (s - x),      variance p + k (q - p),         k = c n^2 / (c n^2 + q - p)
 
-c is raised by its standard error: a few groups tell little about it. The result and t give the number of rows. Where t
-has one draw of Laplace noise, it is the posterior mean under that law, which believes t less the further it is away
-from what the tables show; otherwise the most precise mean.
+c is raised by its standard error and by the variance of e: a few groups tell little about both, and a single group
+keeps to s. So does a group of which s tells more: the S that is fitted does not quite make tables add up. The result
+and t give the number of rows. Where t has one draw of Laplace noise, it is the posterior mean under that law, which
+believes t less the further it is away from what the tables show; otherwise the most precise mean.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.threads import single_threaded_blas
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.laplace_posterior import under_laplace_noise
 from prade.estimating.levels.level_smoothing import LevelSmoothing
 from prade.estimating.levels.totals import rate_beyond_noise
 
 ALMOST_NOTHING = 1e-9  # of a precision: what is left of a difference is rounding
+LARGEST_RATE = 1e6  # c of numbers of rows that nothing is known about
 
 
 @dataclass(frozen=True)
@@ -45,26 +50,26 @@ class RowsFromTables:
         """From a level's answers and the S that was fitted to them; `rows` is n before."""
         precision, seen = _told_by_cells(smoothing)
         precision = np.maximum(precision / rows**2, 1e-300)
-        x, p = seen / rows / precision, 1 / precision
+        x = seen / rows / precision
         t, of_t = np.zeros(len(rows)), np.zeros(len(rows))
         if answers.counted is not None and answers.counted_variance is not None:
             t, of_t = answers.counted, 1 / answers.counted_variance
         of_s = 1 / answers.total_variance - of_t
         of_s = np.where(of_s > ALMOST_NOTHING / answers.total_variance, of_s, 0.0)
         s = np.divide(answers.totals / answers.total_variance - t * of_t, of_s, out=x.copy(), where=of_s > 0)
-        f = (x * precision + t * of_t) / (precision + of_t)
+        x, precision = np.where(precision > of_s, x, s), np.maximum(precision, of_s)
+        f, weight = (x * precision + t * of_t) / (precision + of_t), precision / (precision + of_t)
         gained = answers.total_variance - 1 / (precision + of_t)
-        telling = (gained > ALMOST_NOTHING * answers.total_variance) & (precision > of_s)
-        beyond = np.zeros(len(rows))
-        if telling.any():
-            weight = precision / (precision + of_t)  # of x in f
-            squares = ((answers.totals - f) ** 2)[telling]
-            rate, error = rate_beyond_noise(squares, gained[telling], (weight * rows)[telling], int(telling.sum()))
-            beyond = (rate + error) * rows**2
+        telling = gained > ALMOST_NOTHING * answers.total_variance
+        common, rate = _errors_of_model((answers.totals - f)[telling], gained[telling], (weight * rows)[telling])
+        x, beyond = np.where(telling, x + common * rows, x), np.where(telling, rate * rows**2, 0.0)
         # in precisions, because there may be no s: k (q - p) = 1 / (1 / c n^2 + 1 / (q - p))
-        left = np.maximum(1 - p * of_s, 0.0)  # (q - p) / q
-        back = beyond * of_s / np.maximum(beyond * of_s + left, 1e-300)
-        return cls(x + back * (s - x), p + beyond * left / np.maximum(beyond * of_s + left, 1e-300))
+        p, left = 1 / precision, np.maximum(1 - of_s / precision, 0.0)  # left: (q - p) / q
+        back = np.divide(beyond * of_s, beyond * of_s + left, out=np.zeros(len(rows)), where=beyond > 0)
+        return cls(
+            x + back * (s - x),
+            p + np.divide(beyond * left, beyond * of_s + left, out=np.zeros(len(rows)), where=left > 0),
+        )
 
     def joined(self, answers: RawAnswers) -> RawAnswers:
         """The same answers with the numbers of rows that all of them tell."""
@@ -96,6 +101,19 @@ def joined_with_counted(
     return noise * mean, counted_variance * left
 
 
+def _errors_of_model(away: Floats, variance: Floats, rows: Floats) -> tuple[float, float]:
+    """e and c of differences r - f of these variances, where x has this many rows of f; c is raised.
+
+    Without two differences nothing is known, and c is as good as infinite.
+    """
+    if len(away) < 2:
+        return 0.0, LARGEST_RATE
+    told = np.sum(rows**2 / variance)
+    common = float(np.sum(away * rows / variance) / told)
+    rate, error = rate_beyond_noise((away - common * rows) ** 2, variance, rows, len(away) - 1)
+    return common, float(rate[0] + error[0] + 1 / told)
+
+
 def _told_by_cells(smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
     """m' Z m and m' Z y of every group in units of shares: the first times n^2, the second times n."""
     precision, seen = np.zeros(len(smoothing.shares)), np.zeros(len(smoothing.shares))
@@ -105,7 +123,8 @@ def _told_by_cells(smoothing: LevelSmoothing) -> tuple[Floats, Floats]:
             prior, shares, noise = (
                 each[mine, block] for each in (smoothing.prior_shares, smoothing.shares, smoothing.noise)
             )
-            weighted = smoother.weighted_by_precision(prior, noise)
+            with single_threaded_blas():  # the order of sums must not depend on what else runs
+                weighted = smoother.weighted_by_precision(prior, noise)
             precision[mine] += np.sum(weighted * prior, axis=1)
             seen[mine] += np.sum(weighted * shares, axis=1)
     return precision, seen
