@@ -210,7 +210,11 @@ def test_certainty_that_everybody_is_somebody(estimates):
     everybody = estimates.answer("SEX == 1 or SEX == 2", by=("STATE", "PLACE"))
     assert everybody["sd"].to_numpy().max() < 1e-5
     width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
-    np.testing.assert_allclose(width, 2 * NINETY_FIVE * np.sqrt(estimates.rows_variance), rtol=1e-4)
+    parent_of, of_parents = estimates.rows_of_parents
+    added = np.bincount(parent_of, estimates.rows_variance)
+    part = estimates.rows_variance / added[parent_of]  # of what a parent's number was missing
+    expected = estimates.rows_variance + part**2 * (of_parents - added)[parent_of]
+    np.testing.assert_allclose(width, 2 * NINETY_FIVE * np.sqrt(expected), rtol=1e-4)
     by_noise_alone = estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())
     assert (estimates.rows_variance <= by_noise_alone).all()  # tables tell numbers of rows, too
     assert (estimates.rows_variance < by_noise_alone).any()
