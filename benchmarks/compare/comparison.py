@@ -29,6 +29,8 @@ from compare.run import BEFOREHAND
 
 EPSILONS = ("0.1", "1", "10")
 MAIN = ("acs", "nist", "adult", "few")
+MINUTES = 10.0
+LEAST_SHARE = 5.0  # a run that gets less than a fifth of a core is stopped all the same
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -84,10 +86,12 @@ def wall(found: Sequence[dict[str, Any]]) -> float:
 
 def told(result: dict[str, Any]) -> str:
     """A result in a line."""
+    more = f", {result['processor seconds']:.0f} s of processor time" if "processor seconds" in result else ""
+    more += f", {result['progress']}" if "progress" in result else ""
     if "failed" in result:
-        return str(result["failed"])
-    errors = result["errors"]
-    return f"error {sum(errors) / len(errors):.4f} of {len(errors)}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB"
+        return f"{result['failed']}: {result['seconds']:.1f} s, {result['GiB']:.2f} GiB{more}"
+    mean = sum(result["errors"]) / len(result["errors"])
+    return f"error {mean:.4f} of {len(result['errors'])}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB{more}"
 
 
 def on_cores(run: Callable[[Task, int | None], Result], tasks: Iterable[Task], at_once: int) -> list[Result]:
@@ -150,7 +154,13 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPS")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
-    parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
+    parser.add_argument("--minutes", type=float, help=f"time of a run (default: {MINUTES:g})")
+    parser.add_argument(
+        "--processor-minutes",
+        type=float,
+        metavar="MINUTES",
+        help=f"processor time of a run, for a busy machine; --minutes is then {LEAST_SHARE:g} times that, unless given",
+    )
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
     parser.add_argument("--again", action="store_true", help="try again what failed, or did some of the groups only")
@@ -170,7 +180,11 @@ def main() -> None:
         parser.error(
             f"there is no environment for {absent[0]}: `make compare` sets it up; or leave it out by --systems"
         )
-    limits = Limits(60 * options.minutes, options.gib)
+    if options.processor_minutes is not None:
+        minutes = options.minutes or LEAST_SHARE * options.processor_minutes
+        limits = Limits(60 * minutes, options.gib, 60 * options.processor_minutes)
+    else:
+        limits = Limits(60 * (options.minutes or MINUTES), options.gib)
     kept = Kept(OUT / "compare.jsonl", options.again)
     for ending in (signal.SIGINT, signal.SIGTERM):  # a background shell may have them ignored
         signal.signal(ending, signal.default_int_handler)

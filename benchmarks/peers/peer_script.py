@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -32,6 +33,13 @@ def run(fit_and_draw: Callable[[dict[str, Any], Codes, Callable[[], None]], Mapp
         (folder / "done.json").write_text(json.dumps(took))
     except Exception as error:  # in one line, without paths: it goes into a table
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def progress(words: str) -> None:
+    """Say how far it got: a line for the file that compare/box.py names, where it does."""
+    if file := os.environ.get("COMPARE_PROGRESS"):
+        with open(file, "a") as end:
+            end.write(f"{words}\n")
 
 
 def peak_gib() -> float:
