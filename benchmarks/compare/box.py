@@ -30,6 +30,7 @@ class Limits:
     seconds: float = 600.0
     gib: float = 12.0
     processor: float = math.inf  # seconds of processor time, which a busy machine does not make longer
+    groups: int = 12  # of a system that treats groups one by one
 
 
 def boxed(command: Sequence[str], limits: Limits, core: int | None = None) -> dict[str, Any]:
@@ -133,8 +134,8 @@ class Kept:
     """Results by key, in a file of one JSON line each; a line is good for the code (`stamp`) that made it.
 
     A failure is good for as long as no limit is larger than the one that it failed under, and so is what did only a
-    part because its time was over ("late"); with `again` not at all, once. `closed`: nothing new is run, and
-    everything kept is good.
+    part because its time was over or it was allowed few groups ("late"); with `again` not at all, once. `closed`:
+    nothing new is run, and everything kept is good.
     """
 
     def __init__(self, file: Path, again: bool = False, closed: bool = False) -> None:
@@ -158,8 +159,13 @@ class Kept:
         if result is not None and _short(result) and not self.closed:
             seconds, gib = result["limits"]
             processor = result.get("processor limit", math.inf)
-            more_time = limits.seconds > seconds or limits.processor > processor
-            if more_time or (limits.gib > gib and "failed" in result):
+            larger = (
+                limits.seconds > seconds,
+                limits.processor > processor,
+                limits.gib > gib and "failed" in result,
+                limits.groups > result.get("groups limit", limits.groups) and "failed" not in result,
+            )
+            if any(larger):
                 return None
         return result
 
@@ -173,6 +179,8 @@ class Kept:
             result = {"key": key, "stamp": stamp, "limits": [limits.seconds, limits.gib], **made}
             if math.isfinite(limits.processor):
                 result["processor limit"] = limits.processor
+            if limits.groups != Limits.groups:
+                result["groups limit"] = limits.groups
             self.found[key, stamp] = result
             self.file.parent.mkdir(exist_ok=True)
             with self.writing, open(self.file, "a") as end:

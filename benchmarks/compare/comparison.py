@@ -70,7 +70,8 @@ def seeds(
             break
         key = f"{job} {system} {epsilon} {seed}"
         known = kept.get(key, SYSTEMS[system].stamp, limits) is not None
-        result = kept.run(key, SYSTEMS[system].stamp, command(job, system, epsilon, seed, limits.seconds), limits, core)
+        asked = command(job, system, epsilon, seed, limits.seconds, limits.groups)
+        result = kept.run(key, SYSTEMS[system].stamp, asked, limits, core)
         if result is None:
             break
         found.append(result)
@@ -129,7 +130,8 @@ def compared(
 
     def choose(task: tuple[str, str, str], core: int | None) -> None:
         job, name, epsilon = task
-        made = boxed(command(job, name, epsilon, BEFOREHAND, limits.seconds), Limits(3600.0, limits.gib), core)
+        asked = command(job, name, epsilon, BEFOREHAND, limits.seconds, limits.groups)
+        made = boxed(asked, Limits(3600.0, limits.gib), core)
         if "failed" in made:
             print(f"{job} {name} {epsilon}: nothing could be chosen: {made['failed']}", file=sys.stderr)
 
@@ -162,6 +164,11 @@ def main() -> None:
         help=f"processor time of a run, for a busy machine; --minutes is then {LEAST_SHARE:g} times that, unless given",
     )
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
+    parser.add_argument(
+        "--groups", type=int, default=Limits.groups, metavar="N",
+        help="groups of a system that treats them one by one (default: %(default)s); it starts none after three "
+        "quarters of its time",
+    )  # fmt: skip
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
     parser.add_argument("--again", action="store_true", help="try again what failed, or did some of the groups only")
     parser.add_argument("--page", action="store_true", help="write docs/comparison.md from what is kept, run nothing")
@@ -180,11 +187,10 @@ def main() -> None:
         parser.error(
             f"there is no environment for {absent[0]}: `make compare` sets it up; or leave it out by --systems"
         )
-    if options.processor_minutes is not None:
-        minutes = options.minutes or LEAST_SHARE * options.processor_minutes
-        limits = Limits(60 * minutes, options.gib, 60 * options.processor_minutes)
-    else:
-        limits = Limits(60 * (options.minutes or MINUTES), options.gib)
+    minutes, processor = options.minutes, options.processor_minutes
+    if minutes is None:
+        minutes = MINUTES if processor is None else LEAST_SHARE * processor
+    limits = Limits(60 * minutes, options.gib, math.inf if processor is None else 60 * processor, options.groups)
     kept = Kept(OUT / "compare.jsonl", options.again)
     for ending in (signal.SIGINT, signal.SIGTERM):  # a background shell may have them ignored
         signal.signal(ending, signal.default_int_handler)

@@ -29,6 +29,7 @@ def run(fit_and_draw: Callable[[dict[str, Any], Codes, Callable[[], None]], Mapp
         drawn = fit_and_draw(task, codes, lambda: marks.append(time.perf_counter()))
         began, fitted = marks
         took = {"fit": fitted - began, "draw": time.perf_counter() - fitted, "GiB": peak_gib()}
+        took["processor"] = time.process_time()
         np.savez(folder / "synthetic.npz", **drawn)
         (folder / "done.json").write_text(json.dumps(took))
     except Exception as error:  # in one line, without paths: it goes into a table

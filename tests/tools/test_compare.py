@@ -11,9 +11,9 @@ import pytest
 
 import compare.jobs
 import jobs
-from compare import box, comparison, entrants, page
+from compare import box, comparison, entrants, page, peers
 from compare.run import scored
-from compare.systems import MOST_GROUPS, Drawn
+from compare.systems import MOST_GROUPS, Drawn, Task
 from prade import Column, Schema, Unit
 from prade.data.encoding import Coded
 
@@ -123,6 +123,49 @@ def test_a_failure_in_little_processor_time_is_tried_again_with_more(tmp_path):
     assert kept.get("key", "code", box.Limits(60, 1)) is None
 
 
+def test_what_was_allowed_few_groups_is_tried_again_when_more_are(tmp_path):
+    kept = box.Kept(tmp_path / "kept.jsonl")
+    made = {"seconds": 1.0, "GiB": 0.5, "errors": [0.25], "groups": [0], "of": 20, "late": True}
+    few = box.Limits(60, 1, groups=4)
+    kept.run("key", "code", python(f"import json, sys; json.dump({made}, open(sys.argv[1], 'w'))"), few)
+    assert box.Kept(kept.file).get("key", "code", few) is not None
+    assert box.Kept(kept.file).get("key", "code", box.Limits(60, 1, groups=5)) is None
+
+
+def job_of_places(places: int) -> jobs.Job:
+    """A job with so many places, of three rows each, in memory."""
+    schema = Schema([Column(name, "categorical", values=[0, 1]) for name in "AB"])
+    return jobs.Job("job", schema, None, None, {"PLACE": list(range(places))}, ("PLACE",), Unit(1))
+
+
+def test_a_system_takes_the_first_groups_of_an_order_that_does_not_depend_on_how_many():
+    many, few = (list(Task(job_of_places(20), "1", 0, 60.0, most).in_turn()) for most in (MOST_GROUPS, 4))
+    assert len(many) == MOST_GROUPS == 12
+    assert few == many[:4]
+
+
+def test_a_place_that_a_peer_has_done_is_kept(tmp_path, monkeypatch):
+    job, made = job_of_places(2), []
+
+    def peer_rows(package, algorithm, schema, coded, task):
+        made.append((package, algorithm, task.epsilon, len(coded)))
+        return coded.codes, {"fit": 1.5, "draw": 0.5, "GiB": 0.25, "processor": 1.0}
+
+    monkeypatch.setattr(peers, "OUT", tmp_path)
+    monkeypatch.setattr(peers, "peer_rows", peer_rows)
+    codes = {name: np.array([0, 1, 1]) for name in "AB"}
+    first, other = Coded(job.schema, codes), Coded(job.schema, {**codes, "B": np.array([0, 0, 1])})
+    for coded, algorithm, epsilon in (
+        (first, "mst", "1"), (first, "mst", "1"), (other, "mst", "1"), (first, "aim", "1"), (first, "mst", "10"),
+    ):  # fmt: skip
+        rows, took = peers.kept_rows("dpmm", algorithm, job.schema, coded, Task(job, epsilon, 0, 60.0))
+        assert {name: code.tolist() for name, code in rows.items()} == {
+            name: code.tolist() for name, code in coded.codes.items()
+        }
+        assert took["draw"] == 0.5
+    assert made == [("dpmm", *rest, 3) for rest in (("mst", "1"), ("mst", "1"), ("aim", "1"), ("mst", "10"))]
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -130,6 +173,7 @@ def test_a_failure_in_little_processor_time_is_tried_again_with_more(tmp_path):
         (["--minutes", "20"], box.Limits(1200, 12)),
         (["--processor-minutes", "60"], box.Limits(5 * 3600, 12, 3600)),
         (["--processor-minutes", "60", "--minutes", "90", "--gib", "4"], box.Limits(5400, 4, 3600)),
+        (["--groups", "4"], box.Limits(600, 12, groups=4)),
     ],
 )
 def test_limits_of_a_run_are_given_on_the_command_line(given, expected, tmp_path, monkeypatch):
