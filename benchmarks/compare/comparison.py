@@ -29,6 +29,8 @@ from compare.run import BEFOREHAND
 
 EPSILONS = ("0.1", "1", "10")
 MAIN = ("acs", "nist", "adult", "few")
+MINUTES = 10.0
+LEAST_SHARE = 5.0  # a run that gets less than a fifth of a core is stopped all the same
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -68,7 +70,8 @@ def seeds(
             break
         key = f"{job} {system} {epsilon} {seed}"
         known = kept.get(key, SYSTEMS[system].stamp, limits) is not None
-        result = kept.run(key, SYSTEMS[system].stamp, command(job, system, epsilon, seed, limits.seconds), limits, core)
+        asked = command(job, system, epsilon, seed, limits.seconds, limits.groups)
+        result = kept.run(key, SYSTEMS[system].stamp, asked, limits, core)
         if result is None:
             break
         found.append(result)
@@ -84,10 +87,12 @@ def wall(found: Sequence[dict[str, Any]]) -> float:
 
 def told(result: dict[str, Any]) -> str:
     """A result in a line."""
+    more = f", {result['processor seconds']:.0f} s of processor time" if "processor seconds" in result else ""
+    more += f", {result['progress']}" if "progress" in result else ""
     if "failed" in result:
-        return str(result["failed"])
-    errors = result["errors"]
-    return f"error {sum(errors) / len(errors):.4f} of {len(errors)}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB"
+        return f"{result['failed']}: {result['seconds']:.1f} s, {result['GiB']:.2f} GiB{more}"
+    mean = sum(result["errors"]) / len(result["errors"])
+    return f"error {mean:.4f} of {len(result['errors'])}, {result['seconds']:.1f} s, {result['GiB']:.2f} GiB{more}"
 
 
 def on_cores(run: Callable[[Task, int | None], Result], tasks: Iterable[Task], at_once: int) -> list[Result]:
@@ -125,7 +130,8 @@ def compared(
 
     def choose(task: tuple[str, str, str], core: int | None) -> None:
         job, name, epsilon = task
-        made = boxed(command(job, name, epsilon, BEFOREHAND, limits.seconds), Limits(3600.0, limits.gib), core)
+        asked = command(job, name, epsilon, BEFOREHAND, limits.seconds, limits.groups)
+        made = boxed(asked, Limits(3600.0, limits.gib), core)
         if "failed" in made:
             print(f"{job} {name} {epsilon}: nothing could be chosen: {made['failed']}", file=sys.stderr)
 
@@ -150,8 +156,19 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
     parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS), metavar="EPS")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, as far as the time of one holds them")
-    parser.add_argument("--minutes", type=float, default=10.0, help="time of a run")
+    parser.add_argument("--minutes", type=float, help=f"time of a run (default: {MINUTES:g})")
+    parser.add_argument(
+        "--processor-minutes",
+        type=float,
+        metavar="MINUTES",
+        help=f"processor time of a run, for a busy machine; --minutes is then {LEAST_SHARE:g} times that, unless given",
+    )
     parser.add_argument("--gib", type=float, default=12.0, help="memory of a run")
+    parser.add_argument(
+        "--groups", type=int, default=Limits.groups, metavar="N",
+        help="groups of a system that treats them one by one (default: %(default)s); it starts none after three "
+        "quarters of its time",
+    )  # fmt: skip
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time, one core each")
     parser.add_argument("--again", action="store_true", help="try again what failed, or did some of the groups only")
     parser.add_argument("--page", action="store_true", help="write docs/comparison.md from what is kept, run nothing")
@@ -170,7 +187,10 @@ def main() -> None:
         parser.error(
             f"there is no environment for {absent[0]}: `make compare` sets it up; or leave it out by --systems"
         )
-    limits = Limits(60 * options.minutes, options.gib)
+    minutes, processor = options.minutes, options.processor_minutes
+    if minutes is None:
+        minutes = MINUTES if processor is None else LEAST_SHARE * processor
+    limits = Limits(60 * minutes, options.gib, math.inf if processor is None else 60 * processor, options.groups)
     kept = Kept(OUT / "compare.jsonl", options.again)
     for ending in (signal.SIGINT, signal.SIGTERM):  # a background shell may have them ignored
         signal.signal(ending, signal.default_int_handler)

@@ -28,7 +28,7 @@ BASELINES = tuple(jobs.sources(*jobs.OTHER_METHODS))
 SCORE = tuple(jobs.sources("data", "scoring"))  # how tables are read and coded, and how far they are apart
 GIVEN = (  # what a peer is given and how its rows come back
     jobs.acs, jobs.nist, jobs.Job.truth.func, jobs.Job.scored, peers.with_group_column, peers.peer, peers.peer_rows,
-    peers.peer_each_place, peers.by_group,
+    peers.peer_each_place, peers.kept_rows, peers.asked_of, peers.by_group,
 )  # fmt: skip
 
 

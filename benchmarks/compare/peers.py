@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from common import ROOT
+from common import OUT, ROOT
 from compare.jam import Graphical, Jam
 from compare.rehearsal import low_marginals, opened
 from compare.systems import DELTA, GROUP, Drawn, Task, by_group, extrapolated, joined, released, with_group_column
@@ -34,6 +36,8 @@ PEERS = {
     ("dpmm", "mst"): {},
     ("dpmm", "aim"): {"max_model_size": 80},
 }
+
+PeerRows = tuple[dict[str, np.ndarray], dict[str, float]]  # codes of rows, and what they took
 
 
 def _mbi() -> Any:
@@ -180,36 +184,44 @@ def peer(package: str, algorithm: str, task: Task) -> Drawn:
 def peer_each_place(package: str, algorithm: str, task: Task) -> Drawn:
     """MST or AIM of the table of each place, with the whole epsilon (and delta): a person is in one place.
 
-    Times are those of fitting and drawing, without the start of a process for each place.
+    Times are those of fitting and drawing, without the start of a process for each place. A place that is done is kept,
+    so that a run that is stopped, or has more time than the last one, goes on from there.
     """
-    schema, done, times, gib = task.job.schema, dict[int, Coded](), [], 0.0
+    schema, done, times, processor, gib = task.job.schema, dict[int, Coded](), [], [], 0.0
     for group, table in task.private_groups():
-        rows, took = peer_rows(package, algorithm, schema, encode(schema, table), task)
+        rows, took = kept_rows(package, algorithm, schema, encode(schema, table), task)
         done[group] = Coded(schema, {name: rows[name] for name in schema.coded})
         times.append(took["fit"] + took["draw"])
+        processor.append(took["processor"])
         gib = max(gib, took["GiB"])
     groups = len(task.job.listed)
     some = list(done) if len(done) < groups else None
-    notes = {"own seconds": sum(times)}
+    notes = {"own seconds": sum(times), "processor seconds by group": processor}
     return Drawn(joined(done), sum(times) / len(times) * groups, gib, done=some, notes=notes)
 
 
-def peer_rows(
-    package: str, algorithm: str, schema: Schema, coded: Coded, task: Task
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+def kept_rows(package: str, algorithm: str, schema: Schema, coded: Coded, task: Task) -> PeerRows:
+    """The same as `peer_rows`, made once for the same table, settings and peer."""
+    here = ROOT / "benchmarks" / "peers"
+    parts = [json.dumps(asked_of(package, algorithm, schema, task)).encode()]
+    parts += [(here / name).read_bytes() for name in (f"{package}.txt", f"{package}_peer.py", "peer_script.py")]
+    parts += [np.ascontiguousarray(coded.codes[name], np.int64).tobytes() for name in schema.coded]
+    file = OUT / "peer-places" / f"{hashlib.sha256(b'|'.join(parts)).hexdigest()[:24]}.npz"
+    if not file.exists():
+        rows, took = peer_rows(package, algorithm, schema, coded, task)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}.npz")
+        np.savez_compressed(new, took=json.dumps(took), **{f"rows {name}": codes for name, codes in rows.items()})
+        new.replace(file)
+    with np.load(file) as found:
+        return {name: found[f"rows {name}"] for name in schema.coded}, json.loads(str(found["took"]))
+
+
+def peer_rows(package: str, algorithm: str, schema: Schema, coded: Coded, task: Task) -> PeerRows:
     """Rows of one fit in the peer's own process, and what it took."""
-    asked = {
-        "algorithm": algorithm,
-        "settings": PEERS[package, algorithm],
-        "epsilon": float(task.epsilon),
-        "delta": float(DELTA),
-        "seed": task.seed,
-        "sizes": dict(zip(schema.coded, schema.shape(schema.coded), strict=True)),
-        "group": GROUP if GROUP in schema.coded else None,
-    }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "task.json").write_text(json.dumps(asked))
+        (place / "task.json").write_text(json.dumps(asked_of(package, algorithm, schema, task)))
         np.savez(place / "codes.npz", **coded.codes)
         script = ROOT / "benchmarks" / "peers" / f"{package}_peer.py"
         ended = subprocess.run(
@@ -223,3 +235,16 @@ def peer_rows(
         took = json.loads((place / "done.json").read_text())
         with np.load(place / "synthetic.npz") as found:
             return {name: found[name] for name in schema.coded}, took
+
+
+def asked_of(package: str, algorithm: str, schema: Schema, task: Task) -> dict[str, Any]:
+    """What a peer's script is told."""
+    return {
+        "algorithm": algorithm,
+        "settings": PEERS[package, algorithm],
+        "epsilon": float(task.epsilon),
+        "delta": float(DELTA),
+        "seed": task.seed,
+        "sizes": dict(zip(schema.coded, schema.shape(schema.coded), strict=True)),
+        "group": GROUP if GROUP in schema.coded else None,
+    }

@@ -1,4 +1,7 @@
-"""One run of the comparison, in a process of its own: python -m compare.run JOB SYSTEM EPS SEED SECONDS RESULT."""
+"""One run of the comparison, in a process of its own: python -m compare.run JOB SYSTEM EPS SEED SECONDS GROUPS RESULT.
+
+SECONDS and GROUPS are the most that a system takes which treats groups one by one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def scored(job: Job, drawn: Drawn) -> dict[str, Any]:
     """Errors of the groups that were done, as the contest has them but over all pairs.
 
     "raw" are the same errors without the rule on numbers of rows, and "biased" is how many groups that rule hit. "late"
-    says that the time was over before all groups were done that would have been taken.
+    says that fewer groups were done than could have been taken.
     """
     of = len(job.listed)
     groups = list(range(of)) if drawn.done is None else sorted(drawn.done)
@@ -44,9 +47,9 @@ def scored(job: Job, drawn: Drawn) -> dict[str, Any]:
 
 
 def main() -> None:
-    name, system, epsilon, seed, seconds, result = sys.argv[1:]
+    name, system, epsilon, seed, seconds, groups, result = sys.argv[1:]
     chosen, beforehand = SYSTEMS[system], seed == BEFOREHAND
-    task = Task(JOBS[name](), epsilon, 0 if beforehand else int(seed), float(seconds))
+    task = Task(JOBS[name](), epsilon, 0 if beforehand else int(seed), float(seconds), int(groups))
     found = chosen.beforehand(task) if chosen.beforehand else {}
     if not beforehand:
         drawn = chosen.run(task)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from accuracy import plan_for
-from compare.box import peak_gib
+from compare.box import Limits, peak_gib
 from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
@@ -38,7 +38,7 @@ from prade.scoring.public_baseline import public_errors
 
 DELTA = "1e-9"
 GROUP = "GROUP"  # the column that the groups are where a system knows columns only
-MOST_GROUPS = 12
+MOST_GROUPS = Limits.groups
 
 
 @dataclass(eq=False)
@@ -55,12 +55,13 @@ class Drawn:
 
 @dataclass(eq=False)
 class Task:
-    """One run: what, for which epsilon, with which seed, in how many seconds at most."""
+    """One run: what, for which epsilon, with which seed, in how many seconds and for how many groups at most."""
 
     job: Job
     epsilon: str
     seed: int
     seconds: float
+    most: int = MOST_GROUPS  # groups, where they are treated one by one
     began: float = field(default_factory=time.perf_counter)
     marks: list[float] = field(default_factory=list)  # when each group began
     _ordered: tuple[Any, Any] = (None, None)  # the last rows that were drawn from, and their order
@@ -75,7 +76,7 @@ class Task:
 
     def in_turn(self) -> Iterator[int]:
         """Groups in an order drawn once for all, until three quarters of the time are used; one at least."""
-        for place, group in enumerate(np.random.default_rng(0).permutation(len(self.job.listed))[:MOST_GROUPS]):
+        for place, group in enumerate(np.random.default_rng(0).permutation(len(self.job.listed))[: self.most]):
             self.marks.append(time.perf_counter())
             if place and self.marks[-1] - self.began > 0.75 * self.seconds:
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -28,10 +29,18 @@ def run(fit_and_draw: Callable[[dict[str, Any], Codes, Callable[[], None]], Mapp
         drawn = fit_and_draw(task, codes, lambda: marks.append(time.perf_counter()))
         began, fitted = marks
         took = {"fit": fitted - began, "draw": time.perf_counter() - fitted, "GiB": peak_gib()}
+        took["processor"] = time.process_time()
         np.savez(folder / "synthetic.npz", **drawn)
         (folder / "done.json").write_text(json.dumps(took))
     except Exception as error:  # in one line, without paths: it goes into a table
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def progress(words: str) -> None:
+    """Say how far it got: a line for the file that compare/box.py names, where it does."""
+    if file := os.environ.get("COMPARE_PROGRESS"):
+        with open(file, "a") as end:
+            end.write(f"{words}\n")
 
 
 def peak_gib() -> float:

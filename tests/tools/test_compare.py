@@ -11,9 +11,9 @@ import pytest
 
 import compare.jobs
 import jobs
-from compare import box, comparison, entrants, page
+from compare import box, comparison, entrants, page, peers
 from compare.run import scored
-from compare.systems import MOST_GROUPS, Drawn
+from compare.systems import MOST_GROUPS, Drawn, Task
 from prade import Column, Schema, Unit
 from prade.data.encoding import Coded
 
@@ -47,6 +47,32 @@ def test_a_box_ends_what_takes_too_long_with_all_that_it_started(tmp_path):
     assert 1.0 <= found["seconds"] < 10
     time.sleep(3.5)
     assert not (tmp_path / "late").exists()
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processor time is read from /proc")
+BUSY = "import time\nwhile time.process_time() < {}: pass\n"
+
+
+@linux
+def test_a_box_ends_what_takes_too_much_processor_time_also_of_children_that_have_ended():
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY.format(0.6)!r}])\n"
+    found = box.boxed(python(2 * child + BUSY.format(60)), box.Limits(60, 1, processor=1.5))
+    assert found["failed"] == "not done in 1.5 s of processor time"
+    assert 1.5 < found["processor seconds"] < 4
+
+
+@linux
+def test_waiting_takes_no_processor_time():
+    found = box.boxed(python(f"import time; time.sleep(1.5)\n{WRITE}"), box.Limits(60, 1, processor=1.0))
+    assert found["errors"] == [0.25]
+    assert found["processor seconds"] < 1.0
+
+
+def test_a_box_tells_how_far_a_command_got():
+    say = f"import os, sys; open(os.environ[{box.PROGRESS!r}], 'a').write('round 1\\nround 2\\n')\n"
+    assert box.boxed(python(f"{say}sys.exit('too hard')"), box.Limits(60, 1))["progress"] == "round 2"
+    assert box.boxed(python(say + WRITE), box.Limits(60, 1))["progress"] == "round 2"
+    assert "progress" not in box.boxed(python(WRITE), box.Limits(60, 1))
 
 
 def test_a_box_ends_what_takes_too_much_memory():
@@ -86,6 +112,85 @@ def test_a_failure_is_tried_again_only_with_more_to_spend(tmp_path):
     assert kept.get("key", "code", box.Limits(90, 1)) is None
     assert kept.get("key", "code", box.Limits(60, 2)) is None
     assert box.Kept(kept.file, again=True).get("key", "code", box.Limits(60, 1)) is None
+
+
+def test_a_failure_in_little_processor_time_is_tried_again_with_more(tmp_path):
+    kept = box.Kept(tmp_path / "kept.jsonl")
+    kept.run("key", "code", python("raise SystemExit('no')"), box.Limits(60, 1, processor=30))
+    kept = box.Kept(kept.file)
+    assert kept.get("key", "code", box.Limits(60, 1, processor=30)) is not None
+    assert kept.get("key", "code", box.Limits(60, 1, processor=40)) is None
+    assert kept.get("key", "code", box.Limits(60, 1)) is None
+
+
+def test_what_was_allowed_few_groups_is_tried_again_when_more_are(tmp_path):
+    kept = box.Kept(tmp_path / "kept.jsonl")
+    made = {"seconds": 1.0, "GiB": 0.5, "errors": [0.25], "groups": [0], "of": 20, "late": True}
+    few = box.Limits(60, 1, groups=4)
+    kept.run("key", "code", python(f"import json, sys; json.dump({made}, open(sys.argv[1], 'w'))"), few)
+    assert box.Kept(kept.file).get("key", "code", few) is not None
+    assert box.Kept(kept.file).get("key", "code", box.Limits(60, 1, groups=5)) is None
+
+
+def job_of_places(places: int) -> jobs.Job:
+    """A job with so many places, of three rows each, in memory."""
+    schema = Schema([Column(name, "categorical", values=[0, 1]) for name in "AB"])
+    return jobs.Job("job", schema, None, None, {"PLACE": list(range(places))}, ("PLACE",), Unit(1))
+
+
+def test_a_system_takes_the_first_groups_of_an_order_that_does_not_depend_on_how_many():
+    many, few = (list(Task(job_of_places(20), "1", 0, 60.0, most).in_turn()) for most in (MOST_GROUPS, 4))
+    assert len(many) == MOST_GROUPS == 12
+    assert few == many[:4]
+
+
+def test_a_place_that_a_peer_has_done_is_kept(tmp_path, monkeypatch):
+    job, made = job_of_places(2), []
+
+    def peer_rows(package, algorithm, schema, coded, task):
+        made.append((package, algorithm, task.epsilon, len(coded)))
+        return coded.codes, {"fit": 1.5, "draw": 0.5, "GiB": 0.25, "processor": 1.0}
+
+    monkeypatch.setattr(peers, "OUT", tmp_path)
+    monkeypatch.setattr(peers, "peer_rows", peer_rows)
+    codes = {name: np.array([0, 1, 1]) for name in "AB"}
+    first, other = Coded(job.schema, codes), Coded(job.schema, {**codes, "B": np.array([0, 0, 1])})
+    for coded, algorithm, epsilon in (
+        (first, "mst", "1"), (first, "mst", "1"), (other, "mst", "1"), (first, "aim", "1"), (first, "mst", "10"),
+    ):  # fmt: skip
+        rows, took = peers.kept_rows("dpmm", algorithm, job.schema, coded, Task(job, epsilon, 0, 60.0))
+        assert {name: code.tolist() for name, code in rows.items()} == {
+            name: code.tolist() for name, code in coded.codes.items()
+        }
+        assert took["draw"] == 0.5
+    assert made == [("dpmm", *rest, 3) for rest in (("mst", "1"), ("mst", "1"), ("aim", "1"), ("mst", "10"))]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], box.Limits(600, 12)),
+        (["--minutes", "20"], box.Limits(1200, 12)),
+        (["--processor-minutes", "60"], box.Limits(5 * 3600, 12, 3600)),
+        (["--processor-minutes", "60", "--minutes", "90", "--gib", "4"], box.Limits(5400, 4, 3600)),
+        (["--groups", "4"], box.Limits(600, 12, groups=4)),
+    ],
+)
+def test_limits_of_a_run_are_given_on_the_command_line(given, expected, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(comparison, "OUT", tmp_path)
+    monkeypatch.setattr(comparison, "compared", lambda *all_given: seen.append(all_given[5]) or {})
+    monkeypatch.setattr(comparison.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["compare", "small", "--systems", "histogram", *given])
+    comparison.main()
+    assert seen == [expected]
+
+
+def test_a_line_about_a_result_says_how_far_it_got_and_on_how_much_processor_time():
+    failed = {"failed": "not done in 60 s", "seconds": 60.4, "GiB": 1.25, "processor seconds": 41.2}
+    assert comparison.told(failed) == "not done in 60 s: 60.4 s, 1.25 GiB, 41 s of processor time"
+    assert comparison.told({**failed, "progress": "in round 6"}).endswith(", 41 s of processor time, in round 6")
+    assert comparison.told(run([0.1, 0.3])) == "error 0.2000 of 2, 2.0 s, 0.50 GiB"
 
 
 def test_what_did_a_part_for_want_of_time_is_tried_again_with_more_of_it(tmp_path):

@@ -149,13 +149,14 @@ def test_a_baseline_of_each_place_has_the_whole_epsilon_in_each(places):
     assert drawn.done is None
 
 
-def test_a_peer_of_each_place_gets_the_rows_of_one_place_and_no_group(places, monkeypatch):
+def test_a_peer_of_each_place_gets_the_rows_of_one_place_and_no_group(places, tmp_path, monkeypatch):
     given = []
 
     def fitted(package, algorithm, schema, coded, task):
         given.append((package, algorithm, schema.coded, coded.codes["A"].tolist(), task.epsilon))
-        return dict(coded.codes), {"fit": 1.0, "draw": 0.5, "GiB": 0.1 * len(given)}
+        return dict(coded.codes), {"fit": 1.0, "draw": 0.5, "GiB": 0.1 * len(given), "processor": 1.0}
 
+    monkeypatch.setattr(peers, "OUT", tmp_path)
     monkeypatch.setattr(peers, "peer_rows", fitted)
     drawn = comparison.SYSTEMS["aim-dpmm-each-place"].run(Task(places, "2", 0, 60.0))
     assert sorted(each[3] for each in given) == [[place] * 500 for place in (0, 1, 2)]
