@@ -86,10 +86,10 @@ def test_workers_that_run_ahead_do_not_change_what_is_found(number, effort):
 
 
 def test_more_workers_do_the_same_sooner():
-    """A draw sleeps, so that the number of cores does not matter."""
+    """A draw sleeps, so that the number of cores does not matter, and for so long that a busy machine does not."""
 
     def slow(draw, number=0):
-        time.sleep(0.03)
+        time.sleep(0.1)
         return errors(draw)
 
     took, tried = {}, {}
