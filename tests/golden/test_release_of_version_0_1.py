@@ -47,7 +47,7 @@ def test_estimates_and_rows_are_nearly_the_same(world):
     for name in ("level", "group", "status"):
         assert after[name].equals(before[name])
     noise = np.sqrt(np.concatenate([raw_answers(release, level).total_variance for level in (0, 1)]))
-    assert (np.abs(after["total"].to_numpy() - before["total"].to_numpy()) < noise).all()
+    assert (np.abs(after["total"].to_numpy() - before["total"].to_numpy()) < 0.8 * noise).all()
     np.testing.assert_allclose(after["kl"].to_numpy(), before["kl"].to_numpy(), atol=0.05)
     lengths = [[len(each) for each in table["multipliers"].to_pylist()] for table in (after, before)]
     assert lengths[0] == lengths[1]
