@@ -14,6 +14,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from collections import defaultdict
@@ -172,13 +173,22 @@ def _record_progress(patch: pytest.MonkeyPatch, told: list[Any]) -> None:
 
 @contextmanager
 def _logs() -> Iterator[list[logging.LogRecord]]:
-    """All records of all libraries but the compiler's: it is told of kernels, never of rows, and compiles once."""
-    gc.collect()  # Spark's driver logs what other tests left to be collected
+    """All records of all libraries, except two that know nothing of rows.
+
+    The compiler is told of kernels, and compiles once. Spark's finalizer forgets objects that earlier tests left, a
+    second or more after they were collected.
+    """
+    gc.collect()
     found: list[logging.LogRecord] = []
+
+    def keep(record: logging.LogRecord) -> None:
+        if type(threading.current_thread()).__name__ != "FinalizerWorker":
+            found.append(record)
+
     root, compiler = logging.getLogger(), logging.getLogger("numba")
     levels = root.level, compiler.level
     handler = logging.Handler()
-    handler.addFilter(found.append)  # which keeps the record; what it returns, None, lets it go no further
+    handler.addFilter(keep)  # what it returns, None, lets the record go no further
     root.addHandler(handler)
     root.setLevel(1)
     compiler.setLevel(logging.WARNING)

@@ -21,12 +21,13 @@ from prade.data.information import Information
 from prade.data.public import Public
 from prade.estimating.levels.added_rows import is_small
 from prade.planning.plan import Plan
+from prade.privacy.budget import Law
 from prade.queries.marginal import Marginal
 from prade.tuning.choice import Change, Choice
 from prade.tuning.extra_rows import EXTRA, EXTRA_OF_DOMAIN, LEAST_OUT_OF_REACH, MOST_COUNTED, out_of_reach
 from prade.tuning.gain import Columns, StandInLevel, off_by, predicted_gain, shrunk_moments
-from prade.tuning.law_candidates import law_ladders, with_least_noise, with_one_way
 from prade.tuning.mutual_information import strongest_pairs
+from prade.tuning.one_way_candidates import predicted_best, with_one_way
 from prade.tuning.rehearse import Rehearsal
 
 # What is tried. A trial takes seconds to minutes, so the steps are coarse: neighbours on a ladder differ in error by
@@ -84,14 +85,14 @@ class Candidates:
         other.plan_of = plan_of
         return other
 
-    def simplest(self) -> Choice:
+    def simplest(self, law: Law | None = None) -> Choice:
         """All one-way tables at the last level, and the smallest share for the totals that tells them well enough.
 
         Where none does, the share with the least risk, the largest of several: perhaps numbers of rows alone, as noise
         would drown all others.
         """
         above = ((Fraction(0), ()),) * (len(self.levels) - 1)
-        choices = [with_least_noise(self, Choice(self.single, above, share)) for share in TOTALS]
+        choices = [Choice(self.single, above, share, law=law) for share in TOTALS]
         stand_ins = range(len(self.rehearsal.stand_ins))
         risks = []
         for choice in choices:
@@ -110,8 +111,8 @@ class Candidates:
         if best().total < 1 and self.pairs:
             yield self._joint_table(best)
         smoothed = best().settings.smooth
-        yield from law_ladders(self, best)
         if grouped and smoothed and best().total < 1:
+            yield predicted_best(self, best)
             yield self._one_way(best, fewer=True)
             yield self._one_way(best, fewer=False)
         if best().total < 1:

@@ -1,6 +1,9 @@
 """Workloads, budget split and settings chosen by rehearsal on public data, before any budget is spent.
 
-A coordinate search (`prade.tuning.search`) finds a choice. The chosen plan is rehearsed once more with fresh noise, in
+A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one search with Laplace noise,
+the same as under pure eps, and then one with Gaussian noise; what the first found is taken if it is better beyond
+chance. If the two are equal, Gaussian noise is: it asks for more tables, and private tables mostly differ from the
+public one by more than their stand-ins do. The chosen plan is rehearsed once more with fresh noise, in
 groups that had no part in the search where there are enough: the best of many trials was partly lucky, and the expected
 error must not be. With an executor, its workers rehearse what the search will probably ask for next, so that it ends
 sooner and finds the same. Nothing here can see private rows.
@@ -24,12 +27,12 @@ from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings
 from prade.planning.task import Task
-from prade.privacy.budget import Budget
+from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
 from prade.tuning.effort import Effort
-from prade.tuning.law_candidates import with_least_noise
+from prade.tuning.one_way_candidates import laws_within, with_least_noise
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import Search, Trial
 from prade.tuning.stage import Stages
@@ -201,18 +204,22 @@ class Tuner:
     def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, trials: Trials) -> Tuned:
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
-        simplest = candidates.simplest()
-        words = "all one-way tables" if simplest.total < 1 else "numbers of rows alone"
+        first, *others = simplest = [_simplest(candidates, law) for law in laws_within(budget)]
 
         def search_from(first: Change) -> Search:
             how: dict[str, Any] = {"seed": self.seed, "noise": noise, "candidates": candidates}
             return Search(rehearsal, plan_of, trials, effort, first, **how)
 
-        search = search_from((words, simplest) if start is None else _taken_over(start, simplest))
-        search.try_also(words, simplest)
+        search = search_from(first if start is None else _taken_over(start, first[1]))
+        search.try_also(*first)
         finished = search.climb(candidates)
-        if finished and start is not None and search.effort_for_another():
-            other = search_from((words, simplest))
+        for another in others if start is None else simplest:
+            if not finished:
+                break
+            if not search.effort_for_another():
+                finished = start is not None  # a second start only guards against a bad first one; a law needs a search
+                break
+            other = search_from(another)
             finished = other.climb(candidates)
             search = other.or_better(search)
         if finished:
@@ -233,6 +240,13 @@ class Tuner:
     def _plans(self, budget: Budget) -> Callable[[Choice], Plan]:
         """How a choice becomes a plan with this budget."""
         return self.stages.here.plans(budget)
+
+
+def _simplest(candidates: Candidates, law: Law | None) -> Change:
+    """The simplest choice with noise of a law."""
+    choice = candidates.simplest(law)
+    words = "all one-way tables" if choice.total < 1 else "numbers of rows alone"
+    return (f"{words}, {candidates.plan_of(choice).law.capitalize()} noise" if law else words), choice
 
 
 def _taken_over(start: Choice, simplest: Choice) -> Change:
