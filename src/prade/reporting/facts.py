@@ -188,8 +188,6 @@ def _view(estimates: Estimates, level: int) -> View:
 
 def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, Floats]:
     """The numbers of rows of some groups that consist of the last level's, and their standard deviations."""
-    of_total = estimates.rows_variance
-    everybody = np.ones((len(number), 1))
-    how = estimates.totals, number, groups, estimates.plan, estimates.rows_of_parents
-    variance = variance_of_sums(of_total, everybody, *how)
+    everybody, how = np.ones((len(number), 1)), (estimates.totals, number, groups, estimates.plan)
+    variance = variance_of_sums(estimates.errors_of_rows, everybody, *how)
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])

@@ -210,14 +210,16 @@ def test_certainty_that_everybody_is_somebody(estimates):
     everybody = estimates.answer("SEX == 1 or SEX == 2", by=("STATE", "PLACE"))
     assert everybody["sd"].to_numpy().max() < 1e-5
     width = everybody["high"].to_numpy() - everybody["low"].to_numpy()
-    parent_of, of_parents = estimates.rows_of_parents
-    added = np.bincount(parent_of, estimates.rows_variance)
-    part = estimates.rows_variance / added[parent_of]  # of what a parent's number was missing
-    expected = estimates.rows_variance + part**2 * (of_parents - added)[parent_of]
+    errors = estimates.errors_of_rows
+    expected = errors.variances[-1]
+    for variance, parent_of in zip(errors.variances[-2::-1], errors.parents[::-1], strict=True):
+        added = np.bincount(parent_of, variance)
+        part = variance / added[parent_of]  # of what a parent's number was missing
+        expected = variance + part**2 * (expected - added)[parent_of]
     np.testing.assert_allclose(width, 2 * NINETY_FIVE * np.sqrt(expected), rtol=1e-4)
     by_noise_alone = estimated_totals_variance(estimates.answers[2], estimates.priors[2].sizes())
-    assert (estimates.rows_variance <= by_noise_alone).all()  # tables tell numbers of rows, too
-    assert (estimates.rows_variance < by_noise_alone).any()
+    assert (errors.variances[0] <= by_noise_alone).all()  # tables tell numbers of rows, too
+    assert (errors.variances[0] < by_noise_alone).any()
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(smooth=False), MIXED])
@@ -466,7 +468,9 @@ def test_a_file_from_before_tables_told_numbers_of_rows_is_read(kept):
     header = table.schema.metadata[b"prade"].replace(b'"format": 5', b'"format": 4')
     rewritten(kept, table.drop_columns(["rows_variance"]), {"prade": header})
     old = Estimates.load(kept, RELEASE, PUBLIC)
-    np.testing.assert_array_equal(old.rows_variance, estimated_totals_variance(old.answers[-1], old.priors[-1].sizes()))
+    np.testing.assert_array_equal(
+        old.errors_of_rows.variances[0], estimated_totals_variance(old.answers[-1], old.priors[-1].sizes())
+    )
 
 
 def test_columns_that_differ_on_their_own_come_back_from_the_file(tmp_path):

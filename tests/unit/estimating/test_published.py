@@ -5,7 +5,7 @@ import pytest
 
 from prade import Column, Level, PublishedTotals, Schema, Workload
 from prade.core.arrays import shared_out
-from prade.estimating.levels.published import variance_of_sums, with_published
+from prade.estimating.levels.published import ErrorsOfRows, variance_of_sums, with_published
 from prade.planning.plan import Plan
 from worlds.plans import plan_of
 
@@ -59,7 +59,7 @@ def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
     plan = plan_with(*published)
     totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
     times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
-    found = variance_of_sums(VARIANCE, times, totals, np.array(above), max(above) + 1, plan)
+    found = variance_of_sums(ErrorsOfRows((VARIANCE,)), times, totals, np.array(above), max(above) + 1, plan)
     # the same with matrices: e -> A e is what sharing out does to errors, to first order
     parent = np.array([0, 0, 1, 1, 1])
     same = parent[:, None] == parent[None, :]
@@ -78,21 +78,24 @@ def test_variances_of_sums_are_those_of_shared_out_errors(published, above):
 def test_the_number_of_all_rows_of_a_published_parent_has_no_error():
     plan = plan_with(STATES)
     totals = with_published(np.array([4.0, 7.0, 20.0, 30.0, 40.0]), 2, plan)
-    found = variance_of_sums(VARIANCE, np.ones((5, 1)), totals, np.array([0, 0, 1, 1, 1]), 2, plan)
+    found = variance_of_sums(ErrorsOfRows((VARIANCE,)), np.ones((5, 1)), totals, np.array([0, 0, 1, 1, 1]), 2, plan)
     assert found.ravel() == pytest.approx([0, 0], abs=1e-9)
 
 
 @pytest.mark.parametrize("above", [[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 2, 3, 4], [0, 1, 0, 1, 1]])
 def test_variances_of_sums_of_groups_that_add_up_to_their_parents(above):
-    """The same with matrices: e -> e - (v / V) (sum of e) + (v / V) E."""
-    plan, parent, of_parents = plan_with(), np.array([0, 0, 1, 1, 1]), np.array([5.0, 200.0])
+    """The same with matrices: e -> e - (v / V) (sum of e) + (v / V) E, from everybody down."""
+    plan, parent, everybody = plan_with(), np.array([0, 0, 1, 1, 1]), np.zeros(2, np.int64)
+    variances = VARIANCE, np.array([5.0, 200.0]), np.array([900.0])
     times = np.stack([np.ones(5), np.array([0.1, 0.5, 0.0, 1.0, 0.3])], axis=1)
-    how = np.array([4.0, 7.0, 20.0, 30.0, 40.0]), np.array(above), max(above) + 1, plan, (parent, of_parents)
-    found = variance_of_sums(VARIANCE, times, *how)
-    part = VARIANCE / np.bincount(parent, VARIANCE)[parent]
-    shift = np.eye(5) - (parent[:, None] == parent[None, :]) * part[:, None]
-    down = (parent[:, None] == np.arange(2)) * part[:, None]
-    covariance = shift @ np.diag(VARIANCE) @ shift.T + down @ np.diag(of_parents) @ down.T
+    how = np.array([4.0, 7.0, 20.0, 30.0, 40.0]), np.array(above), max(above) + 1, plan
+    found = variance_of_sums(ErrorsOfRows(variances, (parent, everybody)), times, *how)
+    covariance = np.diag(variances[2])
+    for variance, parent_of in ((variances[1], everybody), (VARIANCE, parent)):
+        part = variance / np.bincount(parent_of, variance)[parent_of]
+        shift = np.eye(len(variance)) - (parent_of[:, None] == parent_of[None, :]) * part[:, None]
+        down = (parent_of[:, None] == np.arange(len(covariance))) * part[:, None]
+        covariance = shift @ np.diag(variance) @ shift.T + down @ covariance @ down.T
     for number in range(max(above) + 1):
         inside = (np.array(above) == number)[:, None] * times
         assert found[number] == pytest.approx([inside[:, k] @ covariance @ inside[:, k] for k in range(2)])

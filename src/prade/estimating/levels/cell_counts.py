@@ -100,20 +100,13 @@ def cell_counts(
     rows, counts = np.zeros(len(level)), np.zeros((len(level), shares.shape[1]))
     np.add.at(rows, above, estimates.totals)
     np.add.at(counts, above, estimates.totals[:, None] * shares)
-    of_total = estimates.rows_variance
-    everybody = np.ones((len(shares), 1))
-    of_rows, of_counts = (
-        variance_of_sums(
-            of_total, times, estimates.totals, above, len(level), estimates.plan, estimates.rows_of_parents
-        )
-        for times in (everybody, shares)
-    )
+    everybody, how = np.ones((len(shares), 1)), (estimates.totals, above, len(level), estimates.plan)
+    of_rows, of_counts = (variance_of_sums(estimates.errors_of_rows, times, *how) for times in (everybody, shares))
     by_rows: Floats | float = 0.0
     if chosen is not None:
         # how many rows the chosen groups have among the others: (s_g - s) / n of every error of n_g
         away = shares - (counts / np.maximum(rows, FEWEST_ROWS)[:, None])[above]
-        how = estimates.totals, above, len(level), estimates.plan, estimates.rows_of_parents
-        by_rows = variance_of_sums(of_total, away, *how)
+        by_rows = variance_of_sums(estimates.errors_of_rows, away, *how)
         above = np.where(chosen, above, len(level))  # the others are added up too, in a sum that nobody asked for
     known = sum_variances(estimates, [asked], above, len(level) + 1, combined, counts=counts)[: len(level)]
     return CellCounts(level, rows, of_rows[:, 0], counts, known, of_counts, by_rows)

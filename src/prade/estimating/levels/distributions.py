@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.arrays import Floats, mass_per_cell
 from prade.core.progress import Progress
 from prade.core.threads import several
 from prade.core.workers import THIS_THREAD, Shared, Workers
@@ -28,6 +28,7 @@ from prade.estimating.levels.foundation import Foundation, Tilt
 from prade.estimating.levels.group_prior import GroupPriors
 from prade.estimating.levels.kept_weights import Kept, masses, tables, together
 from prade.estimating.levels.public_cells import Cells, PublicCells
+from prade.estimating.levels.published import ErrorsOfRows
 from prade.estimating.levels.thinning import Support
 from prade.estimating.levels.totals import estimated_totals_variance
 from prade.estimating.levels.variation import numbered
@@ -184,20 +185,18 @@ class Distributions:
         return self.levels[-1].totals
 
     @cached_property
-    def rows_variance(self) -> Floats:
-        """The variances of the errors of `totals`, before published numbers are met."""
-        return self._rows_variance(len(self.levels) - 1)
-
-    @cached_property
-    def rows_of_parents(self) -> tuple[Ints, Floats]:
-        """For `variance_of_sums`: each group's parent, and the variances of the parents' numbers of rows.
+    def errors_of_rows(self) -> ErrorsOfRows:
+        """For `variance_of_sums`, from the last level up to everybody.
 
         The groups of the first level are drawn towards each other, and their sum stays that of the raw answers.
         """
-        last = len(self.levels) - 1
-        if not last:
-            return np.zeros(len(self.totals), np.int64), self.answers[0].total_variance.sum(keepdims=True)
-        return self.plan.groupings[last].above(self.plan.groupings[last - 1]), self._rows_variance(last - 1)
+        numbers = range(len(self.levels))[::-1]
+        variances = [self._rows_variance(number) for number in numbers]
+        groupings = self.plan.groupings
+        parents = [groupings[number].above(groupings[number - 1]) for number in numbers[:-1]]
+        everybody = np.zeros(len(groupings[0]), np.int64)
+        of_everybody = self.answers[0].total_variance.sum(keepdims=True)
+        return ErrorsOfRows((*variances, of_everybody), (*parents, everybody))
 
     def _rows_variance(self, level: int) -> Floats:
         kept = self.levels[level].rows_variance

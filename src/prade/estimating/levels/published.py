@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,38 +32,37 @@ def with_published(totals: Floats, level: int, plan: Plan) -> Floats:
     return shared
 
 
+@dataclass(frozen=True)
+class ErrorsOfRows:
+    """Variances of the errors in numbers of rows, level by level, before each level's add up to those above it.
+
+    Those of the last level's groups come first, then those of their parents, and so on. `parents[k]` says which group
+    of `variances[k + 1]` each group of `variances[k]` is in.
+    """
+
+    variances: tuple[Floats, ...]
+    parents: tuple[Ints, ...] = ()
+
+
 def variance_of_sums(
-    variance: Floats,
-    times: Floats,
-    totals: Floats,
-    above: Ints,
-    n_sums: int,
-    plan: Plan,
-    added_to: tuple[Ints, Floats] | None = None,
+    errors: ErrorsOfRows, times: Floats, totals: Floats, above: Ints, n_sums: int, plan: Plan
 ) -> Floats:
     """Variances of sums over the last level's groups of n_g times some numbers: [sums, cells].
 
-    `variance` are those of the errors of n_g, which are independent, before `with_published` made them `totals`;
-    `above` says which sum each group is in. Where a parent's number N is published, an error in n_g is shared out among
-    its children: e_g - (n_g / N) (sum of e over the parent's children). The sum of all n_g has no error then.
-
-    Where nothing is published, `added_to` has each group's parent and the variances P of the parents' numbers, which
-    their groups add up to. What was missing went to the groups in proportion to their variances v, so that their errors
-    are e_g - (v_g / V) (sum of e) + (v_g / V) E, with V the sum of v over the parent's groups and E the parent's error.
+    `totals` are the n_g; `above` says which sum each group is in. Where a parent's number N is published, an error e_g
+    is shared out among its children: e_g - (n_g / N) (sum of e over the parent's children). The sum of all n_g has no
+    error then. Where nothing is published, groups add up to their parents' numbers all the same (`_adding_up`).
     """
     level, size = len(plan.levels) - 1, times.shape[1]
     total = np.zeros((n_sums, size))
     if level in plan.published:
         return total
     if not plan.published:
-        np.add.at(total, above, times**2 * variance[:, None])
-        if added_to is not None:
-            total += _of_parents(variance, times, above, n_sums, *added_to)
-        return np.maximum(total, 0.0)
+        return np.maximum(_adding_up(errors, times, above, np.arange(len(times)), n_sums), 0.0)
     parents = plan.groupings[max(plan.published)]
     parent_of = plan.groupings[level].above(parents)
     published = plan.published[max(plan.published)][parent_of]
-    variance = np.where(published > 0, variance, 0.0)  # an empty parent has empty children
+    variance = np.where(published > 0, errors.variances[0], 0.0)  # an empty parent has empty children
     np.add.at(total, above, times**2 * variance[:, None])
     pairs, pair = np.unique(above * len(parents) + parent_of, return_inverse=True)  # of a sum and a parent
     mean, covariance = np.zeros((2, len(pairs), size))
@@ -73,17 +73,30 @@ def variance_of_sums(
     return np.maximum(total, 0.0)
 
 
-def _of_parents(
-    variance: Floats, times: Floats, above: Ints, n_sums: int, parent_of: Ints, of_parents: Floats
-) -> Floats:
-    """What adding up to parents changes in the variances of sums: (sum of v times)^2 (P - V) / V^2 for each parent."""
-    added = mass_per_cell(parent_of, variance, len(of_parents))
-    pairs, pair = np.unique(above * len(of_parents) + parent_of, return_inverse=True)  # of a sum and a parent
-    weighted, total = np.zeros((len(pairs), times.shape[1])), np.zeros((n_sums, times.shape[1]))
-    np.add.at(weighted, pair, times * variance[:, None])
-    factor = np.divide(of_parents - added, added**2, out=np.zeros(len(added)), where=added > 0)
-    np.add.at(total, pairs // len(of_parents), weighted**2 * factor[pairs % len(of_parents), None])
-    return total
+def _adding_up(errors: ErrorsOfRows, times: Floats, above: Ints, group: Ints, n_sums: int) -> Floats:
+    """Variances of sums of n_g times some numbers, where groups add up to their parents, and these to theirs.
+
+    What was missing went to the groups in proportion to their variances v, so that the error of a group is
+
+        e_g - (v_g / V) (sum of e over its parent's groups) + (v_g / V) E
+
+    with V the sum of v over the parent's groups and E the parent's own error, which consists of the same terms. In a
+    sum, E then counts (sum of v times) / V times.
+    """
+    variance, *further = errors.variances
+    total = np.zeros((n_sums, times.shape[1]))
+    np.add.at(total, above, times**2 * variance[group, None])
+    if not further:
+        return total
+    parent_of, of_parents = errors.parents[0], len(further[0])
+    added = mass_per_cell(parent_of, variance, of_parents)
+    pairs, pair = np.unique(above * of_parents + parent_of[group], return_inverse=True)  # of a sum and a parent
+    weighted = np.zeros((len(pairs), times.shape[1]))
+    np.add.at(weighted, pair, times * variance[group, None])
+    sums, parents = pairs // of_parents, pairs % of_parents
+    counted = weighted / np.maximum(added[parents], 1e-300)[:, None]
+    np.add.at(total, sums, -weighted * counted)
+    return total + _adding_up(ErrorsOfRows(tuple(further), errors.parents[1:]), counted, sums, parents, n_sums)
 
 
 def _known(level: int, plan: Plan) -> Floats | None:
