@@ -113,6 +113,7 @@ class Search:
 
     def or_better(self, earlier: Search) -> Search:
         """This search, or an earlier one if what that found is better with noise that neither has seen."""
+        self.repeats = max(self.repeats, earlier.repeats, key=len)
         better = earlier if self._better_again(earlier.best) else self
         better.trials = [*earlier.trials, *self.trials]
         return better

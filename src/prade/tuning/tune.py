@@ -1,12 +1,12 @@
 """Workloads, budget split and settings chosen by rehearsal on public data, before any budget is spent.
 
 A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one search with Laplace noise,
-the same as under pure eps, and then one with Gaussian noise; what the first found is taken if it is better beyond
-chance. If the two are equal, Gaussian noise is: it asks for more tables, and private tables mostly differ from the
-public one by more than their stand-ins do. The chosen plan is rehearsed once more with fresh noise, in
-groups that had no part in the search where there are enough: the best of many trials was partly lucky, and the expected
-error must not be. With an executor, its workers rehearse what the search will probably ask for next, so that it ends
-sooner and finds the same. Nothing here can see private rows.
+the same as under pure eps, and one with Gaussian noise; what the first found is taken if it is better beyond chance. If
+the two are equally good, Gaussian noise is taken: it allows more tables, and private tables mostly differ from the
+public one by more than their stand-ins do. The chosen plan is rehearsed once more with fresh noise, in groups that had
+no part in the search where there are enough: the best of many trials was partly lucky, and the expected error must not
+be. With an executor, its workers rehearse what the search will probably ask for next, so that it ends sooner and finds
+the same. Nothing here can see private rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from prade.core.effort import EFFORT
@@ -204,7 +205,8 @@ class Tuner:
     def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, trials: Trials) -> Tuned:
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
-        first, *others = simplest = [_simplest(candidates, law) for law in laws_within(budget)]
+        laws = laws_within(budget)
+        first, *others = simplest = [_simplest(candidates, law) for law in laws]
 
         def search_from(first: Change) -> Search:
             how: dict[str, Any] = {"seed": self.seed, "noise": noise, "candidates": candidates}
@@ -212,18 +214,21 @@ class Tuner:
 
         search = search_from(first if start is None else _taken_over(start, first[1]))
         search.try_also(*first)
-        finished = search.climb(candidates)
+        finished, by_law = search.climb(candidates), {search.best.law: search}
         for another in others if start is None else simplest:
             if not finished:
                 break
             if not search.effort_for_another():
                 finished = start is not None  # a second start only guards against a bad first one; a law needs a search
                 break
-            other = search_from(another)
-            finished = other.climb(candidates)
-            search = other.or_better(search)
+            search = search_from(another)
+            finished = search.climb(candidates)
+            law = search.best.law
+            by_law[law] = search.or_better(by_law[law]) if law in by_law else search
         if finished:
-            search.climb_with_more_draws(candidates)
+            for each in by_law.values():
+                each.climb_with_more_draws(candidates)
+        search = reduce(lambda earlier, later: later.or_better(earlier), (by_law[law] for law in laws if law in by_law))
         found = search.best
         expected, worthwhile = search.expected()
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
