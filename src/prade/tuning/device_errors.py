@@ -46,8 +46,9 @@ def distances_on_device(descent: Descent, scored: range, shares: Floats, pairs: 
         else:
             priors.append(common[parent])
     weights = device_of(layout).weights(priors, np.stack([tilt.multipliers for tilt in tilts]))
-    found = _rows_of(layout.prior, pairs).means(weights, shares)
-    return np.where(shares.any(axis=1), found, WORST)  # a group without rows has nothing in common with its estimate
+    distances = _rows_of(layout.prior, pairs).means(weights, shares)
+    distances[~shares.any(axis=1)] = WORST  # a group without rows has nothing in common with its estimate
+    return distances
 
 
 @lru_cache(maxsize=MOST_TABLES)
