@@ -171,6 +171,7 @@ def test_after_a_tuning_nothing_of_it_stays_on_the_accelerator(data, groups, mon
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=Pool))
     monkeypatch.setattr(cuda, "Device", RowsByNumpy)
     monkeypatch.setattr("prade.tuning.device_errors.device_of", cuda.device_of)
+    cuda.device_of.cache_clear()  # layouts of other tests, where there is an accelerator
     task = Task("people", data.schema, 1, Unit(4), LEVELS, groups)
     with Tuner(task, data.public, cuda=True) as tuner:
         trials, choice = tuner.stages.trials(task.budget), tuner.candidates.simplest()
