@@ -23,7 +23,7 @@ from prade.core.progress import Progress
 from prade.core.workers import Workers
 from prade.data.declared_types import Frame, Like, check_like
 from prade.data.public_table import PublicTable
-from prade.estimating.cuda import need_accelerator
+from prade.estimating.cuda import let_go, need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.measuring.early_refusals import refuse_early
@@ -166,7 +166,11 @@ def estimate(
         return kept_estimates(release)
     rows = public_of(release.plan, public, weight).rows(release.plan.schema, release.plan.groups)
     workers = Workers.of(threads, executor, accelerator=cuda)
-    return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
+    try:
+        return estimates_of(release, rows, settings, workers=workers, anew=anew, progress=progress)
+    finally:
+        if cuda:
+            let_go()
 
 
 def sample(

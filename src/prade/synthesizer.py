@@ -81,6 +81,7 @@ class Synthesizer(Parameters):
     * weak_protection: whether to accept a budget that hardly protects, such as an epsilon above 20.
     * against_advice: whether to measure even if the rehearsal expects the public table alone to be better.
     * executor: any `concurrent.futures.Executor` for what is not private; by default, threads.
+    * cuda: whether rehearsals and estimates use an NVIDIA accelerator; it needs prade[cuda].
     * progress: a function that is called as ``progress(stage, done, total)``.
 
     Some things differ from other tools, because they would break the promise:
@@ -130,6 +131,7 @@ class Synthesizer(Parameters):
         effort: float = EFFORT,
         seconds: float | None = None,
         executor: Executor | None = None,
+        cuda: bool = False,
         progress: Progress | None = None,
         weak_protection: bool = False,
         against_advice: bool = False,
@@ -151,6 +153,7 @@ class Synthesizer(Parameters):
         self.effort = effort
         self.seconds = seconds
         self.executor = executor
+        self.cuda = cuda
         self.progress = progress
         self.weak_protection = weak_protection
         self.against_advice = against_advice
@@ -178,7 +181,7 @@ class Synthesizer(Parameters):
         rehearsal expects, and whether measuring is worth its cost.
         """
         table = self._table(public)
-        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
         made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
         self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
         return made
@@ -233,7 +236,7 @@ class Synthesizer(Parameters):
         if self.schema is None:  # a draft must not be made from a private table
             refuse_early(self._budget(), data, table, self.folder, self.weak_protection)
         task = self._task(table)
-        how: dict[str, Any] = {"executor": self.executor, "progress": self.progress}
+        how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
         fitted = fit(task, data, table, self.folder, self._terms(again), **how)
         self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
         self.release_, self.estimates_ = fitted.release, fitted.estimates

@@ -3,6 +3,7 @@
 import pickle
 import re
 import shlex
+import sys
 import warnings
 from datetime import date
 from pathlib import Path
@@ -20,6 +21,7 @@ from prade import (
     BudgetError,
     Column,
     DataError,
+    EstimationError,
     Ledger,
     PradeError,
     PublishedTotals,
@@ -280,6 +282,16 @@ def test_a_tuned_plan_is_kept_so_that_it_is_paid_once(tmp_path, custodian, monke
     assert fresh.plan_ == plan
     assert fresh.advice_ == found.advice_ == plan.expected.advice
     refit(fresh)
+
+
+def test_an_accelerator_that_is_not_there_is_missed_before_anything_is_spent(tmp_path, custodian, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
+    with pytest.raises(EstimationError, match="CuPy is not installed"):
+        synthesizer(tmp_path, cuda=True, tune=True, effort=0).plan()
+    with pytest.raises(EstimationError, match="CuPy is not installed"):
+        synthesizer(tmp_path, cuda=True).fit(PRIVATE)
+    assert not custodian.exists()
+    assert not (tmp_path / "release").exists()
 
 
 def test_a_lost_release_is_paid_again_only_on_request(tmp_path, custodian):

@@ -92,7 +92,7 @@ def _one(
     need_new_file(output, force)
     task, table = task_of(**options)
     _remark_on(task, [task.budget])
-    with where.arguments() as how, progress_bar() as progress:
+    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
         made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
     made.save(output)
     if tune:
@@ -147,7 +147,7 @@ def _several(
         if Path(page).absolute() in [path.absolute() for path in plans]:
             raise click.UsageError(f"--page {page} is also the name of a plan: choose another")
     _remark_on(task, budgets)
-    with where.arguments() as how, progress_bar() as progress:
+    with where.rehearsing(cuda=limits["cuda"]).arguments() as how, progress_bar() as progress:
         explored = explore(task, table, budgets, progress=progress, **limits, **how)
     if page is not None:
         write_explore(explored.to_dict(output, array=lambda values: packed(values, unit=1, type="f32")), page)

@@ -381,7 +381,7 @@ def _synthesize(
 
     ask = ask_cap if not as_json and at_a_terminal() else None
     wanted = Terms(ledger, tune=tune, ask_cap=ask, **terms)
-    with where.arguments() as how, progress_bar() as progress:
+    with where.rehearsing(cuda=cuda).arguments() as how, progress_bar() as progress:
         told: dict[str, Any] = {"on_stage": show_stage, "progress": progress}
         page = str(run_all(task, private, table, output, wanted, seed=seed, cuda=cuda, **told, **how))
     result({**facts, "report": page}, page, as_json)

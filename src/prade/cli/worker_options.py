@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from prade.cli.main import Command
+from prade.core.threads import cores
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -30,6 +31,10 @@ class Where:
         with _executor(self) as executor:
             yield {"threads": threads, "executor": executor}
 
+    def rehearsing(self, *, cuda: bool) -> Where:
+        """The same for a command that rehearses: an accelerator is kept busy by many processes, one for each core."""
+        return replace(self, workers=cores()) if cuda and self == THREADS else self
+
     def options(self) -> list[str]:
         """The same options for another command."""
         workers = [] if self.workers is None else ["--workers", str(self.workers)]
@@ -39,7 +44,10 @@ class Where:
 THREADS = Where()
 
 cuda_option = click.option(
-    "--cuda", is_flag=True, help="Use this machine's NVIDIA accelerator for rehearsals and estimates."
+    "--cuda",
+    is_flag=True,
+    help="Use this machine's NVIDIA accelerator for rehearsals and estimates. Rehearsals then have one process for "
+    "each core, unless --workers or --cluster says otherwise.",
 )
 
 

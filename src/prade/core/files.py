@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 
 from prade.core.errors import DataError
+
+_asking = Lock()  # for the mask of permissions: to ask for it is to change it, for all threads
 
 
 @contextmanager
@@ -29,8 +32,9 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
         # mkstemp creates a file that only its owner can read; give it the permissions that open() would have given.
-        mask = os.umask(0)
-        os.umask(mask)
+        with _asking:
+            mask = os.umask(0)
+            os.umask(mask)
         temporary.chmod(0o666 & ~mask)
         os.replace(temporary, final)
     finally:

@@ -323,6 +323,14 @@ def device_of(layout: Layout) -> Device:
     return Device(layout)
 
 
+def let_go() -> None:
+    """Give back what layouts and finished work keep of the accelerator's memory in this process."""
+    import cupy
+
+    device_of.cache_clear()
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
 def climb_together(
     duals: Sequence[Dual], bases: Iterable[Floats], tolerance: Tolerance, max_steps: int = MOST_STEPS
 ) -> Iterator[Reached | None]:

@@ -14,10 +14,11 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.data.joint import Joint
+from prade.estimating import cuda
 from prade.estimating.cuda import device_of, suits
 from prade.estimating.levels.descent import Descent
 from prade.scoring.device_distances import DeviceDistances, fit
-from prade.scoring.distances import Pair
+from prade.scoring.distances import WORST, Pair
 
 MOST_TABLES = 4  # public tables on the accelerator, those used lately
 
@@ -45,9 +46,17 @@ def distances_on_device(descent: Descent, scored: range, shares: Floats, pairs: 
         else:
             priors.append(common[parent])
     weights = device_of(layout).weights(priors, np.stack([tilt.multipliers for tilt in tilts]))
-    return _rows_of(layout.prior, pairs).means(weights, shares)
+    distances = _rows_of(layout.prior, pairs).means(weights, shares)
+    distances[~shares.any(axis=1)] = WORST  # a group without rows has nothing in common with its estimate
+    return distances
 
 
 @lru_cache(maxsize=MOST_TABLES)
 def _rows_of(joint: Joint, pairs: tuple[Pair, ...]) -> DeviceDistances:
     return DeviceDistances(joint, pairs)
+
+
+def let_go() -> None:
+    """Give back what rehearsals keep of the accelerator's memory in this process: tables and layouts."""
+    _rows_of.cache_clear()
+    cuda.let_go()

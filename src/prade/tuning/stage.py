@@ -6,6 +6,7 @@ where the system keeps temporary files. Workers on other machines must see it un
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
@@ -14,9 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from prade.core.arrays import Floats
+from prade.core.errors import EstimationError
 from prade.core.mapped import open_mapped, write_mapped
 from prade.core.threads import single_threaded_blas
 from prade.core.workers import Shared, Workers, WorkersError
+from prade.estimating.cuda import need_accelerator
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
@@ -63,6 +66,17 @@ def _plan(task: Task, choice: Choice) -> Plan:
     return Plan.of(task, choice.levels(task.schema, task.levels), settings=choice.settings, noise=choice.law)
 
 
+def opened_stage(folder: Path) -> Stage:
+    """The stage in a scratch folder, for a worker, which must have the accelerator that it is to use."""
+    stage: Stage = open_mapped(folder)
+    if stage.rehearsal.accelerator:
+        try:
+            need_accelerator()
+        except EstimationError as error:
+            raise error.within(f"the worker on {socket.gethostname()}") from None
+    return stage
+
+
 def rehearsed(stage: Shared[Stage], budget: Budget, draw: Draw, number: int) -> Floats:
     """One task: the errors of a draw; its number only tells it from other tasks."""
     return stage.value.errors(budget, draw)
@@ -81,7 +95,7 @@ class Stages:
         alone = Stage(rehearsal.changed(threads=1), task)
         if not isinstance(executor, ThreadPoolExecutor):
             self._folder = _scratch(alone)
-        self._shared = Shared(alone, open_mapped, Path("" if self._folder is None else self._folder.name))
+        self._shared = Shared(alone, opened_stage, Path("" if self._folder is None else self._folder.name))
 
     def trials(self, budget: Budget) -> Trials:
         """The draws of searches for a plan with this budget."""

@@ -32,6 +32,7 @@ from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.candidates import Candidates
 from prade.tuning.choice import Change, Choice
+from prade.tuning.device_errors import let_go
 from prade.tuning.effort import Effort
 from prade.tuning.one_way_candidates import laws_within, with_least_noise
 from prade.tuning.rehearse import Rehearsal
@@ -176,8 +177,10 @@ class Tuner:
         self.close()
 
     def close(self) -> None:
-        """Remove what was written for the workers."""
+        """Remove what was written for the workers, and give the accelerator's memory back."""
         self.stages.close()
+        if self.rehearsal.accelerator:
+            let_go()
 
     def tune(self, budget: Budget, effort: Effort, start: Choice | None = None, noise: int = 0) -> Tuned:
         """The plan for a budget.

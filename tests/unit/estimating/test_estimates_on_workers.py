@@ -21,7 +21,7 @@ from prade.estimating.levels.foundation import shared_foundation
 from prade.estimating.levels.group_fits import Made, batches_of, estimated
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.planning.settings import Settings
-from prade.release.file_names import ESTIMATES, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
+from prade.release.file_names import ESTIMATES, SUPPORT, SUPPORT_FOR_WORKERS, UNFINISHED_ESTIMATES
 from worlds.many_places import PLACES, STATES, bits, public, release
 from worlds.processes import killed_when_done
 
@@ -180,6 +180,28 @@ def test_a_full_disk_is_a_clear_error_and_nothing_is_lost(tmp_path, monkeypatch)
             estimates_of(made, PUBLIC)
     assert len(list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))) == 10
     assert bits(estimates_of(made, PUBLIC)) == bits(Estimates.of(made, PUBLIC))
+
+
+def test_public_rows_that_cannot_be_written_are_a_clear_error_and_finished_groups_are_kept(tmp_path, monkeypatch):
+    """They are written while the estimates are made; the estimates that the folder has stay until both are there."""
+    made = release(tmp_path / "release")
+    before = bits(estimates_of(made, PUBLIC))
+    rows = (made.path / SUPPORT).read_bytes()
+
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(PUBLIC), "save", full)
+        patched.setattr(finished_groups, "KEEP_EVERY", 0.0)
+        patched.setattr(finished_groups, "SHARE_OF_TIME", 0.0)
+        with pytest.raises(DataError, match=r"cannot be written \(No space left on device\): make room"):
+            estimates_of(made, PUBLIC, Settings(n0=30.0))
+    assert list((made.path / UNFINISHED_ESTIMATES).glob("*.msgpack"))
+    assert bits(kept_estimates(made)) == before
+    estimates_of(made, PUBLIC, Settings(n0=30.0))
+    assert (made.path / SUPPORT).read_bytes() == rows
+    assert not (made.path / UNFINISHED_ESTIMATES).exists()
 
 
 def test_processes_find_what_they_need_in_the_release_folder_and_nothing_is_left(tmp_path, processes):

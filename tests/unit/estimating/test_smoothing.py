@@ -369,12 +369,45 @@ def test_one_group_shares_nothing():
     assert shared_part(np.ones((2, 3)), np.zeros((2, 3)), np.ones((2, 3)), np.ones(2)) == 0.0  # nothing to share
 
 
-@pytest.mark.parametrize("cells", [1, 3, 4, 5, 11])
+@pytest.mark.parametrize("cells", [1, 2, 7, 8, 9, 17])
 def test_the_likelihood_of_a_and_w_is_that_of_the_formula(cells):
     generator = np.random.default_rng(cells)
-    values, factor = generator.random(cells) * 1e4, generator.uniform(0.5, 2.0, 6)
-    squares = generator.random((6, cells)) * 1e3
-    scales = np.array([1e-3, 1.0, 1e5])
-    variance = scales[:, None, None] * values + factor[:, None]
-    expected = np.sum(np.log(variance) + squares / variance, axis=(1, 2))
-    assert likely_spread._surprises(values, factor, squares, scales) == pytest.approx(expected, rel=1e-12)
+    factor, deviations = generator.uniform(0.5, 2.0, 6), generator.normal(0, 30, (6, cells))
+    root, scales = generator.normal(0, 30, (cells, max(cells - 1, 1))), np.array([1e-3, 1.0, 1e5])
+    matrix = root @ root.T  # in one direction it is nothing, as where cells add up to one
+    expected = np.zeros(3)
+    for at, scale in enumerate(scales):
+        for each, of_noise in zip(deviations, factor, strict=True):
+            variance = scale * matrix + of_noise * np.eye(cells)
+            expected[at] += np.linalg.slogdet(variance)[1] + each @ np.linalg.solve(variance, each)
+    found = likely_spread._surprises(*_as_turned(matrix, factor, deviations), scales)
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def _as_turned(matrix, factor, deviations):
+    diagonal, beside, turned = likely_spread._turned(matrix, deviations)
+    return diagonal, beside, factor, turned
+
+
+@pytest.mark.parametrize(("cells", "vectors"), [(1, 3), (2, 3), (40, 3), (150, 90), (5, 0)])
+def test_directions_are_turned_so_that_little_is_beside_the_diagonal(cells, vectors):
+    generator = np.random.default_rng(cells)
+    matrix = generator.normal(size=(cells, cells))
+    matrix, given = matrix + matrix.T, generator.normal(size=(vectors, cells))
+    diagonal, beside, turned = likely_spread._turned(matrix, given)
+    tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    assert np.linalg.eigvalsh(tridiagonal) == pytest.approx(np.linalg.eigvalsh(matrix), abs=1e-10 * cells)
+    for power in (0, 1, 2):
+        of_turned = turned @ np.linalg.matrix_power(tridiagonal, power) @ turned.T
+        assert of_turned == pytest.approx(given @ np.linalg.matrix_power(matrix, power) @ given.T, abs=1e-8 * cells)
+
+
+def test_rounding_makes_no_direction_vary_less_than_its_noise():
+    """Eigenvalues that are slightly below zero count as zero."""
+    factor, scales = np.ones(1), np.array([1.0])
+    below, zero = (
+        likely_spread._surprises(np.array([value, 1.0]), np.zeros(1), factor, np.ones((1, 2)), scales)
+        for value in (-3.0, 0.0)
+    )
+    assert np.isfinite(below).all()
+    assert np.array_equal(below, zero)

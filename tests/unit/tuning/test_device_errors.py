@@ -1,7 +1,9 @@
 """Rehearsals on an accelerator have the processor's errors; numpy stands in for it where there is none."""
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +22,8 @@ from prade.scoring.device_distances import DeviceDistances, true_shares
 from prade.scoring.distances import mean_distance
 from prade.tuning import device_errors
 from prade.tuning.rehearse import Rehearsal
-from prade.tuning.tune import tune
+from prade.tuning.trials import Draw
+from prade.tuning.tune import Tuner, tune
 from worlds.plans import plan_of
 
 accelerated = pytest.mark.skipif(bool(cuda.why_not()), reason=f"no accelerator: {cuda.why_not()}")
@@ -119,6 +122,17 @@ def test_what_does_not_fit_is_left_to_the_processor(rehearsal, plan, monkeypatch
             assert np.array_equal(accelerator_of(rehearsal).errors(plan, seed=5), wanted)
 
 
+@pytest.mark.usefixtures("numpy_for_cupy")
+def test_a_group_without_rows_is_as_far_away_as_on_the_processor(rehearsal, plan):
+    chosen = rehearsal.stand_ins[0]
+    few = chosen.group != 3
+    codes = {name: code[few] for name, code in chosen.codes.items()}
+    without = rehearsal.changed([replace(chosen, group=chosen.group[few], codes=codes)])
+    wanted, found = (each.errors(plan, seed=3) for each in (without, accelerator_of(without)))
+    assert wanted[3] > max(np.delete(wanted, 3))
+    assert found == pytest.approx(wanted, rel=1e-5)
+
+
 def test_true_shares_are_the_tables_of_pairs_one_after_the_other(data):
     rows = {"SEX": np.array([0, 1, 1]), "RACE": np.array([0, 0, 2])}
     shares = true_shares(data.schema, [rows, {name: code[:0] for name, code in rows.items()}], [("SEX", "RACE")])
@@ -142,6 +156,30 @@ def test_without_an_accelerator_nothing_is_measured(data, groups, tmp_path, monk
     with pytest.raises(EstimationError, match=r"CuPy is not installed"):
         fit(task, data.private, data.public, tmp_path / "release", terms, cuda=True)
     assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.usefixtures("numpy_for_cupy")
+def test_after_a_tuning_nothing_of_it_stays_on_the_accelerator(data, groups, monkeypatch):
+    freed, sizes = [], []
+
+    class Pool:
+        def free_all_blocks(self):
+            assert device_errors._rows_of.cache_info().currsize == 0
+            freed.append(True)
+
+    monkeypatch.setattr("prade.tuning.tune.need_accelerator", lambda: None)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=Pool))
+    monkeypatch.setattr(cuda, "Device", RowsByNumpy)
+    monkeypatch.setattr("prade.tuning.device_errors.device_of", cuda.device_of)
+    cuda.device_of.cache_clear()  # layouts of other tests, where there is an accelerator
+    task = Task("people", data.schema, 1, Unit(4), LEVELS, groups)
+    with Tuner(task, data.public, cuda=True) as tuner:
+        trials, choice = tuner.stages.trials(task.budget), tuner.candidates.simplest()
+        trials.errors(Draw(choice, 0, 0))
+        sizes += [device_errors._rows_of.cache_info().currsize, cuda.device_of.cache_info().currsize]
+    assert sizes == [1, 1]
+    assert cuda.device_of.cache_info().currsize == 0
+    assert freed == [True]
 
 
 @accelerated
@@ -169,3 +207,25 @@ def test_errors_of_a_draw_are_those_of_the_processor_and_the_same_again(rehearsa
         assert found == pytest.approx(wanted, abs=5e-3)
         assert found.mean() == pytest.approx(wanted.mean(), abs=1e-3)
         assert np.array_equal(found, again)
+
+
+@accelerated
+def test_the_tuner_finds_the_same_plan_with_and_without_an_accelerator(data, groups, monkeypatch):
+    scored, means = [], DeviceDistances.means
+
+    def noted(self, weights, shares):
+        scored.append(len(shares))
+        return means(self, weights, shares)
+
+    monkeypatch.setattr(DeviceDistances, "means", noted)
+    monkeypatch.setattr("prade.tuning.search.MOST_DRAWS", 1)
+    columns = [*LEVELS, "SEX", "RACE", "AGE"]
+    task = Task("people", data.schema.select(columns), 1, Unit(1), LEVELS, groups)
+    public = data.public.select(columns)
+    here = tune(task, public, effort=3, threads=2)
+    assert not scored
+    there = tune(task, public, effort=3, threads=2, cuda=True)
+    assert len(scored) >= there.draws > 8
+    assert there.found == here.found
+    assert [each.what for each in there.trials] == [each.what for each in here.trials]
+    assert there.expected.error == pytest.approx(here.expected.error, rel=1e-2)

@@ -6,16 +6,17 @@ import pickle
 import signal
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from prade import Task, Unit, explore, plan
+from prade import EstimationError, Task, Unit, explore, plan
 from prade.core.workers import WorkersError
 from prade.data.public import Public
+from prade.estimating import cuda
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials
 from prade.tuning.choice import Choice
@@ -172,6 +173,29 @@ def test_workers_that_do_not_see_the_folder_say_so(task, small, processes):
     stages.close()
     with pytest.raises(WorkersError, match=r"cannot find .*prade-rehearsal-.*all workers must see the folder"):
         stages.trials(Budget.pure(1)).errors(Draw(Choice((("SEX",),), ((0, ()),)), 0, 0))
+
+
+class Elsewhere(Executor):
+    """A worker of another machine: what it is sent is a copy, and it has no accelerator."""
+
+    def submit(self, work, *arguments):
+        future, sent = Future(), pickle.loads(pickle.dumps((work, arguments)))
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(cuda, "why_not", lambda: "CuPy is not installed")
+                future.set_result(sent[0](*sent[1]))
+        except Exception as error:
+            future.set_exception(pickle.loads(pickle.dumps(error)))
+        return future
+
+
+def test_workers_without_an_accelerator_say_so(task, small, scratch, monkeypatch):
+    monkeypatch.setattr(cuda, "why_not", lambda: "")  # this process has one
+    monkeypatch.setattr("prade.tuning.tune.let_go", lambda: None)
+    message = r"the worker on .*: there is no accelerator to estimate on, because CuPy is not installed; leave out cuda"
+    with pytest.raises(EstimationError, match=message):
+        tuned(task, small, executor=Elsewhere(), cuda=True)
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_full_disk_is_an_error_in_words_and_nothing_stays(task, small, processes, scratch, monkeypatch):

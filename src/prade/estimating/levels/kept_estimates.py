@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from prade.core.progress import Progress
+from prade.core.threads import shutting_down
 from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
 from prade.data.public import Public
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough
+from prade.estimating.levels.public_cells import PublicCells
 from prade.planning.invariants import obeying
 from prade.planning.settings import Settings
 from prade.release.derived_files import KEPT_ESTIMATES, check_kept, is_kept, recorded
@@ -67,19 +72,28 @@ def estimates_of(
         return Estimates.of(release, public, wanted, workers=workers, progress=told)
     public = obeying(public, release.plan.invariants)
     key = run_key(inputs_hash(release, public), asdict(wanted))
-    with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished:
-        estimates = Estimates.of(release, public, wanted, workers=workers, progress=told, unfinished=unfinished)
+    cells = PublicCells(public)
+    with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished, _one_thread() as pool:
+        rows = unfinished.folder / SUPPORT
+        writing = pool.submit(cells.with_added(release, wanted).public.save, rows)  # while the estimates are made
+        how: dict[str, Any] = {"workers": workers, "progress": told, "unfinished": unfinished, "cells": cells}
+        estimates = Estimates.of(release, public, wanted, **how)
         with disk_trouble_reported(release.path):
-            kept = _keep(estimates)
+            writing.result()
+            kept = _keep(estimates, rows)
         unfinished.remove()
     return kept
 
 
-def _keep(estimates: Estimates) -> Estimates:
-    """Write the estimates and what they were made from to the release's folder."""
-    release, public = estimates.release, estimates.public
+def _one_thread() -> AbstractContextManager[Executor]:
+    return shutting_down(ThreadPoolExecutor(1, thread_name_prefix="prade"))
+
+
+def _keep(estimates: Estimates, rows: Path) -> Estimates:
+    """Write the estimates to the release's folder, and take the file of the rows they were made from there."""
+    release = estimates.release
     with recorded(release, KEPT_ESTIMATES):
-        public.save(release.path / SUPPORT)
+        rows.replace(release.path / SUPPORT)
         estimates.save(release.path / ESTIMATES)
     return _with_weights(estimates)
 
