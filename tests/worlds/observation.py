@@ -182,7 +182,8 @@ def _logs() -> Iterator[list[logging.LogRecord]]:
     found: list[logging.LogRecord] = []
 
     def keep(record: logging.LogRecord) -> None:
-        if type(threading.current_thread()).__name__ != "FinalizerWorker":
+        of_finalizer = type(threading.current_thread()).__name__ == "FinalizerWorker"
+        if not (of_finalizer and record.name.startswith("py4j")):
             found.append(record)
 
     root, compiler = logging.getLogger(), logging.getLogger("numba")

@@ -32,8 +32,15 @@ class Where:
             yield {"threads": threads, "executor": executor}
 
     def rehearsing(self, *, cuda: bool) -> Where:
-        """The same for a command that rehearses: an accelerator is kept busy by many processes, one for each core."""
-        return replace(self, workers=cores()) if cuda and self == THREADS else self
+        """The same for a command that rehearses: an accelerator is kept busy by many processes, one for each core.
+
+        There are as many as it has memory for, and no more than keep it busy.
+        """
+        if not cuda or self != THREADS:
+            return self
+        from prade.estimating.cuda import most_processes
+
+        return replace(self, workers=min(cores(), most_processes()))
 
     def options(self) -> list[str]:
         """The same options for another command."""
@@ -47,7 +54,7 @@ cuda_option = click.option(
     "--cuda",
     is_flag=True,
     help="Use this machine's NVIDIA accelerator for rehearsals and estimates. Rehearsals then have one process for "
-    "each core, unless --workers or --cluster says otherwise.",
+    "each core, at most 16, unless --workers or --cluster says otherwise.",
 )
 
 

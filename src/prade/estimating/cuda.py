@@ -31,6 +31,8 @@ from prade.estimating.solvers import MOST_CELLS_FOR_NEWTON, Tolerance
 from prade.estimating.tilted import Tilted
 
 OF_MEMORY = 0.5  # that is free on the device, for the groups that are climbed together
+BUSY = 16  # processes: 24 made no more rehearsals a second than 16
+BYTES_OF_PROCESS = 3 * 2**30  # of memory on the device that a process should have: its libraries, rows, many groups
 MOST_LAYOUTS = 8  # on the device: rehearsals come back to a few
 THREADS = 1024  # of a block
 BYTES_OF_CELL = 12  # of its shared memory
@@ -110,6 +112,16 @@ def why_not() -> str:
     except RuntimeError as error:
         return f"CUDA finds no accelerator ({error})"
     return ""
+
+
+def most_processes() -> int:
+    """How many processes may share the accelerator: as many as keep it busy and have enough of its free memory."""
+    if why_not():
+        return 1
+    import cupy
+
+    free, _ = cupy.cuda.Device().mem_info
+    return max(1, min(BUSY, int(free) // BYTES_OF_PROCESS))
 
 
 def need_accelerator() -> None:

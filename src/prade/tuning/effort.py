@@ -29,13 +29,19 @@ class Effort:
 
     @classmethod
     def of(
-        cls, effort: float = EFFORT, seconds: float | None = None, progress: Progress | None = None, times: int = 1
+        cls,
+        effort: float = EFFORT,
+        seconds: float | None = None,
+        progress: Progress | None = None,
+        *,
+        times: int = 1,
+        searches: int = 1,
     ) -> Effort:
-        """From now on, `times` as much as is given."""
+        """From now on, `times` as much as is given; each of several `searches` may do as much work."""
         _check("effort", effort, "how much work the tuner may do, such as 120")
-        most = most_seconds(effort, seconds)
+        most = most_seconds(searches * effort, seconds)
         _check("seconds", most, "how long the tuner may take at most, such as 600")
-        return cls(times * effort, times * most, progress)
+        return cls(times * searches * effort, times * most, progress)
 
     def enough(self, done: float, needed: float) -> bool:
         """Whether `needed` more work may be done after `done`."""

@@ -30,6 +30,7 @@ from prade.scoring.score import CONTEST_BIAS
 from prade.tuning.closer_look import CloserLook
 from prade.tuning.effort import Effort
 from prade.tuning.exploration import Affected, Exploration, Rehearsed
+from prade.tuning.one_way_candidates import laws_within
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.search import FRESH
 from prade.tuning.tune import Tuned, Tuner
@@ -71,7 +72,8 @@ def explore(
     'Only at epsilon = 10 is the result expected to be better than the public table.'
     """
     wanted = budgets_of(task, budgets)
-    whole = Effort.of(effort, seconds, progress, times=WHOLE if len(wanted) > 1 else 1)
+    searches = len(laws_within(task.budget))
+    whole = Effort.of(effort, seconds, progress, times=WHOLE if len(wanted) > 1 else 1, searches=searches)
     table = PublicTable.of(public, weight)
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)  # before long rehearsals: a table that `sample` takes no values from fails here

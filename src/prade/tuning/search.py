@@ -38,7 +38,8 @@ FEWEST_MORE = 5  # trials that more draws must leave effort for
 CLEARLY = 2.0  # standard errors: a candidate that is worse by more with one stand-in is not tried with the others
 LARGE = 0.1  # of the error: with targets, what gains more does so with any noise
 FRESH = 500  # distance from the seeds of the trials to the seed of the expected error: no search has as many repeats
-APART = 2 * MOST_DRAWS  # distance between the seeds of one search and those of another
+COMPARED = 2  # draws of noise that decide between what two searches found
+APART = 3 * MOST_DRAWS  # distance between the seeds of one search and those of another
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Search:
     """The best choice so far with its errors, and how it came about.
 
     `trials` make the rehearsals. `candidates` tell workers what they may try while the first choice is rehearsed.
+    `reserved` is left of the effort for others, and in the end the choice is compared with that of the `rival`.
     """
 
     def __init__(
@@ -73,7 +75,10 @@ class Search:
         seed: int = 0,
         noise: int = 0,
         candidates: Candidates | None = None,
+        reserved: float = 0.0,
+        rival: Search | None = None,
     ) -> None:
+        self.reserved, self.rival = reserved, rival
         self.rehearsal = rehearsal
         self.plan_of = plan_of
         self.draws = trials
@@ -82,6 +87,7 @@ class Search:
         self.effort = effort
         scored = sum(min(rehearsal.scored, len(stand_in.groups)) for stand_in in rehearsal.stand_ins)
         self.repeats = range(math.ceil(FEWEST_ERRORS / scored))
+        self.compared = range(max(COMPARED, len(self.repeats)))
         self.stand_ins = range(len(rehearsal.stand_ins))
         words, start = first
         self.best = self.smoothed = start
@@ -108,15 +114,14 @@ class Search:
             self._attempt(words, choice, hurried=False)
 
     def effort_for_another(self) -> bool:
-        """Whether there is effort left for a search of a few trials more."""
-        return self._affordable(FEWEST_MORE * self.most, self.best)
+        """Whether there is effort left for a search of a few trials more, and for comparing the two."""
+        return self._affordable(FEWEST_MORE * self.most + 2 * self.work_compared(self.best), self.best)
 
-    def or_better(self, earlier: Search) -> Search:
-        """This search, or an earlier one if what that found is better with noise that neither has seen."""
-        self.repeats = max(self.repeats, earlier.repeats, key=len)
-        better = earlier if self._better_again(earlier.best) else self
-        better.trials = [*earlier.trials, *self.trials]
-        return better
+    def or_better(self, other: Search) -> Search:
+        """This search, or another one if what that found is better beyond chance, with noise that neither has seen."""
+        errors = self._errors([other.best, self.best], self._seed_compared, self.compared)
+        mean, standard_error = _difference(*errors)
+        return other if mean < -standard_error else self
 
     def climb(self, candidates: Candidates) -> bool:
         """Try every candidate, again as long as something changes; False if effort or time did not suffice for all."""
@@ -225,18 +230,25 @@ class Search:
         """The first seed of noise that the trials have not seen."""
         return self.seed + len(self.repeats)
 
-    def _errors(self, choices: Sequence[Choice], seed: int) -> list[list[Floats]]:
+    @property
+    def _seed_compared(self) -> int:
+        """The first seed of noise that no trial sees."""
+        return self.seed + 2 * MOST_DRAWS
+
+    def _errors(self, choices: Sequence[Choice], seed: int, repeats: range | None = None) -> list[list[Floats]]:
         """The errors of several choices with all stand-ins, which are all needed: [choices][stand-ins]."""
-        draws = [[list(self._draws(each, stand_in, seed)) for stand_in in self.stand_ins] for each in choices]
+        draws = [[list(self._draws(each, stand_in, seed, repeats)) for stand_in in self.stand_ins] for each in choices]
         self.draws.need(draw for of_choice in draws for of_stand_in in of_choice for draw in of_stand_in)
         return [
             [np.concatenate([self.draws.errors(draw) for draw in of_stand_in]) for of_stand_in in of_choice]
             for of_choice in draws
         ]
 
-    def _draws(self, choice: Choice, stand_in: int, seed: int | None = None) -> Iterator[Draw]:
+    def _draws(
+        self, choice: Choice, stand_in: int, seed: int | None = None, repeats: range | None = None
+    ) -> Iterator[Draw]:
         first = self.seed if seed is None else seed
-        return (Draw(choice, stand_in, first + repeat) for repeat in self.repeats)
+        return (Draw(choice, stand_in, first + repeat) for repeat in repeats or self.repeats)
 
     def _fresh(self, stand_in: int, choice: Choice | None = None) -> list[Draw]:
         """Draws of a choice, by default the best one, that the search has not seen."""
@@ -252,10 +264,18 @@ class Search:
     def _affordable(self, needed: float, choice: Choice, times: int = 1) -> bool:
         """Whether this much may be done, and the last rehearsal after it: of the best choice, or of this one.
 
-        The last one has `times` as many draws as now.
+        The last one has `times` as many draws as now. Before it, the choice is compared with the rival's, if there is
+        one.
         """
         last = times * max(self._last(self.best), self._last(choice))
-        return self.effort.enough(self.draws.done, needed + last)
+        if self.rival is not None:
+            last += max(map(self.work_compared, (self.best, choice))) + self.work_compared(self.rival.best)
+        return self.effort.enough(self.draws.done, needed + last + self.reserved)
+
+    def work_compared(self, choice: Choice) -> float:
+        """The work of comparing a choice with another."""
+        compared = (self._draws(choice, each, self._seed_compared, self.compared) for each in self.stand_ins)
+        return self.draws.work(draw for draws in compared for draw in draws)
 
     def _work_of_trial(self, choice: Choice) -> float:
         """The most work that trying a choice may be."""

@@ -1,21 +1,18 @@
 """Workloads, budget split and settings chosen by rehearsal on public data, before any budget is spent.
 
-A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one search with Laplace noise,
-the same as under pure eps, and one with Gaussian noise; what the first found is taken if it is better beyond chance. If
-the two are equally good, Gaussian noise is taken: it allows more tables, and private tables mostly differ from the
-public one by more than their stand-ins do. The chosen plan is rehearsed once more with fresh noise, in groups that had
-no part in the search where there are enough: the best of many trials was partly lucky, and the expected error must not
-be. With an executor, its workers rehearse what the search will probably ask for next, so that it ends sooner and finds
-the same. Nothing here can see private rows.
+A coordinate search (`prade.tuning.search`) finds a choice. Under (eps, delta) there is one with Laplace noise, the same
+as under pure eps, and then one with Gaussian noise, whose choice is taken if it is better beyond chance. The chosen
+plan is rehearsed once more with fresh noise, in groups that had no part in the search where there are enough: the best
+of many trials was partly lucky, and the expected error must not be. With an executor, its workers rehearse what the
+search will probably ask for next, so that it ends sooner and finds the same. Nothing here can see private rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from prade.core.effort import EFFORT
@@ -118,11 +115,11 @@ def tune(
     the contest; with None only marginals count.
 
     The search does as much work as `effort` says, and at least two rehearsals: 1 is about what two idle cores do in a
-    second. Work is counted, so the result is the same for the same seed on a busy machine and with any number of
-    workers, unless `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)`
-    reports the work. Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end
-    sooner, or do W times the effort in the same time. With `cuda`, this process or each worker uses its machine's
-    accelerator.
+    second. Under (eps, delta) there are two searches, for two laws of the noise, each with this effort. Work is
+    counted, so the result is the same for the same seed on a busy machine and with any number of workers, unless
+    `seconds` pass first (by default 600, or 5 for each 1 of effort). `progress(what, done, all)` reports the work.
+    Rehearsals run in threads of this process, or on the workers of an `executor`: W of them end sooner, or do W times
+    the effort in the same time. With `cuda`, this process or each worker uses its machine's accelerator.
 
     >>> from prade import Unit
     >>> from prade.data.invented import census_like
@@ -132,7 +129,7 @@ def tune(
     >>> tuned.advice.split(":")[0], tuned.finished, len(tuned.trials)
     ('Do not touch the private data at this budget', False, 1)
     """
-    allowed = Effort.of(effort, seconds, progress)
+    allowed = Effort.of(effort, seconds, progress, searches=len(laws_within(task.budget)))
     how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda}
     with Tuner(task, public, bias=bias, seed=seed, weight=weight, **how) as tuner:
         return tuner.tune(task.budget, allowed)
@@ -208,30 +205,8 @@ class Tuner:
     def _searched(self, budget: Budget, effort: Effort, start: Choice | None, noise: int, trials: Trials) -> Tuned:
         plan_of, rehearsal = self._plans(budget), self.rehearsal
         candidates = self.candidates.for_plans(plan_of)
-        laws = laws_within(budget)
-        first, *others = simplest = [_simplest(candidates, law) for law in laws]
-
-        def search_from(first: Change) -> Search:
-            how: dict[str, Any] = {"seed": self.seed, "noise": noise, "candidates": candidates}
-            return Search(rehearsal, plan_of, trials, effort, first, **how)
-
-        search = search_from(first if start is None else _taken_over(start, first[1]))
-        search.try_also(*first)
-        finished, by_law = search.climb(candidates), {search.best.law: search}
-        for another in others if start is None else simplest:
-            if not finished:
-                break
-            if not search.effort_for_another():
-                finished = start is not None  # a second start only guards against a bad first one; a law needs a search
-                break
-            search = search_from(another)
-            finished = search.climb(candidates)
-            law = search.best.law
-            by_law[law] = search.or_better(by_law[law]) if law in by_law else search
-        if finished:
-            for each in by_law.values():
-                each.climb_with_more_draws(candidates)
-        search = reduce(lambda earlier, later: later.or_better(earlier), (by_law[law] for law in laws if law in by_law))
+        searches = _Searches(rehearsal, candidates, trials, effort, self.seed, noise)
+        search, finished = searches.of_all_laws(laws_within(budget), start)
         found = search.best
         expected, worthwhile = search.expected()
         if not worthwhile and rehearsal.kind != "no groups":  # the prior is as good: do not spoil it by noise
@@ -243,11 +218,71 @@ class Tuner:
         advice = _advice(rehearsal, plan, expected, worthwhile, "" if finished else _unfinished(effort))
         effort.end()
         plan = plan.with_expected(replace(expected, advice=advice))
-        return Tuned(plan, tuple(search.trials), worthwhile, finished, found, search.smoothed)
+        return Tuned(plan, searches.trials, worthwhile, finished, found, search.smoothed)
 
     def _plans(self, budget: Budget) -> Callable[[Choice], Plan]:
         """How a choice becomes a plan with this budget."""
         return self.stages.here.plans(budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Searches:
+    """The searches for the plan of one budget, one for each law of the noise or more."""
+
+    rehearsal: Rehearsal
+    candidates: Candidates
+    draws: Trials
+    effort: Effort
+    seed: int
+    noise: int
+    made: list[Search] = field(default_factory=list)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """What all of them tried."""
+        return tuple(trial for search in self.made for trial in search.trials)
+
+    def of_all_laws(self, laws: Sequence[Law | None], start: Choice | None) -> tuple[Search, bool]:
+        """The best of all laws' searches, which have equal shares of the effort; False if one had too little of it.
+
+        The law of the start comes first. Of laws that are equally good, the one that came first is taken.
+        """
+        in_turn = sorted(laws, key=lambda law: start is not None and law != start.law)
+        best, finished = self._of_law(in_turn[0], start, self.effort.allowed * (1 - 1 / len(laws)), None)
+        for number, law in enumerate(in_turn[1:], start=2):
+            best.reserved = 0.0  # its share is used
+            if not best.effort_for_another():
+                return best, False
+            reserved = self.effort.allowed * (1 - number / len(laws))
+            other, other_finished = self._of_law(law, start, reserved, best)
+            finished = finished and other_finished
+            best = best if self.effort.time_up() else best.or_better(other)
+        return best, finished
+
+    def _of_law(
+        self, law: Law | None, start: Choice | None, reserved: float, rival: Search | None
+    ) -> tuple[Search, bool]:
+        """The search with noise of a law; False if effort or time did not suffice for all candidates."""
+        simplest = _simplest(self.candidates, law)
+        elsewhere = start is not None and start.law == law
+        search = self._search(_taken_over(start, simplest[1]) if start and elsewhere else simplest, reserved, rival)
+        search.try_also(*simplest)
+        finished = search.climb(self.candidates)
+        if finished and elsewhere and search.effort_for_another():
+            later = 0.0 if rival is None else 2 * rival.work_compared(rival.best)
+            other = self._search(simplest, reserved + later, search)
+            finished = other.climb(self.candidates)
+            search = search if self.effort.time_up() else other.or_better(search)
+        if finished:
+            search.climb_with_more_draws(self.candidates)
+        return search, finished
+
+    def _search(self, first: Change, reserved: float, rival: Search | None) -> Search:
+        how: dict[str, Any] = {"seed": self.seed, "noise": self.noise, "reserved": reserved, "rival": rival}
+        plan_of = self.candidates.plan_of
+        search = Search(self.rehearsal, plan_of, self.draws, self.effort, first, candidates=self.candidates, **how)
+        self.made.append(search)
+        return search
 
 
 def _simplest(candidates: Candidates, law: Law | None) -> Change:

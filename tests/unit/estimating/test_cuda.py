@@ -1,6 +1,7 @@
 """The accelerator gives the processor's estimates, to within their certificates, and the same bits each time."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,3 +121,14 @@ def test_without_an_accelerator_the_command_says_what_is_missing(tmp_path, monke
         cuda.need_accelerator()
     done = call("estimate", many_places.release(tmp_path / "release").path, "--cuda", code=1)
     assert "leave out --cuda" in done.stderr
+
+
+@pytest.mark.parametrize(("gib", "expected"), [(2, 1), (12, 4), (139, 16)])
+def test_processes_have_enough_of_the_memory_each(gib, expected, monkeypatch):
+    """A stand-in for CuPy says how much is free."""
+    device = SimpleNamespace(mem_info=(gib * 2**30, 139 * 2**30))
+    fake = SimpleNamespace(Device=lambda: device, runtime=SimpleNamespace(getDeviceCount=lambda: 1))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=fake))
+    assert cuda.most_processes() == expected
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert cuda.most_processes() == 1

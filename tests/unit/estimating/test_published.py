@@ -99,3 +99,10 @@ def test_variances_of_sums_of_groups_that_add_up_to_their_parents(above):
     for number in range(max(above) + 1):
         inside = (np.array(above) == number)[:, None] * times
         assert found[number] == pytest.approx([inside[:, k] @ covariance @ inside[:, k] for k in range(2)])
+
+
+def test_groups_without_variance_share_their_parents_error():
+    """As `adding_up` divides what is missing among them: equally."""
+    errors = ErrorsOfRows((np.zeros(5), np.array([8.0, 27.0])), (np.array([0, 0, 1, 1, 1]),))
+    how = np.ones((5, 1)), np.full(5, 10.0), np.arange(5), 5, plan_with()
+    assert variance_of_sums(errors, *how).ravel() == pytest.approx([2.0, 2.0, 3.0, 3.0, 3.0])

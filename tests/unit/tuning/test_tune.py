@@ -489,21 +489,76 @@ def test_what_is_left_after_asking_is_predicted_as_parts_are_taken():
     assert rests[1] == pytest.approx(np.sqrt(np.diag(np.linalg.inv(precision))).sum())
 
 
-@pytest.mark.parametrize(("gaussian", "law"), [(0.14, "gaussian"), (0.15, "gaussian"), (0.16, "laplace")])
-def test_each_law_has_a_search_of_its_own(data, gaussian, law):
-    """The errors are made up: 0.15 with Laplace noise, whatever is asked for. Equally good is Gaussian noise."""
-    task = Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups)
-    with Tuner(task, data.public, threads=1) as tuner:
+@pytest.fixture
+def tuner_of(data):
+    """A tuner whose rehearsals take work 1 and have made-up errors: those of the law and of the number of tables."""
+    with Tuner(Task("people", data.schema, APPROX, Unit(1), LEVELS, data.groups), data.public, threads=1) as tuner:
+
+        def of(error):
+            def errors(draw):
+                number = len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
+                return error(draw.choice.law, len(draw.choice.parts)) + np.linspace(0, 0.01, number)
+
+            tuner.stages.trials = lambda budget: Trials(errors, lambda draw: 1.0)
+            return tuner
+
+        yield of
+
+
+@pytest.mark.parametrize(("gaussian", "law"), [(0.14, "gaussian"), (0.15, "laplace"), (0.16, "laplace")])
+def test_each_law_has_a_search_of_its_own(tuner_of, gaussian, law):
+    """Of equally good ones, Laplace noise is taken: that plan is the one of pure epsilon."""
+    tuner = tuner_of(lambda law, tables: 0.15 if law == "laplace" else gaussian)
+    found = tuner.tune(APPROX, Effort.of(1e6))
+    assert (found.plan.law, found.finished) == (law, True)
+    hurried = tuner.tune(APPROX, Effort.of(10))
+    assert (hurried.plan.law, hurried.finished) == ("laplace", False)
+
+
+def test_both_laws_together_do_no_more_work_than_they_may_and_the_first_as_much_as_alone(tuner_of):
+    """Whatever the effort is, also one that ends within the second search."""
+    tuner = tuner_of(lambda law, tables: 0.15 if law == "laplace" else 0.16)
+    shortest = tuner.tune(Budget.pure(4), Effort.of(0)).effort
+    ended = set()
+    for effort in (*range(12, 120, 4), 200, 400):
+        found, pure = tuner.tune(APPROX, Effort.of(effort, searches=2)), tuner.tune(Budget.pure(4), Effort.of(effort))
+        assert found.effort <= max(2 * effort, shortest)
+        assert found.plan.law == "laplace"
+        alone = [trial.what for trial in pure.trials]
+        assert [trial.what.removesuffix(", Laplace noise") for trial in found.trials][: len(alone)] == alone
+        assert pure.finished or not found.finished
+        ended.add((pure.finished, found.finished))
+    assert ended >= {(False, False), (True, True)}
+
+
+@pytest.mark.parametrize("started", ["laplace", None])
+def test_a_law_that_was_not_searched_is_not_finished(tuner_of, started):
+    """The search starts from what was best at another budget, and the other law is better, but not its first choice."""
+    tuner = tuner_of(lambda law, tables: 0.15 if law == started else 0.151 if tables == 4 else 0.1)
+    start = tuner.candidates.simplest(started)
+    for effort in range(10, 300, 5):
+        found = tuner.tune(APPROX, Effort.of(effort), start)
+        assert not found.finished or found.expected.error == pytest.approx(0.105, abs=1e-3)
+    assert found.finished
+
+
+def test_a_start_has_a_share_for_totals_that_suits_its_law(data):
+    small = Budget.approx("1/20", "1e-9")
+    candidates = candidates_for(data, small)
+    shares = [candidates.simplest(law).total for law in laws_within(small)]
+    assert shares[0] < shares[1]
+    with Tuner(Task("people", data.schema, small, Unit(1), LEVELS, data.groups), data.public, threads=1) as tuner:
+        seen = []
 
         def errors(draw):
-            number = len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh))
-            return np.full(number, 0.15 if draw.choice.law == "laplace" else gaussian) + np.linspace(0, 0.01, number)
+            seen.append(draw.choice)
+            return np.full(len(tuner.rehearsal.groups_of(draw.stand_in, fresh=draw.fresh)), 0.1)
 
         tuner.stages.trials = lambda budget: Trials(errors, lambda draw: 1.0)
-        found = tuner.tune(APPROX, Effort.of(1e6))
-        assert (found.plan.law, found.finished) == (law, True)
-        hurried = tuner.tune(APPROX, Effort.of(10))
-        assert (hurried.plan.law, hurried.finished) == ("laplace", False)
+        for law, share in zip(laws_within(small), shares, strict=True):
+            seen.clear()
+            tuner.tune(small, Effort.of(0), replace(candidates.simplest(law), total=Fraction(0)))
+            assert next(each for each in seen if each.law == law).total == share
 
 
 def test_within_epsilon_and_delta_the_first_search_is_that_of_pure_epsilon(data, tuned):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prade.core.progress import Progress
-from prade.core.threads import shutting_down
 from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
 from prade.data.public import Public
 from prade.estimating.levels.distributions import Distributions
@@ -67,26 +65,36 @@ def estimates_of(
         if settings in (None, kept.settings):
             return _with_weights(kept)
     wanted = settings or release.plan.settings or Settings()
-    told = None if progress is None else (lambda done, number: progress("estimating", done, number))
+    told = None if progress is None else partial(progress, "estimating")
     if not release.path.is_dir():
         return Estimates.of(release, public, wanted, workers=workers, progress=told)
     public = obeying(public, release.plan.invariants)
     key = run_key(inputs_hash(release, public), asdict(wanted))
     cells = PublicCells(public)
-    with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished, _one_thread() as pool:
+    # the thread is waited for, even by an interrupt, before another run may use the folder
+    with FinishedBatches.open(release.path / UNFINISHED_ESTIMATES, key) as unfinished, ThreadPoolExecutor(1) as pool:
         rows = unfinished.folder / SUPPORT
         writing = pool.submit(cells.with_added(release, wanted).public.save, rows)  # while the estimates are made
-        how: dict[str, Any] = {"workers": workers, "progress": told, "unfinished": unfinished, "cells": cells}
+
+        def look(done: int, number: int) -> None:
+            if writing.done():  # what went wrong is not said after hours only
+                _written(writing, release)
+            if told is not None:
+                told(done, number)
+
+        how: dict[str, Any] = {"workers": workers, "progress": look, "unfinished": unfinished, "cells": cells}
         estimates = Estimates.of(release, public, wanted, **how)
+        _written(writing, release)
         with disk_trouble_reported(release.path):
-            writing.result()
             kept = _keep(estimates, rows)
         unfinished.remove()
     return kept
 
 
-def _one_thread() -> AbstractContextManager[Executor]:
-    return shutting_down(ThreadPoolExecutor(1, thread_name_prefix="prade"))
+def _written(writing: Future[None], release: Release) -> None:
+    """Wait until something is written in the release's folder."""
+    with disk_trouble_reported(release.path):
+        writing.result()
 
 
 def _keep(estimates: Estimates, rows: Path) -> Estimates:

@@ -81,7 +81,7 @@ def _adding_up(errors: ErrorsOfRows, times: Floats, above: Ints, group: Ints, n_
         e_g - (v_g / V) (sum of e over its parent's groups) + (v_g / V) E
 
     with V the sum of v over the parent's groups and E the parent's own error, which consists of the same terms. In a
-    sum, E then counts (sum of v times) / V times.
+    sum, E then counts (sum of v times) / V times. Groups without any variance have equal shares of E.
     """
     variance, *further = errors.variances
     total = np.zeros((n_sums, times.shape[1]))
@@ -89,12 +89,13 @@ def _adding_up(errors: ErrorsOfRows, times: Floats, above: Ints, group: Ints, n_
     if not further:
         return total
     parent_of, of_parents = errors.parents[0], len(further[0])
-    added = mass_per_cell(parent_of, variance, of_parents)
+    unsure = np.where(mass_per_cell(parent_of, variance, of_parents)[parent_of] > 0, variance, 1.0)
+    added = mass_per_cell(parent_of, unsure, of_parents)
     pairs, pair = np.unique(above * of_parents + parent_of[group], return_inverse=True)  # of a sum and a parent
-    weighted = np.zeros((len(pairs), times.shape[1]))
-    np.add.at(weighted, pair, times * variance[group, None])
     sums, parents = pairs // of_parents, pairs % of_parents
-    counted = weighted / np.maximum(added[parents], 1e-300)[:, None]
+    weighted, counted = np.zeros((2, len(pairs), times.shape[1]))
+    np.add.at(weighted, pair, times * variance[group, None])
+    np.add.at(counted, pair, times * (unsure / added[parent_of])[group, None])
     np.add.at(total, sums, -weighted * counted)
     return total + _adding_up(ErrorsOfRows(tuple(further), errors.parents[1:]), counted, sums, parents, n_sums)
 
