@@ -424,7 +424,7 @@ def test_the_likelihood_is_right_where_groups_are_large_and_noise_is_small(ratio
 
 
 def test_large_groups_with_little_noise_differ_as_they_do():
-    """The groups were drawn with a = 1 and w = 10,000; where rounding mattered, a few hundredths and less than 100."""
+    """The groups were drawn with a = 1 and w = 10,000; with the rounding of differences, w was 8."""
     found = likely_spread.LikelySpread.of(*_large_groups_with_little_noise())
     assert np.isfinite([*found.numbers, found.evidence]).all()
     assert 5_000 < found.w < 20_000

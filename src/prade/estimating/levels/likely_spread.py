@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
+from prade.core.lapack import tridiagonal
 from prade.core.threads import several, single_threaded_blas
 from prade.estimating.levels.variation import PublicVariation
 
@@ -38,7 +38,6 @@ UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well b
 # The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
 RATIOS = np.geomspace(1e-3, 1e2, 16)
 SCALES = np.geomspace(1e-3, 1e5, 97)
-BLOCK = 64  # columns that are turned together, at most
 ROUNDING = 1e-3  # what rounding may do to a variance, as a share of the noise's
 
 
@@ -173,18 +172,10 @@ def _turned(matrix: Floats, vectors: Floats, noise: float) -> tuple[Floats, Floa
     directions, where `_surprises` takes large numbers from each other and must be left with the noise. If it is less
     than their rounding, Q are the eigenvectors, with which nothing is beside the diagonal and nothing is taken away.
     """
-    cells = len(matrix)
-    if cells < 2:
-        return np.diag(matrix).copy(), np.empty(0), vectors
     if SCALES[-1] * np.trace(matrix) * np.finfo(float).eps > ROUNDING * noise:
         values, directions = np.linalg.eigh(matrix)
-        return np.maximum(values, 0.0), np.zeros(cells - 1), vectors @ directions
-    room = BLOCK * max(cells, len(vectors))
-    reflected, diagonal, beside, sizes, _ = lapack.dsytrd(matrix, lower=1, lwork=room)
-    turned = vectors.copy()
-    if len(vectors):
-        turned[:, 1:] = lapack.dormqr("L", "T", reflected[1:, :-1], sizes, vectors.T[1:], room)[0].T
-    return diagonal, beside, turned
+        return np.maximum(values, 0.0), np.zeros(len(values) - 1), vectors @ directions
+    return tridiagonal(matrix, vectors)
 
 
 @compiled
@@ -197,9 +188,10 @@ def _surprises(diagonal: Floats, beside: Floats, factor: Floats, deviations: Flo
     large or so small that a product of eight might not be a number, each has its own logarithm.
     """
     found = np.zeros(len(scales))
-    largest = np.max(scales) * max(np.max(diagonal), 0.0) + (np.max(factor) if len(factor) else 0.0)
-    smallest = np.min(factor) if len(factor) else 1.0
-    together = 8 if largest < 1e38 and smallest > 1e-38 else 1
+    if not len(diagonal) or not len(factor):
+        return found
+    largest = np.max(scales) * max(np.max(diagonal), 0.0) + np.max(factor)
+    together = 8 if largest < 1e38 and np.min(factor) > 1e-38 else 1
     inverse, z, product, logs, squared = np.zeros((5, len(scales)))
     for g in range(len(factor)):
         inverse[:], z[:], product[:], logs[:], squared[:] = 0.0, 0.0, 1.0, 0.0, 0.0
