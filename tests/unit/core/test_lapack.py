@@ -76,27 +76,31 @@ def test_lapack_is_given_no_array_that_it_would_misread(array):
         _call("dsytrd", b"L", 2, array)
 
 
-def test_another_thread_goes_on_meanwhile():
-    """Its longest pause is a small part of a call; it was all of it where the lock was held."""
-    matrix, given = symmetric(900, 90)
-    pauses, done = [], threading.Event()
+def longest_pause(work):
+    """The longest pause of a thread that ticks while `work()` runs, as a share of the time that it takes."""
+    ticks, done = [], threading.Event()
 
     def tick():
-        last = time.perf_counter()
         while not done.is_set():
+            ticks.append(time.perf_counter())
             time.sleep(0.001)
-            now = time.perf_counter()
-            pauses.append(now - last)
-            last = now
 
     ticking = threading.Thread(target=tick)
+    ticking.start()
+    time.sleep(0.01)
+    begun = time.perf_counter()
+    work()
+    ended = time.perf_counter()
+    done.set()
+    ticking.join()
+    within = [begun, *(each for each in ticks if begun < each < ended), ended]
+    return max(np.diff(within)) / (ended - begun)
+
+
+def test_another_thread_goes_on_meanwhile():
+    """With scipy's functions, it waits for nearly all of the call. A busy machine has three tries."""
+    matrix, given = symmetric(900, 90)
     with single_threaded_blas():
         tridiagonal(*symmetric(10))  # loads the routines
-        ticking.start()
-        begun = time.perf_counter()
-        tridiagonal(matrix, given)
-        took = time.perf_counter() - begun
-        done.set()
-        ticking.join()
-    assert max(pauses) < 0.8 * took
-    assert len(pauses) > 3
+        assert min(longest_pause(lambda: tridiagonal(matrix, given)) for _ in range(3)) < 0.5
+    assert longest_pause(lambda: sum(range(3_000_000))) > 0.5  # what holds the lock would be seen
