@@ -1,7 +1,7 @@
 """Symmetric matrices with nothing but a diagonal and what is beside it, by LAPACK, without the interpreter's lock.
 
 scipy's functions for these routines hold the lock, so that threads would wait for each other. But scipy also gives
-their addresses, to modules in Cython: numba finds them, and ctypes lets go of the lock while it calls one.
+their addresses, to modules in Cython: numba finds them, and ctypes releases the lock while it calls one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def tridiagonal(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats
     """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
 
     T has nothing elsewhere, and the columns of Q are directions at right angles to each other. M is read on and below
-    its diagonal. What is given stays as it is.
+    its diagonal. Both arguments stay unchanged.
 
     >>> diagonal, beside, turned = tridiagonal(np.array([[2.0, 1.0], [1.0, 3.0]]), np.ones((1, 2)))
     >>> diagonal.tolist(), abs(beside).tolist(), abs(turned).tolist()
