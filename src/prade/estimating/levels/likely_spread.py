@@ -3,7 +3,7 @@
     y_g - m_g ~ N(0, a B + (w / n) C + V_g)
 
 The numbers a and w are tried on a grid, each with a prior expectation; see `prade.estimating.levels.smoothing`. For
-every a / w, directions are turned so that the matrix has a diagonal and what is beside it: that takes a fifth of the
+every a / w, directions are turned so that the matrix has a diagonal and what is beside it: that takes a third of the
 time of eigenvectors, which are found for the most likely one, and where noise is so small that rounding would matter.
 """
 
