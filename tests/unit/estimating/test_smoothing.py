@@ -14,6 +14,7 @@ from prade.estimating.levels.totals import (
     totals_variance,
 )
 from prade.estimating.levels.variation import PublicVariation
+from prade.planning.questions import SMALLEST_VARIANCE
 
 
 def world(generator, groups=40, rows=60, sizes=(4, 3)):
@@ -385,8 +386,72 @@ def test_the_likelihood_of_a_and_w_is_that_of_the_formula(cells):
 
 
 def _as_turned(matrix, factor, deviations):
-    diagonal, beside, turned = likely_spread._turned(matrix, deviations)
+    diagonal, beside, turned = likely_spread._turned(matrix, deviations, factor.min())
     return diagonal, beside, factor, turned
+
+
+def _large_groups_with_little_noise(rows=1e7, groups=6, sizes=(2, 5, 9, 20, 12)):
+    """The arguments of a fit to cells of parts, so that the matrices are nothing in as many directions as parts."""
+    generator = np.random.default_rng(3)
+    within = np.zeros((sum(sizes), sum(sizes)))
+    sums_to_nothing = np.eye(sum(sizes))
+    for last, size in zip(np.cumsum(sizes), sizes, strict=True):
+        part, shares = slice(last - size, last), generator.dirichlet(np.full(size, 2.0))
+        within[part, part] = np.diag(shares) - np.outer(shares, shares)
+        sums_to_nothing[part, part] -= 1 / size
+    spread = 0.01 * sums_to_nothing @ generator.normal(size=(len(within), 6))
+    variation = PublicVariation(spread @ spread.T, within)
+    root = np.full(len(within), np.sqrt(SMALLEST_VARIANCE) / rows)
+    truth = generator.multivariate_normal(np.zeros(len(root)), variation.between + 1e-3 * within, groups)
+    deviations = truth + generator.normal(size=truth.shape) * root
+    return variation, deviations / root, generator.uniform(0.5, 2.0, groups), root, rows, 0.7
+
+
+def _by_eigenvectors(matrix, factor, deviations, scales):
+    values, vectors = np.linalg.eigh(matrix)
+    variance = scales[:, None, None] * np.maximum(values, 0.0) + factor[:, None]
+    return (np.log(variance) + (deviations @ vectors) ** 2 / variance).sum(axis=(1, 2))
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 1.0, 1e2])
+def test_the_likelihood_is_right_where_groups_are_large_and_noise_is_small(ratio):
+    """The noise is 10^-20 of what groups differ by: less than what rounding leaves of a difference of such numbers."""
+    variation, whitened, factor, root, rows, _ = _large_groups_with_little_noise()
+    matrix = (variation.within / rows + ratio * variation.between) / np.outer(root, root)
+    found = likely_spread._surprises(*_as_turned(matrix, factor, whitened), likely_spread.SCALES)
+    expected = _by_eigenvectors(matrix, factor, whitened, likely_spread.SCALES)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_large_groups_with_little_noise_differ_as_they_do():
+    """The groups were drawn with a = 1 and w = 10,000; with the rounding of differences, w was 8."""
+    found = likely_spread.LikelySpread.of(*_large_groups_with_little_noise())
+    assert np.isfinite([*found.numbers, found.evidence]).all()
+    assert 5_000 < found.w < 20_000
+    assert 5_000 < found.mean_w < 20_000
+
+
+@pytest.mark.parametrize("share", [1e-2, 1e2])
+def test_eigenvectors_are_found_where_rounding_would_matter(share):
+    """Either way, the likelihood is the same to within what rounding may do."""
+    variation, whitened, factor, root, rows, _ = _large_groups_with_little_noise(rows=1e3)
+    matrix = variation.within / rows / np.outer(root, root)
+    noise = share * likely_spread.SCALES[-1] * np.trace(matrix) * 2.0**-52 / likely_spread.ROUNDING
+    factor = factor / factor.min() * noise
+    diagonal, beside, turned = likely_spread._turned(matrix, whitened, noise)
+    assert (not beside.any()) == (share < 1)
+    found = likely_spread._surprises(diagonal, beside, factor, turned, likely_spread.SCALES)
+    expected = _by_eigenvectors(matrix, factor, whitened, likely_spread.SCALES)
+    assert found == pytest.approx(expected, rel=likely_spread.ROUNDING)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_no_variance_is_too_large_or_too_small_for_its_logarithm(size):
+    factor, deviations = np.full(2, size), np.zeros((2, 9))
+    found = likely_spread._surprises(np.zeros(9), np.zeros(8), factor, deviations, np.array([1.0]))
+    assert found == pytest.approx([18 * np.log(size)])
+    found = likely_spread._surprises(np.full(9, size), np.zeros(8), np.ones(2), deviations, np.array([1.0]))
+    assert found == pytest.approx([18 * np.log1p(size)], abs=1e-12)
 
 
 @pytest.mark.parametrize(("cells", "vectors"), [(1, 3), (2, 3), (40, 3), (150, 90), (5, 0)])
@@ -394,7 +459,7 @@ def test_directions_are_turned_so_that_little_is_beside_the_diagonal(cells, vect
     generator = np.random.default_rng(cells)
     matrix = generator.normal(size=(cells, cells))
     matrix, given = matrix + matrix.T, generator.normal(size=(vectors, cells))
-    diagonal, beside, turned = likely_spread._turned(matrix, given)
+    diagonal, beside, turned = likely_spread._turned(matrix, given, 1.0)
     tridiagonal = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
     assert np.linalg.eigvalsh(tridiagonal) == pytest.approx(np.linalg.eigvalsh(matrix), abs=1e-10 * cells)
     for power in (0, 1, 2):

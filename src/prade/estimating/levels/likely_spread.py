@@ -3,8 +3,8 @@
     y_g - m_g ~ N(0, a B + (w / n) C + V_g)
 
 The numbers a and w are tried on a grid, each with a prior expectation; see `prade.estimating.levels.smoothing`. For
-every a / w, directions are turned so that the matrix has a diagonal and what is beside it: that takes a fifth of the
-time of eigenvectors, which are found for the most likely one alone.
+every a / w, directions are turned so that the matrix has a diagonal and what is beside it: that takes a third of the
+time of eigenvectors, which are found for the most likely one, and where noise is so small that rounding would matter.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from prade.core.arrays import Floats, Ints
 from prade.core.compiled import compiled
+from prade.core.lapack import tridiagonal
 from prade.core.threads import several, single_threaded_blas
 from prade.estimating.levels.variation import PublicVariation
 
@@ -38,7 +38,7 @@ UNSURE = 1.5  # standard deviation of the logarithms of a and w: they may well b
 # The grid for a / w and w, from nothing to more than any table showed; steps of 2 for a / w, and of 1.2 for w.
 RATIOS = np.geomspace(1e-3, 1e2, 16)
 SCALES = np.geomspace(1e-3, 1e5, 97)
-BLOCK = 64  # columns that are turned together, at most
+ROUNDING = 1e-3  # what rounding may do to a variance, as a share of the noise's
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class LikelySpread:
 
         def told_by(ratio: float) -> Floats:
             with single_threaded_blas():
-                diagonal, beside, turned = _turned(within + ratio * between, whitened)
+                diagonal, beside, turned = _turned(within + ratio * between, whitened, factor.min(initial=np.inf))
             return -0.5 * _surprises(diagonal, beside, factor, turned, SCALES)
 
         ratios = RATIOS if between.any() else np.zeros(1)
@@ -164,20 +164,18 @@ def expected_within(variation: PublicVariation, rows: float) -> float:
     return EXPECTED_WITHIN + UNLIKE_PUBLIC * spread * rows
 
 
-def _turned(matrix: Floats, vectors: Floats) -> tuple[Floats, Floats, Floats]:
+def _turned(matrix: Floats, vectors: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
     """The diagonal of T = Q' M Q for a symmetric M, what is beside it, and the vectors [vectors, cells] turned by Q.
 
-    T has nothing elsewhere, and the columns of Q are directions at right angles to each other.
+    T has nothing elsewhere, and the columns of Q are directions at right angles to each other. `noise` is the smallest
+    variance that `_surprises` will add to multiples of T. The cells of a part add up to one, so M is nothing in some
+    directions, where `_surprises` takes large numbers from each other and must be left with the noise. If it is less
+    than their rounding, Q are the eigenvectors, with which nothing is beside the diagonal and nothing is taken away.
     """
-    cells = len(matrix)
-    if cells < 2:
-        return np.diag(matrix).copy(), np.empty(0), vectors
-    room = BLOCK * max(cells, len(vectors))
-    reflected, diagonal, beside, sizes, _ = lapack.dsytrd(matrix, lower=1, lwork=room)
-    turned = vectors.copy()
-    if len(vectors):
-        turned[:, 1:] = lapack.dormqr("L", "T", reflected[1:, :-1], sizes, vectors.T[1:], room)[0].T
-    return diagonal, beside, turned
+    if SCALES[-1] * np.trace(matrix) * np.finfo(float).eps > ROUNDING * noise:
+        values, directions = np.linalg.eigh(matrix)
+        return np.maximum(values, 0.0), np.zeros(len(values) - 1), vectors @ directions
+    return tridiagonal(matrix, vectors)
 
 
 @compiled
@@ -186,9 +184,14 @@ def _surprises(diagonal: Floats, beside: Floats, factor: Floats, deviations: Flo
 
     T is that of `_turned`, so that V = L D L' takes one step for each cell: p is an entry of D, lower the one of L
     beside it, and z that of L^-1 r. As T has no negative eigenvalue, no p is below the factor, except by rounding.
-    Eight of them are multiplied before their logarithm is taken, which takes longer than all the rest.
+    Eight of them are multiplied before their logarithm is taken, which takes longer than all the rest; if they are so
+    large or so small that a product of eight might not be a number, each has its own logarithm.
     """
     found = np.zeros(len(scales))
+    if not len(diagonal) or not len(factor):
+        return found
+    largest = np.max(scales) * max(np.max(diagonal), 0.0) + np.max(factor)
+    together = 8 if largest < 1e38 and np.min(factor) > 1e-38 else 1
     inverse, z, product, logs, squared = np.zeros((5, len(scales)))
     for g in range(len(factor)):
         inverse[:], z[:], product[:], logs[:], squared[:] = 0.0, 0.0, 1.0, 0.0, 0.0
@@ -202,7 +205,7 @@ def _surprises(diagonal: Floats, beside: Floats, factor: Floats, deviations: Flo
                 inverse[k] = 1.0 / p
                 squared[k] += z[k] * z[k] * inverse[k]
                 product[k] *= p
-            if j % 8 == 7:
+            if (j + 1) % together == 0:
                 for k in range(len(scales)):
                     logs[k] += np.log(product[k])
                     product[k] = 1.0
