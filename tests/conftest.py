@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
+import gc
 import os
 import signal
 import uuid
@@ -22,6 +23,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
 
 # postgres_url: a server of our own; spark: a Java machine of our own; each is started when a test asks for it
 pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.schedule"]
+
+
+def pytest_collection_finish() -> None:
+    """Leave the modules of all tests to nobody's search for garbage: it is a tenth of the work, and finds none there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries complain about what is left when Python ends
 
 
 @pytest.fixture(scope="session", autouse=True)
