@@ -122,11 +122,14 @@ class Groups:
         """The groups given by the columns `by`, in order of appearance."""
         names = names_of(by)
         indices = [self._index(name) for name in names]
-        numbers: dict[tuple[int, ...], int] = {}
-        number = [numbers.setdefault(tuple(row), len(numbers)) for row in self.codes[:, indices].tolist()]
-        columns = [self.columns[index].values for index in indices]
-        values = tuple(tuple(each[code] for each, code in zip(columns, row, strict=True)) for row in numbers)
-        return Grouping(names, values, np.array(number, np.int64))
+        numbers: dict[bytes, int] = {}
+        chosen = np.ascontiguousarray(self.codes[:, indices])
+        number = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in chosen], np.int64)
+        first = np.unique(number, return_index=True)[1]
+        values = tuple(
+            tuple(self.columns[index].values[self.codes[row, index]] for index in indices) for row in first.tolist()
+        )
+        return Grouping(names, values, number)
 
     def keyed(self, available: Sequence[str], number: NDArray[np.int64]) -> KeyedGroups:
         """A lookup from the columns `available` of a row to its group, for groups numbered by `number`.
