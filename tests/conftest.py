@@ -26,7 +26,7 @@ pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.sche
 
 
 def pytest_collection_finish() -> None:
-    """Keep the modules of all tests out of the search for garbage, which is a tenth of the work and finds none there."""
+    """Keep the modules of tests out of the search for garbage, which is a tenth of the work and finds none there."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
