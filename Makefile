@@ -15,6 +15,9 @@ PEERS_PYTHON ?= python3.11
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The processes that tests start would otherwise compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What `make compare` is told, as in: make compare COMPARE="nist adult --minutes 20"
 COMPARE ?=
 

@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests, and the folder of real tables where there is one."""
 
+import gc
 import os
 import signal
 import uuid
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from prade.scoring.propensity import TREES
 
 # derandomised, so that a run can be repeated; without a deadline, because the first call of a kernel compiles it
 settings.register_profile("prade", derandomize=True, deadline=None)
@@ -22,6 +25,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a terminal: a she
 
 # postgres_url: a server of our own; spark: a Java machine of our own; each is started when a test asks for it
 pytest_plugins = ["worlds.postgres_server", "worlds.spark_session", "worlds.schedule"]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the modules of tests out of the search for garbage, which is a tenth of the work and finds none there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries complain about what is left when Python ends
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,6 +55,19 @@ def custodian(ledgers: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRADE_LEDGER", str(place))
         yield place
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_trees() -> Iterator[None]:
+    """Pages and scores that are compared with the truth grow few trees: tests of metrics grow all (`all_trees`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prade.scoring.propensity.TREES", 4)
+        yield
+
+
+@pytest.fixture
+def all_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prade.scoring.propensity.TREES", TREES)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,8 @@ from prade.scoring.regressions import Formula, linear_regression, logistic_regre
 from prade.scoring.sides import Side
 from worlds.workers import SCHEMA, workers
 
+pytestmark = pytest.mark.usefixtures("all_trees")
+
 TRUE, DRAWN = workers(900, 1), workers(800, 2, tilt=0.3)
 TRUTH, SYNTHETIC = Side.of(SCHEMA, TRUE), Side.of(SCHEMA, DRAWN)
 CUTS = {"AGE": [18, 30, 45, 65], "WAGE": [10, 20, 40, 60, 80], "INCOME": [10, 20, 40, 60, 80]}

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("unit", sorted({*LONGEST, *SPARK} - {"spark"}))
 def test_every_named_file_and_page_is_there(unit):
-    assert (ROOT / unit.removeprefix(PAGES).removesuffix("]")).is_file()
+    file, _, test = unit.removeprefix(PAGES).removesuffix("]").partition("::")
+    assert (f"def {test}(" if test else "") in (ROOT / file).read_text()
 
 
 def test_no_unit_is_named_twice():
@@ -21,13 +22,13 @@ def test_no_unit_is_named_twice():
 
 def test_all_tests_of_spark_are_in_one_unit():
     """A test of Spark takes the fixture `spark`, and a page says that it needs it."""
-    asks = re.compile(r"^def test_\w+\([^)]*\bspark\b", re.MULTILINE)
-    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if asks.search(path.read_text())]
+    asks = re.compile(r"^def (test_\w+)\([^)]*\bspark(?:_settings)?\b", re.MULTILINE)
+    tests = [(path, name) for path in (ROOT / "tests").rglob("test_*.py") for name in asks.findall(path.read_text())]
     pages = [path for path in (ROOT / "docs").glob("*.md") if "<!-- needs: spark -->" in path.read_text()]
-    assert len(tests) >= 3
+    assert len({path for path, _ in tests}) >= 3
     assert len(pages) >= 1
-    for path in tests:
-        assert unit_of(f"{path.relative_to(ROOT).as_posix()}::test") == "spark"
+    for path, name in tests:
+        assert unit_of(f"{path.relative_to(ROOT).as_posix()}::{name}[1]") == "spark"
     for path in pages:
         assert unit_of(f"{PAGES}{path.relative_to(ROOT).as_posix()}]") == "spark"
 
@@ -36,9 +37,10 @@ def test_other_pages_are_units_and_other_files_too():
     assert unit_of(f"{PAGES}docs/plan.md]") == f"{PAGES}docs/plan.md]"
     assert unit_of("tests/docs/test_docs.py::test_links_resolve[README.md]") == "tests/docs/test_docs.py"
     assert unit_of("tests/unit/a/test_b.py::TestC::test_d[e::f]") == "tests/unit/a/test_b.py"
+    assert unit_of("tests/property/test_one_person.py::test_duckdb") == "tests/property/test_one_person.py"
 
 
 def test_the_longest_units_come_first_and_others_keep_their_order():
-    short, spark, page = "tests/unit/a.py::x", "tests/property/test_one_person.py::x", f"{PAGES}docs/plan.md]"
+    short, spark, page = "tests/unit/a.py::x", "tests/integration/test_spark.py::x", f"{PAGES}docs/plan.md]"
     given = [short, page, spark, "tests/unit/a.py::y"]
     assert [given[k] for k in longest_first(given)] == [spark, page, short, "tests/unit/a.py::y"]

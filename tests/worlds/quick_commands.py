@@ -21,7 +21,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-LIBRARIES = ("numba", "pandas", "pyarrow.compute", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "scipy.stats")
+LIBRARIES = (
+    *("ibis.backends.duckdb", "jinja2", "networkx", "numba", "pandas", "pyarrow.compute", "pyarrow.csv"),
+    *(
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+        "rich.table",
+        "scipy.linalg",
+        "scipy.optimize",
+        "scipy.sparse",
+        "scipy.stats",
+    ),
+)
 PATIENCE = 60.0
 BROKEN = 70  # the exit code of a command whose process died
 CALL = """#!{python} -IS

@@ -314,14 +314,14 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
     m, s = len(absolute), len(squared)
     # variables: q (n), t (n) with t >= q log(q / p), e (extra), u (m) >= |.|, v (s) = (Wq - y)
     width = 2 * n + extra + m + s
-    zero = sparse.csr_array
 
     def block(q=None, t=None, e=None, u=None, v=None):
-        height = next(x.shape[0] for x in (q, t, e, u, v) if x is not None)
+        """Rows of the constraints, dense: these problems are small, and sparse blocks take long to put together."""
+        height = next(len(x) for x in (q, t, e, u, v) if x is not None)
         columns = zip((q, t, e, u, v), (n, n, extra, m, s), strict=True)
-        return sparse.hstack([zero((height, w)) if x is None else sparse.csr_array(x) for x, w in columns])
+        return np.hstack([np.zeros((height, w)) if x is None else x for x, w in columns])
 
-    eye = sparse.eye
+    eye = np.eye
     rows, right, cones = [], [], []
     equal = [block(q=np.ones((1, n)))]
     equal_right = [np.ones(1)]
@@ -344,8 +344,8 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
         cones.append(clarabel.NonnegativeConeT(2 * m))
     # the cone is {(x, y, z): y exp(x / y) <= z}: with x = -t, y = q, z = p that is t >= q log(q / p)
     for j in range(n):
-        unit = zero(([1.0], ([0], [j])), shape=(1, n))
-        rows += [block(t=unit), block(q=-unit), zero((1, width))]
+        unit = eye(1, n, j)
+        rows += [block(t=unit), block(q=-unit), np.zeros((1, width))]
         right += [np.zeros(1), np.zeros(1), np.array([p[j]])]
         cones.append(clarabel.ExponentialConeT())
     quadratic = np.zeros(width)
@@ -361,7 +361,7 @@ def conic_least_kl(p, A_eq, b_eq, W, y, linear, square, free=None):
     solution = clarabel.DefaultSolver(
         sparse.csc_matrix(sparse.diags(quadratic)),
         price,
-        sparse.csc_matrix(sparse.vstack(rows)),
+        sparse.csc_matrix(np.vstack(rows)),
         np.concatenate(right),
         cones,
         settings,

@@ -3,7 +3,7 @@
 A file stays in one worker, so that what its tests share is made once. Two exceptions:
 
 * each page of the documentation may run in another worker;
-* all that needs Spark runs in one, so that one Java machine is started.
+* all tests that need Spark run in one, so that one Java machine is started.
 
 What takes longest begins first: no worker is left with a long file while the others have nothing to do.
 """
@@ -17,68 +17,76 @@ import pytest
 
 PAGES = "tests/docs/test_docs.py::test_code_blocks_run["
 SPARK = (
-    "tests/conformance/test_engines.py",
+    "tests/conformance/test_engines.py::test_spark",
     f"{PAGES}docs/recipes.md]",
     "tests/integration/test_spark.py",
-    "tests/property/test_one_person.py",
+    "tests/property/test_one_person.py::test_spark",
 )
-# Units of more than ten processor seconds, the longest first. An old list costs time, nothing else.
+# Units of more than five processor seconds, the longest first. An old list costs time, nothing else.
 LONGEST = (
     "spark",
     f"{PAGES}docs/command-line.md]",
-    "tests/unit/tuning/test_tune.py",
-    f"{PAGES}docs/plan.md]",
-    "tests/unit/tuning/test_explore.py",
-    "tests/unit/estimating/test_estimates_on_workers.py",
-    f"{PAGES}docs/start-here.md]",
-    "tests/property/test_sensitivity_of_counts.py",
-    "tests/unit/sampling/test_group_draws.py",
-    "tests/oracle/test_map_oracle.py",
+    "tests/property/test_one_person.py",
     "tests/faults/test_measure_faults.py",
-    "tests/statistical/test_baselines.py",
+    "tests/oracle/test_map_oracle.py",
     "tests/browser/test_report_page.py",
-    "tests/statistical/test_audit.py",
+    "tests/unit/tuning/test_tune.py",
+    "tests/property/test_sensitivity_of_counts.py",
     "tests/faults/test_interrupts.py",
-    "tests/statistical/test_error_bars.py",
+    "tests/statistical/test_baselines.py",
+    "tests/unit/estimating/test_estimates_on_workers.py",
+    f"{PAGES}docs/plan.md]",
+    "tests/unit/sampling/test_group_draws.py",
+    "tests/statistical/test_audit.py",
+    "tests/unit/cli/test_demo.py",
+    "tests/property/test_noninterference.py",
     "tests/integration/test_dask.py",
+    "tests/unit/tuning/test_stage.py",
+    "tests/faults/test_synthesize_faults.py",
     "tests/statistical/test_release_noise.py",
     "tests/unit/measuring/test_secrets.py",
     "tests/unit/measuring/test_counts.py",
-    "tests/unit/tuning/test_stage.py",
-    "tests/property/test_noninterference.py",
-    "tests/unit/cli/test_demo.py",
+    "tests/statistical/test_error_bars.py",
+    "tests/oracle/test_smoothing_oracle.py",
+    f"{PAGES}docs/start-here.md]",
+    "tests/unit/reporting/test_report.py",
+    "tests/unit/test_synthesizer.py",
+    "tests/unit/tuning/test_explore.py",
     "tests/unit/cli/test_plan_commands.py",
-    f"{PAGES}README.md]",
+    "tests/property/test_plan_properties.py",
     f"{PAGES}docs/how-to-choose.md]",
     "tests/faults/test_baselines_faults.py",
-    "tests/conformance/test_estimators.py",
-    "tests/unit/reporting/test_report.py",
-    "tests/faults/test_synthesize_faults.py",
-    "tests/property/test_budget_properties.py",
-    "tests/oracle/test_smoothing_oracle.py",
-    f"{PAGES}docs/report.md]",
-    "tests/browser/test_explore_page.py",
-    f"{PAGES}docs/sample.md]",
-    "tests/oracle/test_ide_oracle.py",
     "tests/unit/cli/test_main.py",
-    "tests/unit/test_synthesizer.py",
     "tests/unit/tuning/test_targets.py",
-    f"{PAGES}docs/measure.md]",
-    f"{PAGES}docs/scoring.md]",
+    "tests/unit/cli/test_worker_options.py",
+    "tests/unit/baselines/test_secrets.py",
+    f"{PAGES}docs/report.md]",
+    f"{PAGES}README.md]",
+    "tests/unit/test_pipeline.py",
+    "tests/conformance/test_engines.py",
+    "tests/conformance/test_estimators.py",
     "tests/docs/test_notebooks.py",
+    "tests/browser/test_explore_page.py",
+    "tests/oracle/test_ide_oracle.py",
+    "tests/property/test_budget_properties.py",
+    f"{PAGES}docs/sample.md]",
+    f"{PAGES}docs/scoring.md]",
+    f"{PAGES}docs/measure.md]",
 )
 
 
 def unit_of(nodeid: str) -> str:
     """The name of the unit that a test belongs to: tests of one unit run in one worker, one after the other."""
-    unit = nodeid if nodeid.startswith(PAGES) else nodeid.partition("::")[0]
-    return "spark" if unit in SPARK else unit
+    if nodeid.startswith(PAGES):
+        return "spark" if nodeid in SPARK else nodeid
+    file, _, test = nodeid.partition("::")
+    return "spark" if not {file, f"{file}::{test.partition('[')[0]}"}.isdisjoint(SPARK) else file
 
 
 def longest_first(nodeids: Sequence[str]) -> list[int]:
     """The numbers of the tests in the order in which they are given out.
 
-    >>> longest_first(["tests/unit/a.py::x", "tests/property/test_one_person.py::x", "tests/unit/a.py::y"])
+    >>> longest_first(["tests/unit/a.py::x", "tests/integration/test_spark.py::x", "tests/unit/a.py::y"])
     [1, 0, 2]
     """
     rank = {name: place for place, name in enumerate(LONGEST)}

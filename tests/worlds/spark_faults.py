@@ -35,6 +35,7 @@ PLAN = plan_of(
 )
 ROWS = pa.table({"AGE": list(range(1, 61)), "TOWN": ["a"] * 60, "ID": list(range(60)), "NOTE": [SECRET] * 60})
 DEATH = "java_method('java.lang.System', 'exit', 3)"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 PAUSE = "java_method('java.lang.Thread', 'sleep', 50L)"
 
 
@@ -105,6 +106,7 @@ def workers_of_a_cluster():
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local-cluster[1,2,600]").config("spark.task.maxFailures", "2")
+    builder = builder.config("spark.executor.extraJavaOptions", QUICK)  # five of them start, and live for seconds
     session = builder.config("spark.executor.memory", "500m").config("spark.ui.enabled", "false").getOrCreate()
     tables(session)
     connection = ibis.pyspark.connect(session)

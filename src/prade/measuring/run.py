@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -245,9 +245,14 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
         raise PradeError("a text in the plan is not valid Unicode: correct its names") from None
     if Plan.load(staging / PLAN) != plan:
         raise PradeError("the plan changes when it is written and read again: please report this")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    makers = {"engine": engine, "versions": _versions()}
     _step("prepared")
-    return {"engine": engine, "versions": versions}
+    return makers
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def _need_room(plan: Plan, staging: Path) -> None:

@@ -10,6 +10,8 @@ from prade.data.tables import write_table
 from prade.scoring.propensity import INSTALL
 from worlds.workers import SCHEMA, workers
 
+pytestmark = pytest.mark.usefixtures("all_trees")
+
 cli.every_command()
 
 

@@ -17,6 +17,8 @@ from prade.scoring.regressions import Formula, usual_linear, usual_logistic
 from prade.scoring.sides import Side
 from worlds.workers import SCHEMA, workers
 
+pytestmark = pytest.mark.usefixtures("all_trees")
+
 TRUE, DRAWN, PUBLIC = workers(700, 1), workers(600, 2, tilt=0.2), workers(500, 3, tilt=0.8)
 TRUTH, SYNTHETIC, OTHERS = (Side.of(SCHEMA, each) for each in (TRUE, DRAWN, PUBLIC))
 

@@ -67,14 +67,14 @@ def test_the_errors_are_those_of_separate_rehearsals(explored, rehearsal):
 
 
 @pytest.fixture(scope="module")
-def alone(task, data):
+def alone(task, few):
     """A search at epsilon = 5 by a tuner that served no other budget, from the simplest plan to its end."""
-    return tune(replace(task, budget=Budget.pure(5)), data.public, effort=600, threads=1)
+    return tune(replace(task, schema=few.schema, budget=Budget.pure(5)), few.public, effort=600, threads=1)
 
 
 @pytest.fixture(scope="module")
-def tuner(task, data):
-    return Tuner(task, data.public, threads=1)
+def tuner(task, few):
+    return Tuner(replace(task, schema=few.schema), few.public, threads=1)
 
 
 def test_a_tuner_that_served_another_budget_finds_what_a_new_one_finds(tuner, alone):
