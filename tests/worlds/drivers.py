@@ -3,6 +3,7 @@
 Not imported by tests: drivers do, in interpreters of their own, which get the folder to work in as their argument.
 """
 
+import gc
 import os
 import pickle
 import sys
@@ -168,3 +169,4 @@ def kept(world, message):
 
 
 World("warm").measure()  # engines are loaded once, here, and not by every process again
+gc.freeze()  # nor does every process look for garbage in all that

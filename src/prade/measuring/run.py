@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -245,14 +245,9 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
         raise PradeError("a text in the plan is not valid Unicode: correct its names") from None
     if Plan.load(staging / PLAN) != plan:
         raise PradeError("the plan changes when it is written and read again: please report this")
-    makers = {"engine": engine, "versions": _versions()}
+    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
     _step("prepared")
-    return makers
-
-
-@cache
-def _versions() -> Mapping[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+    return {"engine": engine, "versions": versions}
 
 
 def _need_room(plan: Plan, staging: Path) -> None:
