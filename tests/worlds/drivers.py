@@ -3,6 +3,7 @@
 Not imported by tests: drivers do, in interpreters of their own, which get the folder to work in as their argument.
 """
 
+import atexit
 import gc
 import os
 import pickle
@@ -170,3 +171,4 @@ def kept(world, message):
 
 World("warm").measure()  # engines are loaded once, here, and not by every process again
 gc.freeze()  # nor does every process look for garbage in all that
+atexit.register(gc.unfreeze)

@@ -30,7 +30,8 @@ def driven(code: str, folder: Path, *wrapper: str) -> list[int]:
         capture_output=True,
         text=True,
         timeout=180,
-        env={**os.environ, "PYTHONPATH": path},
+        # every forked process would start the threads of linear algebra anew, each time that their number is set
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     return [int(number) for number in done.stdout.split()]
