@@ -78,9 +78,18 @@ def test_commands_that_read_private_rows_alone_have_none():
         assert "--cluster" not in [option for each in every_command().commands[name].params for option in each.opts]
 
 
-@pytest.mark.parametrize("given", [["--workers", 0], ["--workers", "many"], ["--workers", 2, "--cluster", "tcp://a:1"]])
-def test_what_makes_no_sense_is_refused(given, tmp_path):
-    call("estimate", tmp_path, *given, code=2)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--workers", 0], "0 is not in the range x>=1"),
+        (["--workers", "many"], "'many' is not a valid integer"),
+        (["--workers", 2, "--cluster", "tcp://a:1"], "--cluster uses others: give one"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, words, tmp_path):
+    said = " ".join(call("estimate", tmp_path, *given, code=2).stderr.replace("│", " ").split())
+    assert words in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_processes_make_the_same_files_as_threads(tmp_path):
