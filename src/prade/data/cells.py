@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -91,13 +90,12 @@ def _python_object(cell: Any) -> Any:
 def texts_of(cells: Any) -> Any:
     """The text of each cell, to be compared with a list of texts; null for a cell without one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     types, kind = pa.types, cells.type
     if types.is_timestamp(kind) or types.is_date64(kind):
         return _time_texts(microseconds(cells))
     if types.is_decimal(kind):
-        return pc.utf8_rtrim(pc.replace_substring_regex(_decimal_texts(cells), ZEROS, r"\1"), ".")
+        return decimal_texts(cells)
     if types.is_integer(kind) or types.is_floating(kind):
         return _number_texts(floats_of(cells))
     return clean_text(cells) if is_text(kind) else cells.cast(pa.large_string())
@@ -112,20 +110,42 @@ def clean_text(texts: Any) -> Any:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raw = texts.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if each is None else text_of_bytes(each) for each in raw], texts.type)
+        return pa.array([None if each is None else _valid_text(each) for each in raw], texts.type)
     return texts
 
 
+def _valid_text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeError:
+        return NOT_TEXT + raw.hex()
+
+
 def text_of_bytes(raw: bytes, encoding: str = "utf-8") -> str:
-    """The text of bytes; bytes that are not text become U+FFFD and escapes, a different text for all different bytes.
+    """The text of bytes, a different text for all different bytes.
+
+    Bytes that are not text become U+FFFD and their hexadecimal digits; a text that begins with U+FFFD gets another one.
 
     >>> text_of_bytes(b"caf\\xe9", "latin-1"), text_of_bytes(b"caf\\xe9")
-    ('café', '\ufffdcaf\\\\xe9')
+    ('café', '\ufffd636166e9')
     """
     try:
-        return raw.decode(encoding)
+        text = raw.decode(encoding)
     except UnicodeError:
-        return NOT_TEXT + raw.decode("ascii", "backslashreplace")
+        return NOT_TEXT + raw.hex()
+    return NOT_TEXT + text if text.startswith(NOT_TEXT) else text
+
+
+def decoded_text(cells: pa.Array, encoding: str) -> pa.Array:
+    """Bytes as text in an encoding. UTF-8 stays unchanged, because cells of bytes are read as UTF-8."""
+    import pyarrow as pa
+
+    data = cells.buffers()[2]
+    if encoding == "utf-8" or data is None or not (np.frombuffer(data, np.uint8) > 127).any():
+        return cells
+    coded = cells.dictionary_encode()
+    texts = [text_of_bytes(raw, encoding) for raw in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.large_string()))
 
 
 def text_of_characters(cell: str) -> str:
@@ -134,7 +154,7 @@ def text_of_characters(cell: str) -> str:
     try:
         plain.encode()
     except UnicodeError:
-        return NOT_TEXT + plain.encode("ascii", "backslashreplace").decode()
+        return NOT_TEXT + plain.encode("utf-8", "surrogatepass").hex()
     return plain
 
 
@@ -143,7 +163,7 @@ def floats_of(cells: Any) -> NDArray[np.float64]:
     import pyarrow as pa
 
     if pa.types.is_decimal(cells.type):  # Arrow's own conversion does not always give the nearest double
-        cells = _decimal_texts(cells)
+        cells = _written_out(cells)
     doubles = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(doubles, dtype=np.float64)
 
@@ -190,7 +210,14 @@ def _number_texts(numbers: NDArray[np.float64]) -> pa.Array:
     return pc.if_else(pa.array(near), digits, shortest)
 
 
-def _decimal_texts(cells: Any) -> Any:
+def decimal_texts(cells: Any) -> Any:
+    """Decimals as exact text, without trailing zeros."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_rtrim(pc.replace_substring_regex(_written_out(cells), ZEROS, r"\1"), ".")
+
+
+def _written_out(cells: Any) -> Any:
     """Decimals without exponents: Arrow writes zeros and small numbers with one that depends on the column's scale."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -212,6 +239,20 @@ def _time_texts(moments: pa.Array) -> Any:
 
 
 # ---------------------------------------------------------------------- Python objects
+
+
+def decimal_cells(texts: Any) -> Any:
+    """Decimal numbers that an engine writes as text: each cell has the type of its own value."""
+    distinct = texts.dictionary_encode()
+    numbers = [*map(_decimal_or_text, distinct.dictionary.to_pylist()), None]
+    return object_cells(numbers).take(distinct.indices.fill_null(len(numbers) - 1))
+
+
+def _decimal_or_text(text: str) -> Any:
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        return text
 
 
 def object_cells(values: Any) -> pa.Array:
@@ -287,7 +328,7 @@ def _plain_kind(cell: Any) -> tuple[type | None, Any]:
     if isinstance(cell, bool):
         return bool, cell
     if isinstance(cell, int):
-        return (int, int(cell)) if -(2**63) <= cell < 2**63 else (float, _as_float(cell))
+        return (int, int(cell)) if -(2**63) <= cell < 2**63 else _decimal_of(decimal.Decimal(cell))
     if isinstance(cell, (float, np.floating)):
         return float, float(cell)
     if isinstance(cell, decimal.Decimal):
@@ -331,15 +372,8 @@ def _moment_of(cell: np.datetime64) -> tuple[type | None, Any]:
 def _decimal_of(cell: decimal.Decimal) -> tuple[type, Any]:
     """As for a column of decimals: a whole number, or text without trailing zeros; a float if that is too long."""
     if not cell.is_finite() or (cell and abs(cell.adjusted()) > LONGEST):
-        return float, float(cell)
+        return float, float(cell)  # infinite, if it is beyond the range of a double
     if abs(cell) < LARGEST_WHOLE and cell == int(cell):
         return int, int(cell)
     text = format(cell, "f")
     return str, text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _as_float(whole: int) -> float:
-    try:
-        return float(whole)
-    except OverflowError:
-        return math.inf if whole > 0 else -math.inf

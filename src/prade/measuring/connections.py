@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -15,10 +14,6 @@ from prade.core.errors import DataError
 from prade.core.words import closest
 
 MOST_NAMES = 20  # of tables that are listed
-DUCKDB_TABLES = """
-SELECT CASE table_schema WHEN 'main' THEN table_name ELSE table_schema || '.' || table_name END
-FROM information_schema.tables
-"""
 HIDDEN = "***"
 NO_SECRETS = ("user", "host", "port", "dbname", "database", "schema", "sslmode")  # options of an address
 
@@ -53,25 +48,6 @@ def without_secrets(message: str, address: str) -> str:
     for secret in sorted(spelled, key=len, reverse=True):
         message = message.replace(secret, HIDDEN)
     return " ".join(message.split())
-
-
-def table_in(connection: Any, name: str) -> Any:
-    """The table of that name, or the table in the schema named before the last dot; an error lists what there is."""
-    from ibis.common.exceptions import TableNotFound
-
-    schema, dot, table = name.rpartition(".")
-    with suppress(TableNotFound):
-        return connection.table(name)
-    if dot:
-        with suppress(TableNotFound):
-            return connection.table(table, database=schema)
-    raise no_table(name, _tables(connection))
-
-
-def _tables(connection: Any) -> list[str]:
-    if connection.name == "duckdb":  # Ibis asks the newest DuckDB with a function that it no longer has
-        return [table for (table,) in connection.con.execute(DUCKDB_TABLES).fetchall()]
-    return list(connection.list_tables())
 
 
 def no_table(name: str, tables: Iterable[str], where: str = "the database") -> DataError:

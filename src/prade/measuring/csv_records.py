@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.data.cells import text_of_bytes
+from prade.data.cells import decoded_text
 from prade.data.csv_format import LONGEST, CsvFormat, cells_of, opened
 
 if TYPE_CHECKING:
@@ -41,13 +41,18 @@ class Records(NamedTuple):
     ends: Places
 
 
-def csv_batches(path: str, form: CsvFormat, columns: int, wanted: Sequence[int]) -> Iterator[list[Any]]:
-    """The wanted columns of a file with that many columns, in batches of Arrow arrays; all cells are text."""
-    for records in _records(path, form, columns):
+def csv_batches(
+    path: str, form: CsvFormat, columns: int, wanted: Sequence[int], *, longest: int = LONGEST
+) -> Iterator[list[Any]]:
+    """The wanted columns of a file with that many columns, in batches of Arrow arrays; all cells are text.
+
+    Of a record with more than `longest` bytes, only the first `longest` count.
+    """
+    for records in _records(path, form, columns, longest):
         separators, proper = _separators(records, form.separator, columns)
         if proper.any():
             chosen = Records(records.text, records.starts[proper], records.ends[proper])
-            yield [_decoded(_column(chosen, separators, number), form) for number in wanted]
+            yield [decoded_text(_column(chosen, separators, number), form.encoding) for number in wanted]
         if not proper.all():
             yield _one_by_one(records, np.flatnonzero(~proper), form, wanted)
 
@@ -55,22 +60,31 @@ def csv_batches(path: str, form: CsvFormat, columns: int, wanted: Sequence[int])
 # ---------------------------------------------------------------------- records
 
 
-def _records(path: str, form: CsvFormat, columns: int) -> Iterator[Records]:
+def _records(path: str, form: CsvFormat, columns: int, longest: int) -> Iterator[Records]:
     """The records after the header, some megabytes at a time."""
     header = True
-    for text, line_ends in _blocks(path, form):
+    for text, line_ends in _blocks(path, form, longest):
         if header:
             cut, header = int(line_ends[0]) + 1, False
             text, line_ends = text[cut:], line_ends[1:] - cut
         starts = np.append(0, line_ends + 1)[:-1]
         content = np.frombuffer(text, np.uint8)
         ends = line_ends - ((content[line_ends - 1] == CARRIAGE_RETURN) & (line_ends > starts))
+        if (ends - starts > longest).any():
+            text, starts, ends = _cut_short(Records(text, starts, ends), longest)
         kept = np.full(len(ends), True) if columns == 1 else ends > starts
         if kept.any():
             yield Records(text, starts[kept], ends[kept])
 
 
-def _blocks(path: str, form: CsvFormat) -> Iterator[tuple[bytes, Places]]:
+def _cut_short(records: Records, longest: int) -> Records:
+    """The records with at most that many bytes each."""
+    pieces = [records.text[start : min(end, start + longest)] for start, end in zip(*records[1:], strict=True)]
+    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
+    return Records(b"\n".join([*pieces, b""]), ends - list(map(len, pieces)), ends)
+
+
+def _blocks(path: str, form: CsvFormat, longest: int) -> Iterator[tuple[bytes, Places]]:
     """The file's bytes in pieces of whole records, and the places where records end."""
     rest = b""
     with opened(path) as file:
@@ -78,7 +92,7 @@ def _blocks(path: str, form: CsvFormat) -> Iterator[tuple[bytes, Places]]:
             text = rest + piece
             ends = _record_ends(text, form)
             cut = int(ends[-1]) + 1 if len(ends) else 0
-            rest = _shortened(text[cut:], form)
+            rest = _shortened(text[cut:], form, longest)
             if cut:
                 yield text[:cut], ends
     if rest:
@@ -93,11 +107,13 @@ def _record_ends(text: bytes, form: CsvFormat) -> Places:
     return ends
 
 
-def _shortened(rest: bytes, form: CsvFormat) -> bytes:
-    """The beginning of a record whose end is not read yet; a record that would fill the memory loses its last bytes."""
-    dropped = rest[LONGEST:]
-    open_quote = form.line_breaks and dropped.count(b'"') % 2  # its end is still the same line end
-    return rest[:LONGEST] + (b'"' if open_quote else b"")
+def _shortened(rest: bytes, form: CsvFormat, longest: int) -> bytes:
+    """The beginning of a record whose end is not read yet: what counts of it, and one byte that may be before its end.
+
+    The bytes that are dropped may hide an open quote, which then takes their place: its end is still the same line end.
+    """
+    dropped = rest[longest + 1 :]
+    return rest[: longest + 1] + (b'"' if form.line_breaks and dropped.count(b'"') % 2 else b"")
 
 
 # ---------------------------------------------------------------------- cells of records that are written properly
@@ -170,18 +186,6 @@ def _column(records: Records, separators: Places, number: int) -> pa.Array:
     return pc.replace_substring(column, b'""', b'"') if quoted.any() else column
 
 
-def _decoded(cells: pa.Array, form: CsvFormat) -> pa.Array:
-    """Bytes as text. UTF-8 stays unchanged, because `prade.data.cells` reads bytes as UTF-8."""
-    import pyarrow as pa
-
-    data = cells.buffers()[2]
-    if form.encoding == "utf-8" or data is None or not (np.frombuffer(data, np.uint8) > 127).any():
-        return cells
-    coded = cells.dictionary_encode()
-    texts = [text_of_bytes(raw, form.encoding) for raw in coded.dictionary.to_pylist()]
-    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.large_string()))
-
-
 # ---------------------------------------------------------------------- cells of all other records
 
 
@@ -190,4 +194,6 @@ def _one_by_one(records: Records, chosen: Places, form: CsvFormat, wanted: Seque
 
     lines = [cells_of(records.text[records.starts[row] : records.ends[row]], form.separator) for row in chosen]
     columns = [[line[number] if number < len(line) else b"" for line in lines] for number in wanted]
-    return [_decoded(pa.array([cell or None for cell in cells], pa.large_binary()), form) for cells in columns]
+    return [
+        decoded_text(pa.array([cell or None for cell in cells], pa.large_binary()), form.encoding) for cells in columns
+    ]

@@ -1,14 +1,18 @@
-"""Spark: sessions at an address, and what holds while one counts private rows.
+"""Spark: sessions at an address, and rows that are coded and counted where they are.
 
 An address names where the driver finds its workers:
 
     spark://local/database.table        Spark in this process's own Java machine, with all cores
     spark://host:7077/database.table    the master of a standalone cluster; the driver is here
     sc://host:15002/database.table      a Spark Connect server; nothing but this Python is here
+    spark://session/database.table      the session that this process has already, of whatever cluster
 
-For any other cluster the caller makes a session and gives an Ibis table. A session that is opened here writes what it
-must write on this machine, shuffled codes among them, to a locked folder that is removed at the end (as DuckDB does),
-has no web page and no event log, and its Java machine's own words go to a file in that folder.
+The codec runs in Spark's workers, which need prade; only counts come back. Where the workers lack it, rows are streamed
+through this process. Spark evaluates nothing on a cell but conversions that exist for every value of a type.
+
+A session that is opened here writes what it must write on this machine, shuffled codes among them, to a locked folder
+that is removed at the end, has no web page and no event log, and its Java machine's own words go to a file in that
+folder.
 """
 
 from __future__ import annotations
@@ -19,22 +23,33 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
+
+import numpy as np
 
 from prade.core.errors import DataError
 from prade.core.words import closest
+from prade.data.cells import decimal_cells, plain_array
 from prade.measuring.connections import no_table, without_secrets
-from prade.measuring.dialects import SPARK
 from prade.measuring.locked_folders import spill_folder
+from prade.measuring.person_bound import PersonRows
+from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
 
-LOCAL, CONNECT = "local", "sc"
+if TYPE_CHECKING:
+    from prade.measuring.counts import Counts, Tally
+
+LOCAL, OWN, CONNECT = "local", "session", "sc"
 PORTS = {"spark": 7077, CONNECT: 15002}
 SECONDS_TO_ANSWER = 10.0  # for a host that is to accept a connection
 SECONDS_TO_A_WORKER = 60.0  # for a cluster that is to give its first worker
@@ -42,70 +57,242 @@ SECONDS_TO_END = 20.0  # for a Java machine that has been told to
 MOST_OF_A_MESSAGE = 300  # letters; Spark appends its own stack to messages
 JAVA = "install Java 17 (Debian's package default-jre-headless), or set JAVA_HOME"
 
-# No cell may fail a run: casts give NULL, and dates before 1582 are read unchanged, whatever wrote the file.
-# Statements must mean the same in every session: literals with backslashes, quoted names, times in UTC.
+# No cell may fail a run: dates before 1582 are read unchanged, whatever wrote the file, and casts give NULL.
+# Batches are as large as those of other sources, and as long texts as there are fit into them.
 WHILE_COUNTING = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
+    "spark.sql.execution.arrow.useLargeVarTypes": "true",
 }
-Session = tuple[Any, Callable[[], None]]  # an Ibis connection, and what ends it
 OWN_SESSION = {
     "spark.app.name": "prade",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",
 }
+Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
+
+# What cells of a type can be. Spark's workers get these types natively, and all others but those it cannot write as
+# text, as text.
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "number"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "date"),
+    **dict.fromkeys(("string", "char", "varchar", "void"), "text"),
+    "boolean": "boolean",
+    "binary": "other",
+}
+WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "interval", "time")
 
 
-def open_spark(scheme: str, host: str, query: str, name: str) -> Session:
-    """An Ibis connection to the Spark at a host, and a function that ends it. `query` has options of Spark Connect."""
+# ---------------------------------------------------------------------- tables
+
+
+class SparkTable:
+    """A table of a session. `stream` reads its rows through this process, `tallied` counts them where they are."""
+
+    def __init__(self, session: Any, name: str, end: Callable[[], None]) -> None:
+        self._session, self._end = session, end
+        with counting_in(session):
+            self._table = _found(session, name)
+            self._types = {each.name: each.dataType for each in self._table.schema.fields}
+            self._remote = _have_prade(session)
+        declared = {column: _declared(column, kind) for column, kind in self._types.items()}
+        self.stream = Stream(tuple(declared), self._read, declared)
+
+    def close(self) -> None:
+        """End the session, if it was opened here."""
+        self._end()
+
+    def tallied(self, tally: Tally) -> list[list[Counts]]:
+        """Count the rows, in the workers if they have prade."""
+        names = tally.names or list(self._types)[:1]
+        if not self._remote:
+            return tally.run(self.stream.read(names))
+        with counting_in(self._session):
+            rows = self._table.select(*(self._native(number, name) for number, name in enumerate(names)))
+            if tally.person is None:
+                counted = rows.mapInArrow(partial(_count, tally, names), "key long, rows long")
+            else:
+                people = rows.mapInArrow(partial(_code, tally, names), "person binary, codes binary")
+                bounded = people.repartition("person").select("codes")
+                counted = bounded.mapInArrow(partial(_bound_and_count, tally), "key long, rows long")
+            added = counted.groupBy("key").sum("rows").toArrow()
+        counts = tally.zeros()
+        flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
+        flat[added.column(0).to_numpy()] = added.column(1).to_numpy()
+        _unflattened(flat, counts)
+        return counts
+
+    def _column(self, name: str) -> Any:
+        return self._table["`" + name.replace("`", "``") + "`"]
+
+    def _native(self, number: int, name: str) -> Any:
+        """A column as workers get it, under a name of ours."""
+        kind = _kind_name(self._types[name])
+        column = self._column(name)
+        text = kind in WRITTEN or KINDS.get(kind) == "text"  # a text may have a collation, and void has no type
+        return (column.cast("string") if text else column).alias(f"c{number}")
+
+    def _read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Rows through this process: numbers, or bytes."""
+        with counting_in(self._session):
+            forms = [self._plain(name) for name in names]
+            rows = self._table.select(*(column.alias(f"c{n}") for n, (column, _) in enumerate(forms)))
+            remaining = rows.toLocalIterator()
+            for chunk in iter(lambda: list(islice(remaining, ROWS_PER_BATCH)), []):
+                columns = zip(*chunk, strict=True)
+                yield {name: made(cells) for name, (_, made), cells in zip(names, forms, columns, strict=True)}
+
+    def _plain(self, name: str) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
+        """A column in a form that Python has for every value, and how to make Arrow cells of it."""
+        import pyarrow as pa
+        import pyspark.sql.functions as F
+
+        kind, column = _kind_name(self._types[name]), self._column(name)
+        if kind == "boolean":
+            return column, partial(pa.array, type=pa.bool_())
+        if kind == "date":
+            return F.unix_date(column), lambda cells: pa.array(cells, pa.int32()).cast(pa.date32())
+        if kind in ("timestamp", "timestamp_ntz"):
+            since = F.unix_micros(column.cast("timestamp"))
+            return since, lambda cells: pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
+        if kind in ("float", "double"):
+            return column.cast("double"), partial(pa.array, type=pa.float64())
+        if KINDS.get(kind) == "number" and kind != "decimal":
+            return column.cast("long"), partial(pa.array, type=pa.int64())
+        raw = column if kind == "binary" else column.cast("string").cast("binary")
+
+        def made(cells: Sequence[Any]) -> Any:
+            texts = pa.array([None if cell is None else bytes(cell) for cell in cells], pa.large_binary())
+            return decimal_cells(plain_array(texts)) if kind == "decimal" else texts
+
+        return raw, made
+
+
+def _kind_name(kind: Any) -> str:
+    """Spark's name of a type, without its details, such as "decimal" for decimal(10,2)."""
+    name = str(kind.typeName()).partition("(")[0].partition(" ")[0]
+    return "interval" if "interval" in str(kind.typeName()) else name
+
+
+def _declared(column: str, kind: Any) -> DeclaredType:
+    name, words = _kind_name(kind), str(kind.simpleString())
+    if name not in KINDS and name not in WRITTEN:
+        raise DataError(f"column {column!r} has the type {words}, which prade cannot read; leave it out of the table")
+    return DeclaredType(words, KINDS.get(name, "other"))
+
+
+def _found(session: Any, name: str) -> Any:
+    """The table ``[[catalog.]database.]table``, or a temporary view; an error lists what there is."""
+    database, _, _ = name.rpartition(".")
+    catalog = session.catalog
+    if catalog.tableExists(name):
+        return session.table(name)
+    if database and not catalog.databaseExists(database):
+        known = [each.name for each in catalog.listDatabases()]
+        hint = closest(database, known) or "; check its name"
+        raise DataError(f"there is no database {database!r} in Spark{hint}: it has {', '.join(sorted(known))}")
+    tables = [each.name for each in catalog.listTables(database or None)]
+    raise no_table(name, [f"{database}.{each}" if database else each for each in tables])
+
+
+# ---------------------------------------------------------------------- in the workers
+
+
+def _have_prade(session: Any) -> bool:
+    """Whether the workers have this version of prade; they are asked with a row of our own."""
+    own = version("prade")
+
+    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent as it is, because a worker may not know this module
+        from importlib.metadata import version
+
+        import pyarrow
+
+        try:
+            import prade.measuring.spark
+
+            found = version("prade") if prade.measuring.spark else ""
+        except Exception:
+            found = ""
+        for batch in batches:
+            yield pyarrow.record_batch({"version": [found] * batch.num_rows})
+
     try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
-    if host != LOCAL:
-        _need_answer(host, PORTS[scheme], name)
-    address = f"{scheme}://{host}/?{query}"
-    if scheme == CONNECT:
-        return _opened(name, address, lambda: _remote(host, query))
-    master = "local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}"
-    return _opened(name, address, lambda: _with_driver_here(master))
+        (answer,) = session.range(1).mapInArrow(ask, "version string").collect()
+        there = answer["version"]
+    except Exception:  # workers without pyarrow, for instance
+        there = ""
+    if there != own:
+        warnings.warn(
+            f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
+            f'it there with pip install "prade=={own}"',
+            stacklevel=6,
+        )
+    return bool(there == own)
 
 
-def spark_table(connection: Any, name: str) -> Any:
-    """The table ``[[catalog.]database.]table``; an error lists what there is."""
-    with without_logs():
-        return _found(connection, name)
+def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
+    return (dict(zip(names, batch.columns, strict=True)) for batch in batches)
 
 
-def _found(connection: Any, name: str) -> Any:
-    database, _, table = name.rpartition(".")
-    catalog = connection._session.catalog
-    if not catalog.tableExists(name):
-        if database and not catalog.databaseExists(database):
-            known = connection.list_databases()
-            hint = closest(database, known) or "; check its name"
-            raise DataError(f"there is no database {database!r} in Spark{hint}: it has {', '.join(sorted(known))}")
-        tables = connection.list_tables(database=database or None)
-        raise no_table(name, [f"{database}.{each}" if database else each for each in tables])
-    return connection.table(table, database=database or None)
+def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
+    """The counts of one partition's rows."""
+    yield _flattened(tally.run(_batches(names, batches), threads=1))
+
+
+def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
+    """Rows in codes, each with its person, by which they are brought together."""
+    import pyarrow as pa
+
+    for cells in _batches(names, batches):
+        records = tally.coded(cells).records(tally.record)
+        rows = [record.tobytes() for record in records]
+        yield pa.record_batch({"person": pa.array([row[:16] for row in rows], pa.binary()), "codes": rows})
+
+
+def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:
+    """The counts of one partition's persons, each of whom has all rows here."""
+    counts = tally.zeros()
+    assert tally.unit is not None
+    with ExitStack() as folders:
+        people = PersonRows(tally.record, tally.unit, folders)
+        for batch in batches:
+            people.add(np.frombuffer(b"".join(batch.column(0).to_pylist()), tally.record))
+        for records in people.bounded():
+            tally.add(tally.of_records(records), counts)
+    yield _flattened(counts)
+
+
+def _flattened(counts: list[list[Counts]]) -> Any:
+    """The counts other than zero, with their places among all."""
+    import pyarrow as pa
+
+    flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
+    places = np.flatnonzero(flat)
+    return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(flat[places], pa.int64())})
+
+
+def _unflattened(flat: Counts, counts: list[list[Counts]]) -> None:
+    """Put counts that were laid one after the other into their tables."""
+    place = 0
+    for of_level in counts:
+        for each in of_level:
+            each.reshape(-1)[:] = flat[place : place + each.size]
+            place += each.size
 
 
 # ---------------------------------------------------------------------- while rows are counted
 
 
 @contextmanager
-def counting_in(connection: Any) -> Iterator[None]:
+def counting_in(session: Any) -> Iterator[None]:
     """The settings that no cell can break, and silence: Spark's own words, here and in its logs, may quote a cell."""
-    if connection.name != SPARK:
-        yield
-        return
-    with without_logs(), _settings(connection._session), _silent_java(connection._session):
+    with without_logs(), _settings(session), _silent_java(session), _this_python(session):
         yield
 
 
@@ -118,6 +305,21 @@ def without_logs() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _this_python(session: Any) -> Iterator[None]:
+    """Workers on this machine run this Python, which has prade, unless PYSPARK_PYTHON names another."""
+    context = getattr(session, "sparkContext", None) if hasattr(session, "_jsparkSession") else None
+    if context is None or not str(context.master).startswith(LOCAL) or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 @contextmanager
@@ -157,18 +359,47 @@ def _silent_java(session: Any) -> Iterator[None]:
                 configure.setLevel(name, level)
 
 
-@contextmanager
-def cached(rows: Any) -> Iterator[Any]:
-    """Rows that Spark keeps between statements, in its workers' memory and local folders; it drops them at the end."""
-    kept = rows.cache()
-    try:
-        yield kept
-    finally:
-        with suppress(Exception):  # workers that died have dropped theirs
-            kept.release()
-
-
 # ---------------------------------------------------------------------- sessions
+
+
+def open_spark(scheme: str, host: str, query: str, table: str, name: str) -> SparkTable:
+    """A table of the Spark at a host, which messages call `name`. `query` has options of Spark Connect."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
+    if host not in (LOCAL, OWN):
+        _need_answer(host, PORTS[scheme], name)
+    address = f"{scheme}://{host}/?{query}"
+
+    def connect() -> Session:
+        if scheme == CONNECT:
+            return _remote(host, query)
+        if host == OWN:
+            return _session_here(), lambda: None
+        return _with_driver_here("local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}")
+
+    session, end = _opened(name, address, connect)
+    try:
+        return SparkTable(session, table, end)
+    except BaseException:
+        end()
+        raise
+
+
+def _session_here() -> Any:
+    """The session that this process has already."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        with suppress(Exception):  # without the packages of Spark Connect there is none of its sessions
+            from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+            session = ConnectSession.getActiveSession()
+    if session is None:
+        raise DataError("this process has no Spark session; make one, or name the host in the address")
+    return session
 
 
 def _opened(name: str, address: str, connect: Callable[[], Session]) -> Session:
@@ -191,7 +422,6 @@ def _opened(name: str, address: str, connect: Callable[[], Session]) -> Session:
 
 def _remote(host: str, query: str) -> Session:
     """A session of a Spark Connect server."""
-    import ibis
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
@@ -200,7 +430,7 @@ def _remote(host: str, query: str) -> Session:
     try:
         # Spark would try for ten minutes; what answers as a server does so within seconds.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=4000)])
-        return ibis.pyspark.connect(session), session.stop
+        return session, session.stop
     except BaseException:
         with suppress(Exception):
             session.stop()
@@ -209,7 +439,6 @@ def _remote(host: str, query: str) -> Session:
 
 def _with_driver_here(master: str) -> Session:
     """A session whose driver is a Java machine of this process. There can be one only, so a caller's is used."""
-    import ibis
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -219,17 +448,16 @@ def _with_driver_here(master: str) -> Session:
         if there != master and not (master.startswith(LOCAL) and there.startswith(LOCAL)):
             raise DataError(
                 f"this process has a Spark session of the master {there!r} already, and there can be only one: "
-                "stop it, or give an Ibis table of it"
+                "stop it, or use it with spark://session/database.table"
             )
-        return ibis.pyspark.connect(SparkSession(active).newSession()), lambda: None
+        return SparkSession(active).newSession(), lambda: None
     if not (shutil.which("java") or (Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java").is_file()):
         raise DataError(f"Spark needs Java: {JAVA}")
     with ExitStack() as opening:
         session = _new_session(opening, master)
-        connection = ibis.pyspark.connect(session)
         if not master.startswith(LOCAL):
             _need_worker(session)
-        return connection, opening.pop_all().close
+        return session, opening.pop_all().close
 
 
 def _new_session(opened: ExitStack, master: str) -> Any:

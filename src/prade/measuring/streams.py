@@ -1,149 +1,144 @@
-"""Streams of private rows from files and tables in memory: read in batches, and coded cell by cell as they pass.
+"""Streams of private rows: every source delivers batches of Arrow arrays, and prade alone reads their cells.
 
 A file's types follow its rows: one missing value turns whole numbers into floats, and an empty column has no type at
 all. So every file is read with its own types, each cell is coded by its own value (`prade.data.matching`), and only
 codes are combined. No file's types are imposed on another file's rows, and no type makes a run fail: a cell that does
 not fit its column counts as a value outside the domain.
+
+A database declares its types, and rows cannot change them. How a column is delivered follows from its declared type
+alone: natively where Arrow has the type, else as the engine's own text. No expression on a cell is evaluated by an
+engine. A declared type that cannot fit the schema is refused, whether or not the table has rows.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any, Literal
 
 from prade.core.errors import DataError
-from prade.data.cells import clean_text, floats_of, is_text, object_cells, plain_array, texts_of
+from prade.core.words import closest
+from prade.data.column import Column
 from prade.data.csv_format import CsvFormat, header_of
-from prade.data.matching import code_cells
+from prade.data.matching import NUMBER, numerals
+from prade.data.tables import column_names, read_table
 from prade.measuring.csv_records import csv_batches
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from prade.data.column import Column
-    from prade.data.groups import KeyedGroups
 
 ROWS_PER_BATCH = 2**16
 BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
+Reader = Callable[[Sequence[str]], Iterator[Batch]]
+Kind = Literal["number", "boolean", "date", "text", "other"]
+
+
+@dataclass(frozen=True)
+class DeclaredType:
+    """The type that a database declares for a column, in the database's words, and what cells of it can be."""
+
+    words: str
+    kind: Kind
+
+    def misfit(self, column: Column) -> str | None:
+        """Why no cell of this type can have a value of the column; None if some can."""
+        if self.kind == "text" or column.size == 1:
+            return None
+        if column.value_type == "str":
+            return self._unlike_texts(column)
+        wanted = "dates" if column.dates else "numbers"
+        if self.kind == "other" or (self.kind == "date") != column.dates:
+            return f"the schema has {wanted}, but the table has the type {self.words}; convert it"
+        return None
+
+    def _unlike_texts(self, column: Column) -> str | None:
+        texts = [str(value) for value in (numerals(column) if self.kind == "number" else column.values)]
+        alike = {
+            "number": lambda text: re.match(NUMBER, text) is not None,
+            "boolean": lambda text: text in ("true", "false"),
+            "date": lambda text: DATE.match(text) is not None,
+            "other": lambda text: True,
+        }[self.kind]
+        if any(map(alike, texts)):
+            return None
+        return (
+            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r}); "
+            "write the values as the table does, or convert the column"
+        )
 
 
 @dataclass(frozen=True)
 class Stream:
     """Rows that can be read repeatedly: `read(names)` yields batches of the named columns.
 
-    `lacking` maps the name of each column that only some files have to a file that lacks it. With `at_once`, the
-    thread that asks for the batches must read all of them.
+    `declared` has the types that a database declares; of files and tables in memory it is None. `lacking` maps the name
+    of each column that only some files have to a file that lacks it.
     """
 
     columns: tuple[str, ...]
-    read: Callable[[Sequence[str]], Iterator[Batch]]
+    read: Reader
+    declared: Mapping[str, DeclaredType] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
-    at_once: bool = False
+
+    def need(self, names: Sequence[str], where: str) -> None:
+        """Raise a DataError that suggests similar names, unless the rows have all these columns."""
+        for name in names:
+            if name in self.lacking:
+                raise DataError(f"{self.lacking[name]} lacks the column {name!r}, which another file has: add it")
+            if name not in self.columns:
+                hint = closest(name, self.columns) or "."
+                raise DataError(
+                    f"{where} has no column {name!r}{hint} Rename or add it, or make a plan whose schema and list of "
+                    "groups do not need it"
+                )
+
+    def need_fit(self, column: Column) -> None:
+        """Raise a DataError if the declared type of a column cannot fit it, whatever the cells are."""
+        declared = None if self.declared is None else self.declared[column.name]
+        if declared is not None and (misfit := declared.misfit(column)) is not None:
+            raise DataError(f"column {column.name!r}: {misfit}. Nothing was counted")
 
 
-@dataclass(frozen=True)
-class Coding:
-    """What to make of each row: its group, its finest group, its codes under new names, and its person."""
-
-    codes: Mapping[str, Column]
-    listed: KeyedGroups
-    group: str
-    finest_group: str
-    person: tuple[str, str] | None  # the column, and its new name
-
-    @property
-    def names(self) -> list[str]:
-        """The columns to read."""
-        people = [] if self.person is None else [self.person[0]]
-        wanted = [*self.listed.columns, *self.codes.values()]
-        return list(dict.fromkeys([*(column.name for column in wanted), *people]))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The types of the coded columns, which follow from the declared columns alone."""
-        import pyarrow as pa
-
-        fields = [(self.group, pa.int64()), (self.finest_group, pa.int64())]
-        fields += [(own, pa.from_numpy_dtype(code_type(column.size))) for own, column in self.codes.items()]
-        if self.person is not None:
-            fields.append((self.person[1], pa.large_string()))
-        return pa.schema(fields)
-
-    def batch(self, cells: Batch) -> pa.RecordBatch:
-        """The rows of listed groups, in codes."""
-        import pyarrow as pa
-
-        rows = len(next(iter(cells.values())))
-        finest, number = self.listed.joint_codes(cells, rows, refuse=False)
-        kept = number >= 0
-        columns = [number[kept], finest[kept]]
-        for column in self.codes.values():
-            codes, _ = code_cells(column, cells[column.name], refuse=False)
-            columns.append(codes[kept].astype(code_type(column.size)))
-        arrays = [pa.array(column) for column in columns]
-        if self.person is not None:
-            arrays.append(person_keys(cells[self.person[0]]).filter(pa.array(kept)))
-        return pa.record_batch(arrays, schema=self.schema)
+# ---------------------------------------------------------------------- tables in memory
 
 
-def coded(stream: Stream, coding: Coding) -> pa.RecordBatchReader:
-    """The stream's rows in codes; they can be read once."""
-    import pyarrow as pa
+def memory_stream(table: Any) -> Stream:
+    """A table in memory, or a polars LazyFrame, which is collected when rows are asked for."""
+    lazy = type(table).__name__ == "LazyFrame"
+    names = column_names(table.collect_schema().to_frame() if lazy else table)
 
-    names = coding.names or stream.columns[:1]  # any column tells how many rows there are
-    batches = (coding.batch(cells) for cells in stream.read(names))
-    return pa.RecordBatchReader.from_batches(coding.schema, list(batches) if stream.at_once else batches)
+    def read(wanted: Sequence[str]) -> Iterator[Batch]:
+        rows = table.select(list(wanted)).collect() if lazy else table
+        cells = {name: _chunks(read_table(rows, [name], guess=False)[name]) for name in wanted}
+        if len({sum(map(len, chunks)) for chunks in cells.values()}) > 1:
+            raise DataError("the columns of the table in memory differ in length; give columns of equal length")
+        yield from _aligned(cells)
 
-
-def code_type(size: int) -> np.dtype[Any]:
-    """The narrowest signed type for codes below `size`: rows that an engine sorts or spills stay small."""
-    return np.dtype(np.int16 if size <= 2**15 else np.int32)
-
-
-def person_keys(cells: Any) -> Any:
-    """Each row's person as text, the same for 7 and 7.0; null where the cell is missing or cannot be an id.
-
-    Numbers are compared as doubles, whatever the column's type, because one missing id turns them all into floats.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    cells = plain_array(cells)
-    types, kind = pa.types, cells.type
-    if types.is_dictionary(kind):
-        return person_keys(cells.dictionary).take(cells.indices)
-    if types.is_union(kind):
-        children = [person_keys(cells.field(number)) for number in range(kind.num_fields)]
-        starts = np.cumsum([0, *map(len, children)])[:-1]
-        rows = starts[cells.type_codes.to_numpy()] + cells.offsets.to_numpy()
-        return pa.concat_arrays(children).take(pa.array(rows))
-    if types.is_integer(kind) or types.is_floating(kind):
-        numbers = pa.array(floats_of(cells), from_pandas=True)
-        return pc.if_else(pc.is_null(texts_of(numbers)), numbers.cast(pa.large_string()), texts_of(numbers))
-    if is_text(kind):
-        return clean_text(cells)
-    if types.is_boolean(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind):
-        return texts_of(cells)
-    return pa.nulls(len(cells), pa.large_string())
+    return Stream(tuple(names), read)
 
 
-# ---------------------------------------------------------------------- where rows come from
+def _chunks(column: Any) -> list[Any]:
+    return [chunk for chunk in column.chunks if len(chunk)]
 
 
-def table_stream(table: pa.Table) -> Stream:
-    """A table in memory."""
+def _aligned(cells: Mapping[str, list[Any]]) -> Iterator[Batch]:
+    """Batches of rows of columns whose chunks may end at different rows."""
+    rows = sum(map(len, next(iter(cells.values()))))
+    places = dict.fromkeys(cells, (0, 0))  # the chunk and the cell that come next
+    done = 0
+    while done < rows:
+        left = [len(cells[name][chunk]) - start for name, (chunk, start) in places.items()]
+        size = min(ROWS_PER_BATCH, *left)
+        yield {name: cells[name][chunk].slice(start, size) for name, (chunk, start) in places.items()}
+        for name, (chunk, start) in places.items():
+            whole = start + size == len(cells[name][chunk])
+            places[name] = (chunk + 1, 0) if whole else (chunk, start + size)
+        done += size
 
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        for batch in table.select(list(names)).to_batches(max_chunksize=ROWS_PER_BATCH):
-            yield dict(zip(names, batch.columns, strict=True))
 
-    return Stream(tuple(table.column_names), read)
+# ---------------------------------------------------------------------- files
 
 
 def parquet_stream(files: Sequence[str]) -> Stream:
@@ -183,9 +178,7 @@ def csv_stream(files: Sequence[str], form: CsvFormat) -> Stream:
     return _of_files(files, headers, read)
 
 
-def _of_files(
-    files: Sequence[str], headers: Sequence[Sequence[str]], read: Callable[[Sequence[str]], Iterator[Batch]]
-) -> Stream:
+def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Reader) -> Stream:
     """The stream of files with these columns; it has the columns that all files have."""
     for file, header in zip(files, headers, strict=True):
         if len(set(header)) < len(header) or not all(header):
@@ -197,19 +190,4 @@ def _of_files(
         for file, header in reversed(list(zip(files, headers, strict=True)))
         if name not in header
     }
-    return Stream(tuple(name for name in every if name not in lacking), read, lacking)
-
-
-def cursor_stream(
-    columns: Sequence[str],
-    rows: Callable[[Sequence[str]], Iterator[Sequence[Sequence[Any]]]],
-    *,
-    at_once: bool = False,
-) -> Stream:
-    """Rows of Python objects that a database returns, as lists from `rows(names)`: each cell has its own type."""
-
-    def read(names: Sequence[str]) -> Iterator[Batch]:
-        for chunk in rows(names):
-            yield {name: object_cells(cells) for name, cells in zip(names, zip(*chunk, strict=True), strict=True)}
-
-    return Stream(tuple(columns), read, at_once=at_once)
+    return Stream(tuple(name for name in every if name not in lacking), read, None, lacking)

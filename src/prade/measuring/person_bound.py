@@ -1,0 +1,224 @@
+"""At most so many rows of each person: the bound that the noise is calibrated for, enforced on the stream of codes.
+
+A row carries its person as a keyed hash of the exact id,
+
+    person = BLAKE2b(id; secret), 128 bits        secret: 256 random bits of the operating system, new each time
+
+so that neither memory nor disk holds an id. Of a person with too many rows, those with the smallest tickets are kept:
+
+    ticket = mix(person, contents of the row, which of the rows with these contents it is)
+
+Which rows are kept therefore depends only on that person's rows and the secret. Adding or removing a person changes
+nobody else's rows, and the counted tables differ by at most max_rows rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.data.cells import FARTHEST, decimal_texts, floats_of, is_text, microseconds, plain_array, texts_of
+from prade.data.column import LARGEST_WHOLE
+from prade.measuring.locked_folders import spill_folder
+
+if TYPE_CHECKING:
+    from prade.privacy.unit import Unit
+
+Records = NDArray[Any]  # a structured array, of `record_type`
+HASH, OTHER_HALF, PLACE = "person", "person_too", "place"
+PILES = 256  # files that rows are spilled to, by person
+MEMORY = 2**29  # bytes of rows that are kept before they go to disk, unless the caller sets a limit
+
+
+# ---------------------------------------------------------------------- ids
+
+
+def exact_ids(cells: Any) -> Any:
+    """Each row's person id as bytes, the same for 7, 7.0 and "7"; null where it is missing or cannot be an id.
+
+    Different ids have different bytes, and one id has the same bytes in every type that can store it: files of one
+    table may have different types. Floats from 2**53 on skip numbers, so none of them is an id. An empty text is a
+    missing id.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells, types = _stored(cells), pa.types
+    kind = cells.type
+    if types.is_dictionary(kind):
+        return exact_ids(cells.dictionary).take(cells.indices)
+    if types.is_union(kind):
+        children = [exact_ids(cells.field(number)) for number in range(kind.num_fields)]
+        starts = np.cumsum([0, *map(len, children)])[:-1]
+        rows = starts[cells.type_codes.to_numpy()] + cells.offsets.to_numpy()
+        return pa.concat_arrays(children).take(pa.array(rows))
+    if types.is_integer(kind):
+        texts = cells.cast(pa.large_string())
+    elif types.is_floating(kind):
+        numbers = floats_of(cells)
+        texts = texts_of(pa.array(np.where(np.abs(numbers) < LARGEST_WHOLE, numbers, np.nan), from_pandas=True))
+    elif types.is_decimal(kind):
+        texts = decimal_texts(cells)
+    elif types.is_date(kind) or types.is_timestamp(kind):
+        texts = _moments(cells)
+    elif types.is_boolean(kind):
+        texts = texts_of(cells)
+    elif is_text(kind) or types.is_large_binary(kind):
+        texts = cells
+    else:
+        return pa.nulls(len(cells), pa.large_binary())
+    raw = texts.cast(pa.large_binary())
+    return pc.if_else(pc.equal(pc.binary_length(raw), 0), pa.scalar(None, raw.type), raw)
+
+
+def _stored(cells: Any) -> Any:
+    """The cells as a plain array in which text and bytes are the bytes that the source has."""
+    import pyarrow as pa
+
+    types, kind = pa.types, getattr(cells, "type", None)
+    binary = types.is_binary(kind) or types.is_fixed_size_binary(kind) or types.is_binary_view(kind)
+    return cells.cast(pa.large_binary()) if binary else cells if types.is_large_binary(kind) else plain_array(cells)
+
+
+def _moments(cells: Any) -> Any:
+    """Dates and times as exact text, whatever their unit; null beyond the range in which units can be compared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    since = microseconds(cells)
+    within = pc.less(pc.abs(since), pa.scalar(FARTHEST))
+    texts = pc.if_else(within, texts_of(since.cast(pa.timestamp("us"))), pa.scalar(None, pa.large_string()))
+    if not pa.types.is_timestamp(cells.type) or cells.type.unit != "ns":
+        return texts
+    rest = pa.array(cells.cast(pa.int64()).fill_null(0).to_numpy() % 1000)
+    finer = pc.binary_join_element_wise(texts, rest.cast(pa.large_string()), "+")
+    return pc.if_else(pc.equal(rest, 0), texts, finer)
+
+
+def hashed(ids: Any, secret: bytes) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The keyed hash of each id, in two halves [rows, 2], and whether the row has an id."""
+    distinct = ids.dictionary_encode()
+    known = np.asarray(ids.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    texts: list[bytes] = distinct.dictionary.to_pylist()
+    digests = b"".join(hashlib.blake2b(each, key=secret, digest_size=16).digest() for each in texts)
+    halves = np.frombuffer(digests + bytes(16), np.uint64).reshape(-1, 2)  # the last one is for rows without an id
+    return halves[distinct.indices.fill_null(len(halves) - 1).to_numpy()], known
+
+
+# ---------------------------------------------------------------------- the rows that are kept
+
+
+def record_type(codes: Mapping[str, np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of a row in codes: the two halves of its person, its place in the list of groups, its codes."""
+    fields: list[tuple[str, Any]] = [(HASH, np.uint64), (OTHER_HALF, np.uint64), (PLACE, np.int64)]
+    return np.dtype([*fields, *((f"code {name}", kind) for name, kind in codes.items())])
+
+
+class PersonRows:
+    """Rows in codes, in memory or spilled to a private folder, until all are there and each person's can be chosen.
+
+    All rows of one person are spilled to one pile, so that the piles can be bounded one after the other.
+    """
+
+    def __init__(self, record: np.dtype[Any], unit: Unit, folders: ExitStack, memory: int = MEMORY) -> None:
+        self._record, self._unit, self._folders, self._memory = record, unit, folders, memory
+        self._waiting: list[Records] = []
+        self._bytes = 0
+        self._folder: Path | None = None
+
+    def add(self, rows: Records) -> None:
+        """Take some rows; beyond the limit of memory all go to disk."""
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > self._memory:
+            self._folder = self._folder or self._folders.enter_context(spill_folder())
+            self._spill(self._folder)
+
+    def bounded(self) -> Iterator[Records]:
+        """The rows that are counted, pile by pile."""
+        if self._folder is None:
+            yield within_bounds(self._taken(), self._unit)
+            return
+        self._spill(self._folder)
+        for number in range(PILES):
+            pile = self._folder / str(number)
+            yield within_bounds(np.fromfile(pile, self._record), self._unit)
+            pile.unlink()
+
+    def _taken(self) -> Records:
+        rows = np.concatenate([np.empty(0, self._record), *self._waiting])
+        self._waiting, self._bytes = [], 0
+        return rows
+
+    def _spill(self, folder: Path) -> None:
+        rows = self._taken()
+        pile = (rows[HASH] % np.uint64(PILES)).astype(np.int64)
+        ends = np.cumsum(np.bincount(pile, minlength=PILES))
+        for number, part in enumerate(np.split(rows[np.argsort(pile, kind="stable")], ends[:-1])):
+            with (folder / str(number)).open("ab") as file:
+                part.tofile(file)
+
+
+def within_bounds(rows: Records, unit: Unit) -> Records:
+    """At most ``unit.max_rows`` rows of each person, and at most ``unit.per_group`` of them in each place."""
+    rows = rows[np.lexsort((rows[OTHER_HALF], rows[HASH]))]
+    person = _runs(rows[HASH], rows[OTHER_HALF])
+    few = unit.max_rows if unit.per_group is None else unit.per_group
+    crowded = np.bincount(person)[person] > few
+    if not crowded.any():
+        return rows
+    return np.concatenate([rows[~crowded], _chosen(rows[crowded], unit)])
+
+
+def _chosen(rows: Records, unit: Unit) -> Records:
+    ticket = _tickets(rows)
+    person = _runs(rows[HASH], rows[OTHER_HALF])
+    if unit.per_group is not None:
+        kept = _first(unit.per_group, ticket, rows[PLACE], person)
+        rows, ticket, person = rows[kept], ticket[kept], person[kept]
+    return rows[_first(unit.max_rows, ticket, person)]
+
+
+def _first(most: int, ticket: NDArray[np.uint64], *keys: NDArray[Any]) -> NDArray[np.int64]:
+    """The rows with the smallest tickets among those that agree in all keys."""
+    order = np.lexsort((ticket, *keys))
+    return np.asarray(order[_ranks(_runs(*(key[order] for key in keys))) < most])
+
+
+def _tickets(rows: Records) -> NDArray[np.uint64]:
+    """A random number for each row that depends on its person, its contents and its copies, and on no other row."""
+    contents = rows[HASH] ^ _mixed(rows[OTHER_HALF])
+    for name in (rows.dtype.names or ())[2:]:
+        contents = _mixed(contents ^ rows[name].astype(np.int64).view(np.uint64))
+    order = np.lexsort((contents, rows[OTHER_HALF], rows[HASH]))
+    copy = np.empty(len(rows), np.uint64)
+    copy[order] = _ranks(_runs(*(each[order] for each in (contents, rows[OTHER_HALF], rows[HASH]))))
+    return _mixed(contents ^ _mixed(copy))
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A permutation of 64 bits that changes half of them when one changes (Steele, Lea, Flood: SplitMix, 2014)."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
+
+
+def _runs(*keys: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of the run of equal keys that each row is in."""
+    changes = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    return np.cumsum(changes)
+
+
+def _ranks(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of each row within its run, from 0."""
+    starts = np.flatnonzero(np.diff(runs, prepend=-1))
+    return np.arange(len(runs)) - np.repeat(starts, np.diff(np.append(starts, len(runs))))
