@@ -22,33 +22,30 @@ ledger: the one that writes holds SQLite's write lock, and the others wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.privacy.budget import Budget
-from prade.privacy.ledger.chain import Chain, Head
-from prade.privacy.ledger.file import now
+from prade.privacy.ledger.book import Book
+from prade.privacy.ledger.chain import Head
 from prade.privacy.ledger.location import custodian_ledger, user_ledger
-from prade.privacy.ledger.reading import LedgerReader
 from prade.privacy.ledger.records import Claim, Dataset, Entry, Records, spending, whole_path
 from prade.privacy.ledger.required import (
-    paid_already,
-    require_affordable,
     require_budget,
-    require_dataset,
     require_failure,
     require_kind,
     require_text,
     require_undrawn,
     require_unit,
 )
+from prade.privacy.ledger.statement import Statement
 from prade.privacy.ledger.years import shares_of
 from prade.privacy.unit import Unit
 
 
-class Ledger(LedgerReader):
+class Ledger(Book):
     """The ledger in the file `path`, which `open_dataset` creates if it does not exist.
 
     `patience` is how many seconds to wait while another process writes. If `reserve` raises an error, no private row
@@ -269,87 +266,55 @@ class Ledger(LedgerReader):
         records, where = Records() if new else self._records(), whole_path(folder)
         self._admit(None, records, dataset, plan_hash, cost, where, unit, cap, again)
 
-    # ------------------------------------------------------------------ checks
+    def knows(self, dataset: str) -> bool:
+        """Whether the data set is recorded; False also if there is no ledger yet, an error for another spelling."""
+        return self.path.exists() and self._look_up(self._records(), dataset) is not None
 
-    def _enter(self, chain: Chain | None, records: Records, name: str, unit: Unit | None, cap: Budget) -> Dataset:
-        """Record a new data set, or check that a recorded one has the same unit and cap."""
-        name, unit = require_dataset(name, unit, cap)
-        recorded = self._look_up(records, name)
-        if recorded is None:
-            event = {"event": "opened", "dataset": name, "unit": unit.to_dict(), "cap": cap.to_dict()}
-            self._record(chain, records, event)
-            return records.datasets[name]
-        if recorded.cap != cap:
-            raise PradeError(
-                f"data set {name!r} has the cap {recorded.cap} in {self.path}, not {cap}; give the recorded cap",
-                remedy="raise_cap",
-            )
-        require_unit(recorded, unit, self.path)
-        return recorded
+    def datasets(self) -> list[Dataset]:
+        """All data sets, by name."""
+        return sorted(self._records().datasets.values(), key=lambda dataset: dataset.name)
 
-    def _admit(
-        self,
-        chain: Chain | None,
-        records: Records,
-        dataset: str,
-        plan_hash: str,
-        cost: Budget,
-        folder: str | None,
-        unit: Unit | None,
-        cap: Budget | None,
-        again: bool,
-    ) -> tuple[Dataset, Entry | None]:
-        """Refuse what may not be spent: too much, twice for one plan, in another kind of budget, for another unit.
+    def dataset(self, name: str) -> Dataset:
+        """One data set: its unit and cap."""
+        return self._find(self._records(), name)
 
-        The data set, and the entry that is resumed, if there is one.
-        """
-        require_text(plan_hash, "a plan's hash")
-        require_budget(cost, "cost")
-        recorded = self._find(records, dataset) if cap is None else self._enter(chain, records, dataset, unit, cap)
-        if unit is not None:
-            require_unit(recorded, unit, self.path)
-        require_kind(recorded, cost, "cost", self.path)
-        if cost == cost * 0:
-            raise PradeError("the cost is zero, but every measurement costs something; give its cost")
-        remaining = records.remaining[recorded.name]
-        earlier = [each for each in records.of_dataset(recorded.name) if each.plan_hash == plan_hash]
-        for entry in reversed(earlier):
-            # the cost is compared, because what is resumed must have been paid for in full
-            if entry.resumable and entry.cost == cost and folder is not None and entry.folder == folder:
-                return recorded, entry
-        if (paid := [entry for entry in earlier if entry.returned is None]) and not again:
-            raise paid_already(paid[-1], cost, remaining, self.path)
-        require_affordable(recorded, remaining, cost, self.path)
-        return recorded, None
+    def entries(self, dataset: str) -> list[Entry]:
+        """All entries of a data set, oldest first."""
+        return list(self.statement(dataset).entries)
 
-    # ------------------------------------------------------------------ records
+    def find(self, dataset: str, plan_hash: str) -> Entry | None:
+        """The latest entry of a plan, whatever its state, or None."""
+        return next((entry for entry in reversed(self.entries(dataset)) if entry.plan_hash == plan_hash), None)
 
-    def _advance(self, operation: str, entry_id: int, event: dict[str, Any], refuse: Callable[[Entry], None]) -> Entry:
-        """Record what happened to an entry, unless that is refused."""
-        with self._file.transaction(operation) as chain:
-            records = self._records_of(chain)
-            refuse(entry := self._entry(records, entry_id))
-            self._record(chain, records, {**event, "entry": entry.id})
-            return records.entries[entry.id - 1]
+    def times_paid(self, dataset: str, plan_hash: str) -> int:
+        """How many entries of a plan were not given back; 0 also if the data set is not in the ledger."""
+        entries = self.entries(dataset) if self.knows(dataset) else []
+        return sum(entry.plan_hash == plan_hash and entry.returned is None for entry in entries)
 
-    def _record(self, chain: Chain | None, records: Records, event: dict[str, Any]) -> None:
-        """Write an event to the chain and apply it to the records; without a chain it is only applied, as a trial."""
-        event = {"time": now(), **event}
-        if chain is not None:
-            chain.add(event)
-        records.apply(event, records.head)
+    def remaining(self, dataset: str) -> Budget:
+        """Cap minus the cost of every entry that was not given back."""
+        return self.statement(dataset).remaining
 
-    def _prepare_file(self, name: str, unit: Unit | None, cap: Budget) -> None:
-        """Before the file is created: check what would be recorded, and create the folder of the default ledger.
+    def statement(self, dataset: str) -> Statement:
+        """Everything the ledger records about a data set at this moment."""
+        records = self._records()
+        recorded = self._find(records, dataset)
+        entries = tuple(records.of_dataset(recorded.name))
+        return Statement(recorded, entries, records.remaining[recorded.name], records.head)
 
-        Any other missing folder may be a mistyped path, so it is not created.
-        """
-        require_dataset(name, unit, cap)
-        if self.path == user_ledger():
-            try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise DataError(
-                    f"the folder of the ledger {self.path} does not exist and cannot be created ({error.strerror}); "
-                    "create it, or name another ledger in PRADE_LEDGER"
-                ) from None
+    def account(self, dataset: str) -> str:
+        """The account as text: the promise, what was asked, what it cost and what remains."""
+        return self.statement(dataset).words(str(self.path))
+
+    def head(self) -> Head | None:
+        """The head of the chain: the ledger's identity and its last event; None if there is no ledger yet."""
+        return self._records().head if self.path.exists() else None
+
+    def paid(self, dataset: str, claim: Claim) -> Entry | None:
+        """The entry that paid for a release, or that imported it; None if there is none."""
+        records = self._records()
+        return records.payer(self._find(records, dataset).name, claim)
+
+    def has(self, head: Head) -> bool:
+        """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""
+        return self._records().has(head)
