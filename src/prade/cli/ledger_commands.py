@@ -271,6 +271,31 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
     result(facts, "\n".join(lines), as_json)
 
 
+@ledger.command("return")
+@click.argument("entry", type=int)
+@click.option(
+    "--reason", required=True, help="Why it is given back; the reason stays on record and appears in every account."
+)
+@ledger_option
+@as_json
+@examples('  prade ledger return 3 --reason "the database was down; no noise was drawn"')
+def return_(entry: int, reason: str, ledger_file: str | None, as_json: bool) -> None:
+    """Give back what an ENTRY has spent, and record why.
+
+    Only an entry whose run failed, or was interrupted, before it drew noise can be given back. `prade ledger show`
+    lists the entries and their failures. Look at these first: whether a run fails may tell something about a person.
+    """
+    from prade.privacy.ledger import Ledger
+
+    book = Ledger.of(ledger_file)
+    returned = book.give_back(entry, reason)
+    left = book.remaining(returned.dataset)
+    words = (
+        f"{book.path}: entry {entry} of data set {returned.dataset!r} ({returned.cost}) is given back; {left} is left"
+    )
+    result({**returned.to_dict(), "ledger": str(book.path), "remaining": left.to_dict()}, words, as_json)
+
+
 @ledger.command("list")
 @ledger_option
 @as_json
@@ -300,7 +325,7 @@ def list_(ledger_file: str | None, as_json: bool) -> None:
 def show(dataset: str | None, ledger_file: str | None, as_json: bool) -> None:
     """Show the account of a DATASET, or of all.
 
-    An account has the promise, what was measured, what it cost, and what remains.
+    An account has the promise, what was measured, what it cost, what remains, and which runs failed.
     """
     from prade.privacy.ledger import Ledger
 

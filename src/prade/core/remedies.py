@@ -50,6 +50,10 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "give the property that names the groups as geojson_key=, or outlines of these groups",
         "shell": "give the property that names the groups with --geojson-key, or outlines of these groups",
     },
+    "give_back": {
+        "python": "to give it back, use Ledger.give_back({value}, reason)",
+        "shell": "to give it back, use `prade ledger return {value} --reason REASON`",
+    },
     "max_rows": {"python": "write Unit(max_rows={value})", "shell": "write --max-rows-per-person {value}"},
     "max_values": {
         "python": "give max_values and bins of 2 or more",

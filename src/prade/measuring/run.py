@@ -291,6 +291,7 @@ def _reserve(
         raise
     spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
     _step("reserved")
+    ledger.start_drawing(entry.id)
     return entry
 
 

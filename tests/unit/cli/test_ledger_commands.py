@@ -226,3 +226,70 @@ def test_a_budget_is_divided_over_years_and_no_year_spends_more(files, tmp_path)
     call("measure", files / "plan2.toml", private, "-o", tmp_path / "release")
     assert "years      year 2 of 2" in call("ledger", "show", "people").output
     assert "has no year after 2" in call("ledger", "next-year", "people", code=1).stderr
+
+
+@pytest.fixture
+def reserved(custodian):
+    """An entry whose run failed while it counted."""
+    enter("--cap", 4)
+    entry = Ledger(custodian).reserve("people", "3f2a", Budget.pure(1), "ages", folder="/releases/first")
+    return Ledger(custodian).fail(entry.id, "count", "DataError")
+
+
+def test_an_entry_is_given_back_on_the_record(custodian, reserved):
+    failure = reserved.failures[0]
+    shown = call("ledger", "show", "people").stdout
+    assert f"failure    {failure.time}, stage count, DataError" in shown
+    assert "failed     spent, but no noise was drawn" in shown
+    (found,) = json.loads(call("ledger", "show", "--json").stdout)
+    assert found["entries"][0]["failures"] == [{"stage": "count", "kind": "DataError", "time": failure.time}]
+    assert found["remaining"] == Budget.pure(3).to_dict()
+
+    said = call("ledger", "return", reserved.id, "--reason", "the database was down").stdout
+    assert f"{custodian}: entry 1 of data set 'people' (epsilon = 1 (pure differential privacy)) is given back" in said
+    assert "epsilon = 4 (pure differential privacy) is left" in said
+    shown = call("ledger", "show", "people").stdout
+    assert "nothing is spent: the database was down" in shown
+    assert "stage count, DataError" in shown
+    (listed,) = json.loads(call("ledger", "list", "--json").stdout)
+    assert (listed["entries"], listed["remaining"]) == (1, Budget.pure(4).to_dict())
+
+
+def test_giving_back_says_what_it_did_as_json(custodian, reserved):
+    found = json.loads(call("ledger", "return", reserved.id, "--reason", "never begun", "--json").stdout)
+    assert (found["id"], found["dataset"], found["state"]) == (1, "people", "returned")
+    assert (found["ledger"], found["remaining"]) == (str(custodian), Budget.pure(4).to_dict())
+    assert found["returned"]["reason"] == "never begun"
+
+
+def test_what_cannot_be_given_back_is_said(custodian, reserved):
+    def refused(entry, *more, code=1, reason="why"):
+        return call("ledger", "return", entry, "--reason", reason, *more, code=code).stderr
+
+    assert "Missing option '--reason'" in call("ledger", "return", 1, code=2).stderr
+    assert "the reason for giving an entry back must be text and must not be empty" in refused(1, reason=" ")
+    assert "'one' is not a valid integer" in refused("one", code=2)
+    assert f"{custodian} has no entry 7; `prade ledger show` lists all entries" in refused(7)
+    assert "there is no ledger at" in refused(1, "--ledger", custodian.with_name("none"))
+    call("ledger", "return", 1, "--reason", "the database was down")
+    assert "was given back on" in refused(1)
+    ledger = Ledger(custodian)
+    drawn = ledger.start_drawing(ledger.reserve("people", "3f2b", Budget.pure(1)).id)
+    said = refused(drawn.id)
+    assert "is drawing, and its noise was drawn, or may have been, so it cannot be given back" in said
+    ledger.commit(drawn.id, "77c0")
+    assert "is committed: its measurements 77c0 were written, so it cannot be given back" in refused(drawn.id)
+    assert ledger.remaining("people") == Budget.pure(3)
+
+
+def test_the_help_shows_an_example():
+    assert 'prade ledger return 3 --reason "the database was down' in call("ledger", "return", "--help").stdout
+
+
+def test_another_spelling_of_a_data_set_is_not_a_second_account(files, custodian):
+    call("ledger", "open", "Peo-ple", "--cap", 4, "--max-rows-per-person", 2, "--person-id", "PERSON")
+    for command in (measuring(files, "a"), ["ledger", "show", "people"], ["ledger", "open", "people", "--cap", 4]):
+        assert (
+            f"{custodian} has a data set 'Peo-ple', and 'people' differs from it only" in call(*command, code=1).stderr
+        )
+    assert [dataset.name for dataset in Ledger(custodian).datasets()] == ["Peo-ple"]

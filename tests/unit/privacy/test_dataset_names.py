@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from prade import Budget, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import PradeError
 from prade.privacy.dataset_names import LOOK_ALIKES, confusable, dataset_name
+from worlds.ledger_format_1 import old_dataset, write_format_1
 
 SCHEMA = Schema.from_mbi({"age": 4})
 
@@ -71,12 +72,67 @@ def test_names_in_any_language_are_fine(name: str) -> None:
     assert dataset_name(name) == name == plan_for(name).dataset
 
 
-@pytest.mark.parametrize("name", ["сорсо 1", "COPCO 1", " copco 1", "copco  1", "СОРСО 1"])
+OTHER_SPELLINGS = [
+    *("сорсо 1", "СОРСО 1"),  # Cyrillic letters throughout
+    *("COPCO 1", " copco 1", "copco  1", "copco1", "co pco 1"),
+    *(
+        "copco_1",
+        "copco.1",
+        "copco-1",
+        "copco/1",
+        "copco: 1!",
+        "(copco) 1",
+        "copco+1",
+        "copco~1",
+        "co'pco 1",
+        "«copco 1»",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", OTHER_SPELLINGS)
 def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger: Ledger, name: str) -> None:
-    """Cyrillic letters throughout, in either case; another case; other blanks."""
-    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* would get its own budget"):
+    """Letters that look alike; another case; other blanks; other punctuation."""
+    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
         ledger.open_dataset(name, Unit(1), Budget.pure(1))
+    with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
+        ledger.reserve(name, "p", Budget.pure("1/2"), unit=Unit(1), cap=Budget.pure(1))
     assert len(ledger.datasets()) == 1
+
+
+@pytest.mark.parametrize("name", OTHER_SPELLINGS)
+def test_a_recorded_data_set_is_found_under_its_own_spelling_only(ledger: Ledger, name: str) -> None:
+    for ask in (ledger.dataset, ledger.remaining, ledger.entries, ledger.account, ledger.knows, ledger.next_year):
+        with pytest.raises(PradeError, match=r"has a data set 'copco 1', and .* use the recorded name"):
+            ask(name)
+    for spend in (ledger.reserve, ledger.check):
+        with pytest.raises(PradeError, match="has a data set 'copco 1'"):
+            spend(name, "p", Budget.pure("1/2"))
+    assert ledger.remaining("copco 1") == Budget.pure(1)
+
+
+def test_four_spellings_are_one_account() -> None:
+    names = ["census 2020", "census2020", "census_2020", "census.2020"]
+    assert all(confusable(one, other) for one in names for other in names)
+
+
+def test_two_accounts_of_an_earlier_version_stay_two(tmp_path: Path) -> None:
+    """Version 0.1 to 0.9 took both names; each is found under its own."""
+    both = ["census 2020", "census_2020"]
+    write_format_1(tmp_path / "l", [old_dataset(name, Unit(1), Budget.pure(1)) for name in both], [])
+    ledger = Ledger(tmp_path / "l")
+    ledger.reserve("census 2020", "p", Budget.pure("1/2"))
+    assert [ledger.remaining(name) for name in both] == [Budget.pure("1/2"), Budget.pure(1)]
+    with pytest.raises(PradeError, match="has a data set 'census 2020'"):
+        ledger.remaining("census2020")
+
+
+@pytest.mark.parametrize("name", ["-", "...", "_ _", "€", "+", "🐘", "\u0301"])
+def test_a_name_has_a_letter_or_a_digit(ledger: Ledger, name: str) -> None:
+    with pytest.raises(PradeError, match="has no letter and no digit"):
+        ledger.open_dataset(name, Unit(1), Budget.pure(1))
+    with pytest.raises(PradeError, match="has no letter and no digit"):
+        plan_for(name)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +158,11 @@ def test_a_name_that_looks_like_a_recorded_one_gets_no_budget_of_its_own(ledger:
         ("census २०", "census 20"),
         ("census ۱", "census l"),
         ("census 𞥒", "census 2"),
+        ("a-b", "ab"),
+        ("o'b", "ob"),
+        ("Hawaiʻi", "Hawaii"),
+        ("1-11", "11-1"),
+        ("e-\u0301te", "\u00e9te"),
     ],
 )
 def test_characters_that_look_alike_make_no_other_name(name: str, other: str) -> None:
@@ -109,7 +170,9 @@ def test_characters_that_look_alike_make_no_other_name(name: str, other: str) ->
     assert confusable(other, name)
 
 
-@pytest.mark.parametrize(("name", "other"), [("mail", "mall"), ("a-b", "ab"), ("o'b", "ob"), ("wave ٢", "wave 3")])
+@pytest.mark.parametrize(
+    ("name", "other"), [("mail", "mall"), ("a-b", "a-c"), ("1-11", "1-12"), ("wave ٢", "wave 3"), ("x", "x²")]
+)
 def test_names_that_can_be_told_apart_stay_two(name: str, other: str) -> None:
     assert not confusable(name, other)
 

@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -104,6 +105,11 @@ def test_reserve_then_commit(ledger: Ledger) -> None:
     )
     assert datetime.fromisoformat(reserved.created).utcoffset() == timedelta(0)
     assert ledger.entries("census") == [reserved]
+    assert not reserved.drawn
+
+    drawing = ledger.start_drawing(reserved.id)
+    assert drawing == replace(reserved, state="drawing", drawn=True)
+    assert ledger.entries("census") == [drawing]
 
     committed = ledger.commit(reserved.id, "hash-1")
     assert (committed.state, committed.measurements_hash) == ("committed", "hash-1")
@@ -174,7 +180,10 @@ def test_wrong_arguments_are_named(ledger: Ledger) -> None:
 
 def test_a_plan_pays_twice_only_when_told(ledger: Ledger) -> None:
     first = ledger.reserve("census", "plan-1", Budget.pure("0.3"))
-    with pytest.raises(BudgetError, match=r"entry 1, reserved.*again=True"):
+    with pytest.raises(BudgetError, match=r"entry 1, reserved.*no noise was drawn.*Ledger\.give_back\(1, reason\)"):
+        ledger.reserve("census", "plan-1", Budget.pure("0.3"))
+    first = ledger.start_drawing(first.id)
+    with pytest.raises(BudgetError, match=r"entry 1, drawing.*again=True"):
         ledger.reserve("census", "plan-1", Budget.pure("0.3"))
     assert ledger.find("census", "plan-1") == first
     second = ledger.reserve("census", "plan-1", Budget.pure("0.3"), again=True)
@@ -184,6 +193,7 @@ def test_a_plan_pays_twice_only_when_told(ledger: Ledger) -> None:
 
 def test_commit_again_is_harmless_but_not_with_other_measurements(ledger: Ledger) -> None:
     entry = ledger.reserve("census", "plan-1", Budget.pure("0.3"))
+    ledger.start_drawing(entry.id)
     committed = ledger.commit(entry.id, "hash-1")
     assert ledger.commit(entry.id, "hash-1") == committed
     with pytest.raises(PradeError, match="committed with the measurements hash-1, not hash-2"):
@@ -200,6 +210,7 @@ def test_ids_are_of_the_file_not_of_the_data_set(ledger: Ledger) -> None:
     ledger.open_dataset("births", UNIT, Budget.pure(1))
     ids = [ledger.reserve(name, "p", Budget.pure("0.1")).id for name in ("births", "census")]
     assert ids == [1, 2]
+    ledger.start_drawing(2)
     ledger.commit(2, "hash")
     assert [entry.state for entry in ledger.entries("births")] == ["reserved"]
 
@@ -242,20 +253,24 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
 def test_the_account_says_it_all(ledger: Ledger) -> None:
     entry = ledger.reserve("census", "plan-1", Budget.pure("0.3"), "36 one-way parts, Laplace scale 120")
+    ledger.start_drawing(entry.id)
     ledger.commit(entry.id, "hash-1")
-    ledger.reserve("census", "plan-2", Budget.pure("0.2"))
+    ledger.start_drawing(ledger.reserve("census", "plan-2", Budget.pure("0.2")).id)
+    ledger.reserve("census", "plan-3", Budget.pure("0.1"))
     text = ledger.account("census")
     for words in (
         "Data set census",
         UNIT.promise(),
         f"cap        {Budget.pure(1)}",
-        f"spent      {Budget.pure('0.5')}",
-        f"remaining  {Budget.pure('0.5')}",
+        f"spent      {Budget.pure('0.6')}",
+        f"remaining  {Budget.pure('0.4')}",
         "asked      36 one-way parts, Laplace scale 120",
         f"cost       {Budget.pure('0.3')}",
         "measurements hash-1",
         "plan-2",
-        "reserved   spent, but no measurements are recorded",
+        "drawing    spent, but no measurements are recorded",
+        "plan-3",
+        "reserved   spent, but no noise was drawn: the run is in progress or was interrupted; it can be resumed or ",
     ):
         assert words in text
 
@@ -298,17 +313,17 @@ def test_costs_are_stored_as_exact_text(ledger: Ledger) -> None:
     "statement",
     [
         "DELETE FROM event",
-        "DELETE FROM event WHERE number = 5",
+        "DELETE FROM event WHERE number = 6",
         "UPDATE event SET content = '{}'",
-        "UPDATE event SET number = 9 WHERE number = 5",
-        "REPLACE INTO event SELECT 5, before, content, hash FROM event WHERE number = 5",
+        "UPDATE event SET number = 9 WHERE number = 6",
+        "REPLACE INTO event SELECT 6, before, content, hash FROM event WHERE number = 6",
         "INSERT OR REPLACE INTO event SELECT 3, before, content, hash FROM event WHERE number = 2",
-        "INSERT INTO event SELECT 7, hash, content, hash FROM event WHERE number = 5",
-        "INSERT INTO event SELECT 6, before, content, hash FROM event WHERE number = 5",
+        "INSERT INTO event SELECT 8, hash, content, hash FROM event WHERE number = 6",
+        "INSERT INTO event SELECT 7, before, content, hash FROM event WHERE number = 6",
     ],
 )
 def test_the_file_itself_refuses_to_give_back(ledger: Ledger, statement: str) -> None:
-    ledger.commit(ledger.reserve("census", "p", Budget.pure("0.1")).id, "hash")
+    ledger.commit(ledger.start_drawing(ledger.reserve("census", "p", Budget.pure("0.1")).id).id, "hash")
     ledger.reserve("census", "q", Budget.pure("0.1"))
     before = ledger.account("census")
     connection = sqlite3.connect(ledger.path)
@@ -331,8 +346,10 @@ def test_every_write_reaches_the_disk_with_its_folder(ledger: Ledger, monkeypatc
 
     real = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **settings: real(*args, **settings, factory=Watched))
-    ledger.commit(ledger.reserve("census", "p", Budget.pure("0.1")).id, "hash")
-    assert levels == [3, "delete"] * 2
+    ledger.commit(ledger.start_drawing(ledger.reserve("census", "p", Budget.pure("0.1")).id).id, "hash")
+    ledger.fail(1, "write", "OSError")
+    ledger.give_back(ledger.reserve("census", "q", Budget.pure("0.1")).id, "never begun")
+    assert levels == [3, "delete"] * 6
 
 
 @pytest.mark.parametrize("other", ["Census", "census ", " census", "CENSUS"])

@@ -43,12 +43,20 @@ def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledg
     entry = ledger.reserve("people", "p", Budget.pure(1))
     seen.append(ledger.head())
     assert entry.head == seen[-1]
-    ledger.commit(entry.id, "h")
-    seen.append(ledger.head())
+    for act in (
+        lambda: ledger.fail(entry.id, "count", "DataError"),
+        lambda: ledger.start_drawing(entry.id),
+        lambda: ledger.commit(entry.id, "h"),
+        lambda: ledger.reserve("people", "q", Budget.pure(1), folder="q"),
+        lambda: ledger.reserve("people", "q", Budget.pure(1), folder="q"),  # resumes it
+        lambda: ledger.give_back(2, "not needed"),
+    ):
+        act()
+        seen.append(ledger.head())
     ledger.raise_cap("people", Budget.pure(5), "more waves")
     seen.append(ledger.head())
-    assert [head.number for head in seen if head] == [2, 3, 4, 5]
-    assert len({head.hash for head in seen if head}) == 4
+    assert [head.number for head in seen if head] == list(range(2, 11))
+    assert len({head.hash for head in seen if head}) == 9
     assert len({head.ledger for head in seen if head}) == 1
     assert all(ledger.has(head) for head in seen if head)
     assert ledger.entries("people")[0].head == entry.head
@@ -58,6 +66,7 @@ def test_every_event_moves_the_head_and_all_heads_stay_on_the_chain(ledger: Ledg
 
 def test_reading_and_what_changes_nothing_leave_the_head(ledger: Ledger) -> None:
     entry = ledger.reserve("people", "p", Budget.pure(1))
+    ledger.start_drawing(entry.id)
     ledger.commit(entry.id, "h")
     head = ledger.head()
     ledger.commit(entry.id, "h")
@@ -113,7 +122,7 @@ def test_a_release_holds_the_head_when_it_was_paid_and_after(ledger: Ledger, tmp
     head = ledger.head()
     assert head is not None
     assert extract["head"] == head.to_dict()
-    assert head.number == entry.head.number + 1
+    assert head.number == entry.head.number + 2
     assert str(head) in release.account()
     assert str(tmp_path) not in (release.path / "ledger.json").read_text()
 
@@ -219,7 +228,10 @@ def test_a_release_names_no_folder_of_the_machine(ledger: Ledger, tmp_path: Path
 
 
 def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: Ledger, tmp_path: Path) -> None:
-    ledger.reserve("people", "p", Budget.pure(1), folder=tmp_path / "r")
+    entry = ledger.reserve("people", "p", Budget.pure(1), folder=tmp_path / "r")
+    with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} resumes it without paying again"):
+        ledger.reserve("people", "p", Budget.pure(1))
+    ledger.start_drawing(entry.id)
     with pytest.raises(BudgetError, match=f"measuring into {tmp_path / 'r'} will find them"):
         ledger.reserve("people", "p", Budget.pure(1))
 
@@ -227,6 +239,7 @@ def test_an_interrupted_run_names_the_folder_that_a_new_run_should_use(ledger: L
 def test_entries_without_a_folder_are_read_as_before(ledger: Ledger) -> None:
     """Version 0.2 wrote no folder; its events have the same keys as those of a caller that gives none."""
     entry = ledger.reserve("people", "p", Budget.pure(1))
+    ledger.start_drawing(entry.id)
     ledger.commit(entry.id, "77c0")
     assert ledger.entries("people")[0].folder is None
     assert "\n  folder " not in ledger.account("people")
@@ -320,7 +333,7 @@ def test_imports_that_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_entry_pays_for_its_own_draw_only(ledger: Ledger) -> None:
-    entry = ledger.reserve("people", "p", Budget.pure(1))
+    entry = ledger.start_drawing(ledger.reserve("people", "p", Budget.pure(1)).id)
     claim = Claim("p", entry.id, "h", entry.head)
     assert ledger.paid("people", claim) == entry
     assert entry.head is not None
@@ -382,7 +395,7 @@ def test_the_first_write_converts_a_file_of_version_0_1(old: Ledger) -> None:
     assert old.dataset("people") == before["people"].dataset
     assert old.commit(3, "h3").measurements_hash == "h3"
     connection = sqlite3.connect(old.path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (4,)
     assert connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() == [("event",)]
     with pytest.raises(sqlite3.IntegrityError, match="an event is never changed"):
         connection.execute("UPDATE event SET content = '{}'")

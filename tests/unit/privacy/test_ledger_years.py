@@ -1,6 +1,5 @@
 """A budget divided over years: no year spends what later ones need, whatever else happens to the ledger."""
 
-import sqlite3
 from fractions import Fraction
 
 import pytest
@@ -69,16 +68,53 @@ def test_the_division_is_in_the_account_and_survives_the_file(ledger):
     assert again.statement("people").to_dict()["division"]["year"] == 1
 
 
-def test_only_a_divided_ledger_has_the_new_format(ledger):
-    def version():
-        with sqlite3.connect(ledger.path) as connection:
-            return connection.execute("PRAGMA user_version").fetchone()[0]
-
-    assert version() == 2  # earlier versions read it
+def test_what_was_spent_before_a_division_may_be_given_back_after_it(ledger):
+    """It may be spent this year or later, and every later year keeps its share."""
+    early = spend(ledger, 2)
     ledger.divide("people", 2)
-    assert version() == 3
     spend(ledger, 1)
-    assert version() == 3
+    with pytest.raises(BudgetError):
+        spend(ledger, "1/1000")
+    ledger.give_back(early.id, "failed")
+    division, statement = ledger.dataset("people").division, ledger.statement("people")
+    assert (statement.spent, statement.remaining) == (Budget.pure(1), Budget.pure(3))
+    assert division.left_this_year(statement.spent) == Budget.pure(2)
+    with pytest.raises(BudgetError, match="year 1 of 2"):
+        spend(ledger, "2.001")
+    spend(ledger, 2)
+    assert division.left_this_year(ledger.statement("people").spent) == Budget.pure(0)
+    ledger.next_year("people")
+    spend(ledger, 1)  # the whole share of year 2
+    assert ledger.remaining("people") == Budget.pure(0)
+    with pytest.raises(BudgetError):
+        spend(ledger, "1/1000")
+
+
+def test_what_a_year_gives_back_is_there_for_the_next_and_a_new_division_has_it(ledger):
+    ledger.divide("people", 4)
+    this_year = spend(ledger, 1)
+    ledger.next_year("people")
+    spend(ledger, 1)
+    with pytest.raises(BudgetError):
+        spend(ledger, "1/1000")
+    ledger.give_back(this_year.id, "failed")
+    spend(ledger, "1/2")
+    division = ledger.divide("people", 2).division
+    assert (division.before, division.left) == (Budget.pure("3/2"), Budget.pure("5/2"))
+    with pytest.raises(BudgetError):
+        spend(ledger, "1.251")
+
+
+def test_all_of_it_may_be_given_back(ledger):
+    entry = spend(ledger, 4)
+    division = ledger.divide("people", 3).division
+    assert (division.left, division.open) == (Budget.pure(0), Budget.pure(4))
+    ledger.give_back(entry.id, "failed")
+    assert ledger.remaining("people") == Budget.pure(4)
+    assert division.left_this_year(ledger.statement("people").spent) == Budget.pure(4)
+    ledger.divide("people", 4)
+    with pytest.raises(BudgetError):
+        spend(ledger, "1.001")
 
 
 @pytest.mark.parametrize(("years", "shares"), [(0, None), (True, None), (2, ["1"]), (2, [1, 0]), (2, [1, -1])])

@@ -209,6 +209,7 @@ def adaptive(
         door._need(parts)
         _step("counted")
         entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again)
+        ledger.start_drawing(entry.id)
         door._left = budget.epsilon
         _step("reserved")
         try:

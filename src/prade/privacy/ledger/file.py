@@ -19,8 +19,7 @@ from prade.core.errors import DataError, PradeError
 from prade.privacy.ledger import format_1
 from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain
 
-FILE_FORMAT = 3
-UNDIVIDED_FORMAT = 2  # of files without a budget that is divided over years, which earlier versions can read
+FILE_FORMAT = 4  # 2 and 3 are chains too, without budgets that are divided over years, and without failures
 # Written to the header of the SQLite file ("prad"), to tell a ledger from other SQLite files.
 APPLICATION_ID = 0x70726164
 
@@ -45,10 +44,8 @@ class LedgerFile:
         self.patience = patience
 
     @contextmanager
-    def transaction(self, writes: str | None, *, create: bool = False, newest: bool = False) -> Iterator[Chain]:
+    def transaction(self, writes: str | None, *, create: bool = False) -> Iterator[Chain]:
         """One transaction on the chain of events. `writes` names the operation that writes; None means read only.
-
-        `newest` says that it writes what only the newest format has.
 
         All events are checked every time, because an event whose data set name was changed would otherwise not be
         counted. SQLite does not notice a changed byte inside a value; the hashes do.
@@ -69,8 +66,6 @@ class LedgerFile:
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             _reached(writes, "begun")
             chain = self._chain(connection, writes, create)
-            if newest:
-                connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")
             yield chain
             _reached(writes, "recorded")
             connection.execute("COMMIT")
@@ -94,10 +89,11 @@ class LedgerFile:
 
         def write(number: int, before: str, content: str, digest: str) -> None:
             connection.execute("INSERT INTO event VALUES (?, ?, ?, ?)", (number, before, content, digest))
+            connection.execute(f"PRAGMA user_version = {FILE_FORMAT}")  # so that earlier versions refuse the file
 
         version = self._format(connection, create)
         try:
-            if version >= UNDIVIDED_FORMAT:
+            if version > 1:
                 return Chain.read(connection.execute("SELECT * FROM event ORDER BY number"), write)
             chain, earlier = Chain(write), format_1.events(connection) if version else []
             if not writes:
@@ -108,7 +104,6 @@ class LedgerFile:
         for statement in (*(format_1.DROPPED if version else ()), *_statements(TABLES)):
             connection.execute(statement)  # not executescript, which would commit first: this must be one transaction
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {UNDIVIDED_FORMAT}")
         chain.add({"event": FIRST, "time": now(), "ledger": secrets.token_hex(16)})
         for event in earlier:
             chain.add(event)

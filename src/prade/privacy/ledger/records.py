@@ -18,7 +18,7 @@ from prade.privacy.ledger.chain import FIRST, BrokenChain, Chain, Event, Head
 from prade.privacy.ledger.years import Division
 from prade.privacy.unit import Unit
 
-State = Literal["reserved", "committed", "imported"]
+State = Literal["reserved", "failed", "drawing", "committed", "imported", "returned"]
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,36 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One release: the plan it followed, what it cost, and whether its measurements are known to be written.
+class Failure:
+    """A run that failed: the stage it was in, the kind of the error (the name of its class, never its text), and when.
 
-    `state` is "reserved" (spent; the run is in progress or was interrupted), "committed" (spent; the measurements with
-    the hash `measurements_hash` were written) or "imported" (paid for by another ledger, see `origin`). `head` is the
-    head of the ledger's chain right after this entry, or None if version 0.1 made the entry. `folder` is the whole path
-    of the release, or None if an earlier version made the entry. Times are UTC.
+    The text of an error could contain what the custodian's rows contain.
+    """
+
+    stage: str
+    kind: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Return:
+    """That an entry was given back: why, and when."""
+
+    reason: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release: the plan it followed, what it cost, and how far its run came.
+
+    `state` is "reserved" (the run is in progress or was interrupted), "failed" (a run stated that it failed), "drawing"
+    (noise is being drawn, or was), "committed" (the measurements with the hash `measurements_hash` were written),
+    "imported" (paid for by another ledger, see `origin`) or "returned" (given back, see `returned`). An entry is spent
+    in every state but the last. `drawn` says whether noise may have been drawn; earlier versions drew it right after
+    reserving. `failures` and `resumed`, the times when a run resumed the entry, stay listed whatever happens later.
+    `head` is the head of the ledger's chain right after this entry, or None if version 0.1 made the entry. `folder` is
+    the whole path of the release, or None if the run named none or an earlier version made the entry. Times are UTC.
     """
 
     id: int
@@ -80,17 +103,33 @@ class Entry:
     origin: Origin | None = None
     head: Head | None = None
     folder: str | None = None
+    drawn: bool = False
+    failures: tuple[Failure, ...] = ()
+    resumed: tuple[str, ...] = ()
+    returned: Return | None = None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a run may still resume the entry, or the custodian give it back: no noise was drawn for it."""
+        return not self.drawn and self.returned is None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, with the cost as exact fractions."""
         return {**asdict(self), "cost": self.cost.to_dict()}
 
     def to_publish(self) -> dict[str, Any]:
-        """The same without the folder: a release names no path of the custodian's machine."""
-        return {name: value for name, value in self.to_dict().items() if name != "folder"}
+        """The same for readers of a release, who learn no path of the custodian's machine and nothing about failures.
+
+        No noise protects what a failure tells about the private rows.
+        """
+        own = ("folder", "failures", "resumed")
+        return {name: value for name, value in self.to_dict().items() if name not in own}
 
     def whereabouts(self) -> str:
         """Whether the measurements were written, and where to find them."""
+        if self.resumable:
+            into = "" if self.folder is None else f"; measuring into {self.folder} resumes it without paying again"
+            return f"no noise was drawn for it, so its run is in progress or was interrupted{into}"
         if self.measurements_hash is None:
             same = "the same folder" if self.folder is None else self.folder
             return (
@@ -117,80 +156,17 @@ class Claim:
         return Origin(ledger, self.entry, digest)
 
     def paid_by(self, entry: Entry) -> bool:
-        """Whether this entry paid. An entry without recorded measurements can only have paid for its own run's."""
+        """Whether this entry paid. An entry without recorded measurements can only have paid for its own run's.
+
+        An entry for which no noise was drawn has not paid: if the release is genuine, the ledger is an old copy.
+        """
+        if not entry.drawn:
+            return False
         if entry.plan_hash != self.plan_hash or entry.measurements_hash not in (None, self.measurements_hash):
             return False
         if entry.origin is not None:
             return entry.origin == self.origin
         return (entry.id, entry.head) == (self.entry, self.head)
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Everything a ledger records about one data set at one moment; `head` is the head of its chain then."""
-
-    dataset: Dataset
-    entries: tuple[Entry, ...]
-    remaining: Budget
-    head: Head | None
-
-    @property
-    def spent(self) -> Budget:
-        """The cap minus the remaining budget."""
-        return self.dataset.cap - self.remaining
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, with budgets as exact fractions."""
-        recorded = self.dataset
-        return {
-            "dataset": recorded.name,
-            "unit": recorded.unit.to_dict(),
-            "promise": recorded.unit.promise(),
-            "cap": recorded.cap.to_dict(),
-            "raises": [
-                {**vars(each), "was": each.was.to_dict(), "cap": each.cap.to_dict()} for each in recorded.raises
-            ],
-            **({} if recorded.division is None else {"division": recorded.division.to_dict()}),
-            "spent": self.spent.to_dict(),
-            "remaining": self.remaining.to_dict(),
-            "head": self.head and self.head.to_dict(),
-        }
-
-    def words(self, where: str | None = None) -> str:
-        """The account as text: the promise, what was asked, what it cost and what remains.
-
-        With `where`, the path of the ledger, it is the custodian's own account, which also names the releases' folders.
-        """
-        recorded = self.dataset
-        lines = [
-            f"Data set {recorded.name}",
-            *([f"  ledger     {where}"] if where else []),
-            f"  head       {self.head or 'none: written by version 0.1; the chain starts with the next entry'}",
-            f"  promise    {recorded.unit.promise()}",
-            f"  cap        {recorded.cap}",
-            *(f"  raised     {each.time}, from {each.was} to {each.cap}: {each.reason}" for each in recorded.raises),
-            *([] if recorded.division is None else [f"  years      {recorded.division.words()}"]),
-            f"  spent      {self.spent}",
-            f"  remaining  {self.remaining}",
-        ]
-        for entry in self.entries:
-            lines += [
-                f"Entry {entry.id}, {entry.created}",
-                f"  asked      {entry.note or '(no note)'}",
-                f"  plan       {entry.plan_hash}",
-                f"  cost       {entry.cost}",
-                *([f"  folder     {entry.folder}"] if where and entry.folder else []),
-                f"  {_outcome(entry)}",
-            ]
-        return "\n".join(lines if self.entries else [*lines, "No entries: nothing has been released."])
-
-
-def _outcome(entry: Entry) -> str:
-    if entry.state == "committed":
-        return f"committed  {entry.committed}, measurements {entry.measurements_hash}"
-    if entry.state == "imported":
-        return f"imported   {entry.origin}, measurements {entry.measurements_hash}"
-    return "reserved   spent, but no measurements are recorded: the run is in progress or was interrupted"
 
 
 @dataclass
@@ -199,7 +175,7 @@ class Records:
 
     datasets: dict[str, Dataset] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
-    remaining: dict[str, Budget] = field(default_factory=dict)  # for each data set: cap minus all of its entries
+    remaining: dict[str, Budget] = field(default_factory=dict)  # of each data set: cap minus entries not given back
     heads: list[Head] = field(default_factory=list)
     lost: set[Head] = field(default_factory=set)  # heads that the chain had lost, known from imported releases
 
@@ -263,24 +239,63 @@ class Records:
             origin=origin and Origin(**origin),
             head=None if "version" in event else head,
             folder=event.get("folder"),
+            drawn=origin is not None or event.get("drawn", True),
         )
-        if entry.id != len(self.entries) + 1 or not isinstance(entry.folder, str | None):
+        if (
+            entry.id != len(self.entries) + 1
+            or not isinstance(entry.folder, str | None)
+            or type(entry.drawn) is not bool
+        ):
             raise BrokenChain  # entries are numbered without gaps
         self.remaining[entry.dataset] -= entry.cost  # an error if the cost exceeds the cap, or is of another kind
         self.entries.append(entry)
 
-    def _committed(self, event: Event, head: Head | None) -> None:
-        index, measurements = event["entry"] - 1, event["measurements"]
-        if index < 0 or self.entries[index].state != "reserved" or not isinstance(measurements, str):
+    def _resumed(self, event: Event, head: Head | None) -> None:
+        entry = self._undrawn(event)
+        self._change(entry, state="reserved", resumed=(*entry.resumed, event["time"]))
+
+    def _drawing(self, event: Event, head: Head | None) -> None:
+        self._change(self._undrawn(event), state="drawing", drawn=True)
+
+    def _failed(self, event: Event, head: Head | None) -> None:
+        entry, failure = self._entry(event), Failure(event["stage"], event["kind"], event["time"])
+        if entry.state == "imported" or not isinstance(failure.stage, str) or not isinstance(failure.kind, str):
             raise BrokenChain
-        self.entries[index] = replace(
-            self.entries[index], state="committed", measurements_hash=measurements, committed=event["time"]
-        )
+        # of two runs of one entry, one may fail after the other has committed, or after the entry was given back
+        state = entry.state if entry.state in ("committed", "returned") else "failed"
+        self._change(entry, state=state, failures=(*entry.failures, failure))
+
+    def _returned(self, event: Event, head: Head | None) -> None:
+        entry = self._undrawn(event)
+        if not isinstance(event["reason"], str):
+            raise BrokenChain
+        self.remaining[entry.dataset] += entry.cost
+        self._change(entry, state="returned", returned=Return(event["reason"], event["time"]))
+
+    def _committed(self, event: Event, head: Head | None) -> None:
+        entry, measurements = self._entry(event), event["measurements"]
+        if not entry.drawn or entry.measurements_hash is not None or not isinstance(measurements, str):
+            raise BrokenChain
+        self._change(entry, state="committed", measurements_hash=measurements, committed=event["time"])
 
     def _found(self, event: Event, head: Head | None) -> None:
-        if self.entries[event["entry"] - 1].state == "reserved":
+        if self._entry(event).measurements_hash is None:
             self._committed(event, head)
         self.lost.add(Head.from_dict(event["head"]))
+
+    def _entry(self, event: Event) -> Entry:
+        number: int = event["entry"]
+        if number < 1:
+            raise BrokenChain
+        return self.entries[number - 1]
+
+    def _undrawn(self, event: Event) -> Entry:
+        if not (entry := self._entry(event)).resumable:
+            raise BrokenChain
+        return entry
+
+    def _change(self, entry: Entry, **values: Any) -> None:
+        self.entries[entry.id - 1] = replace(entry, **values)
 
     def _raised(self, event: Event, head: Head | None) -> None:
         recorded, cap = self.datasets[event["dataset"]], Budget.from_dict(event["cap"])
@@ -307,6 +322,10 @@ _EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
     "opened": Records._opened,
     "reserved": Records._spent,
     "imported": Records._spent,
+    "resumed": Records._resumed,
+    "drawing": Records._drawing,
+    "failed": Records._failed,
+    "returned": Records._returned,
     "committed": Records._committed,
     "found": Records._found,
     "raised": Records._raised,
@@ -315,9 +334,12 @@ _EVENTS: Mapping[str, Callable[[Records, Event, Head | None], None]] = {
 }
 
 
-def spending(
-    records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | PathLike[str] | None
-) -> dict[str, Any]:
+def spending(records: Records, recorded: Dataset, plan_hash: str, cost: Budget, folder: str | None) -> dict[str, Any]:
     """What an event says about spending: the number of the next entry, the data set, the plan, the cost."""
-    number, where = len(records.entries) + 1, {} if folder is None else {"folder": str(Path(folder).absolute())}
+    number, where = len(records.entries) + 1, {} if folder is None else {"folder": folder}
     return {"entry": number, "dataset": recorded.name, "plan": plan_hash, "cost": cost.to_dict(), **where}
+
+
+def whole_path(folder: str | PathLike[str] | None) -> str | None:
+    """The path of a release as an event names it; None stays None."""
+    return None if folder is None else str(Path(folder).absolute())

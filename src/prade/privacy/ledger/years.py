@@ -3,7 +3,8 @@
     spent before + left * (share of year 1 + ... + share of this year)
 
 is the most that may have been spent at any moment of this year: what a year leaves over stays for the next ones. A year
-begins when somebody says so (`Ledger.next_year`), not with the calendar.
+begins when somebody says so (`Ledger.next_year`), not with the calendar. What is given back, also of what was spent
+before the division, may be spent from that year on; no year loses by it.
 """
 
 from __future__ import annotations

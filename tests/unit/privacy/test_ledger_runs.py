@@ -1,0 +1,398 @@
+"""The runs of an entry: they fail on the record, are resumed without paying again, draw once, and are given back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prade.core.errors import BudgetError, PradeError
+from prade.privacy.budget import Budget
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger.chain import BrokenChain, Head
+from prade.privacy.ledger.records import Claim, Entry, Failure, Records
+from prade.privacy.unit import Unit
+from worlds.ledger_format_1 import THEN, old_dataset, old_entry, write_format_1
+
+UNIT = Unit(max_rows=3, person_id="PERSON")
+HALF = Budget.pure("1/2")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "budget.ledger")
+    ledger.open_dataset("census", UNIT, Budget.pure(1))
+    return ledger
+
+
+def reserved(ledger: Ledger, plan: str = "p", folder: str | None = "/r", **more: Any) -> Entry:
+    return ledger.reserve("census", plan, more.pop("cost", HALF), folder=folder, **more)
+
+
+def version(ledger: Ledger) -> int:
+    connection = sqlite3.connect(ledger.path)
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return int(found)
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_a_failure_is_on_record_and_the_amount_stays_spent(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    failed = ledger.fail(entry.id, "count", "DataError")
+    assert (failed.state, failed.drawn) == ("failed", False)
+    (failure,) = failed.failures
+    assert failure == Failure("count", "DataError", failure.time)
+    assert ledger.remaining("census") == HALF
+    again = ledger.fail(entry.id, "count", "KeyboardInterrupt")
+    assert [each.kind for each in again.failures] == ["DataError", "KeyboardInterrupt"]
+    assert ledger.entries("census") == [again]
+    text = ledger.account("census")
+    assert f"  failure    {failure.time}, stage count, DataError" in text
+    assert "stage count, KeyboardInterrupt" in text
+    assert "failed     spent, but no noise was drawn: the last run failed; it can be resumed or given back" in text
+    assert json.loads(json.dumps(again.to_dict()))["failures"][0] == vars(failure)
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind"),
+    [
+        ("read", "DataError"),
+        ("", "DataError"),
+        (None, "DataError"),
+        ("count", ""),
+        ("count", "the value 17 of AGE"),
+        ("count", "DataError: p17"),
+        ("count", None),
+        ("count", 17),
+    ],
+)
+def test_a_failure_is_a_stage_and_the_name_of_a_class(ledger: Ledger, stage: Any, kind: Any) -> None:
+    """Never an error's text; not even the refusal says it."""
+    entry = reserved(ledger)
+    with pytest.raises(PradeError, match="the name of the error's class, such as DataError") as refused:
+        ledger.fail(entry.id, stage, kind)
+    assert "17" not in str(refused.value)
+    assert ledger.entries("census") == [entry]
+
+
+@pytest.mark.parametrize("stage", ["draw", "write"])
+def test_a_run_that_fails_after_noise_was_drawn_may_have_left_measurements(ledger: Ledger, stage: str) -> None:
+    """The next run finds them and commits; until then the entry is failed and spent."""
+    entry = ledger.start_drawing(reserved(ledger).id)
+    failed = ledger.fail(entry.id, stage, "OSError")
+    assert (failed.state, failed.drawn) == ("failed", True)
+    assert "failed     spent, but no measurements are recorded" in ledger.account("census")
+    committed = ledger.commit(entry.id, "h")
+    assert (committed.state, len(committed.failures)) == ("committed", 1)
+    assert "failure    " in ledger.account("census")
+
+
+def test_a_run_that_fails_after_another_has_settled_the_entry_is_on_record_too(ledger: Ledger) -> None:
+    done = ledger.commit(ledger.start_drawing(reserved(ledger).id).id, "h")
+    assert (ledger.fail(done.id, "draw", "PradeError").state, len(ledger.entries("census")[0].failures)) == (
+        "committed",
+        1,
+    )
+    back = ledger.give_back(reserved(ledger, "q").id, "by mistake")
+    failed = ledger.fail(back.id, "draw", "PradeError")
+    assert (failed.state, len(failed.failures)) == ("returned", 1)
+    assert ledger.remaining("census") == HALF
+
+
+# ---------------------------------------------------------------- resuming
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_same_plan_and_folder_resume_an_entry_without_paying_again(
+    ledger: Ledger, again: bool, fails: bool
+) -> None:
+    entry = reserved(ledger)
+    if fails:
+        ledger.fail(entry.id, "count", "KeyboardInterrupt")
+    ledger.check("census", "p", HALF, folder="/r", unit=UNIT, again=again)
+    head = ledger.head()
+    resumed = reserved(ledger, again=again, unit=UNIT)
+    assert (resumed.id, resumed.state, resumed.head) == (entry.id, "reserved", entry.head)
+    assert len(resumed.failures) == fails
+    assert len(resumed.resumed) == 1
+    assert head is not None
+    assert ledger.head() != head
+    assert ledger.has(head)
+    assert ledger.remaining("census") == HALF
+    assert ledger.times_paid("census", "p") == 1
+    assert f"  resumed    {resumed.resumed[0]}" in ledger.account("census")
+    assert ledger.commit(ledger.start_drawing(entry.id).id, "h").state == "committed"
+
+
+def test_resuming_needs_no_budget_and_no_share_of_the_year(ledger: Ledger) -> None:
+    entry = reserved(ledger, cost=Budget.pure(1))
+    ledger.divide("census", 2)
+    for terms in ({}, {"unit": UNIT, "cap": Budget.pure(1)}):
+        ledger.check("census", "p", Budget.pure(1), folder="/r", **terms)
+        assert ledger.reserve("census", "p", Budget.pure(1), folder="/r", **terms).id == entry.id
+    assert ledger.remaining("census") == Budget.pure(0)
+
+
+def test_what_is_resumed_is_the_same_plan_folder_and_cost(ledger: Ledger, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = reserved(ledger, folder="r", cost=Budget.pure("1/8"))
+    others = [("other", "1/8"), (None, "1/8"), ("r", "1/4"), ("r", "1/9")]
+    for folder, cost in others:
+        for act in (ledger.reserve, ledger.check):
+            with pytest.raises(BudgetError, match=rf"entry 1, reserved.*measuring into {tmp_path / 'r'} resumes it"):
+                act("census", "p", Budget.pure(cost), folder=folder)
+    anew = [reserved(ledger, "p", folder, cost=Budget.pure(cost), again=True).id for folder, cost in others]
+    assert anew == [2, 3, 4, 5]
+    assert reserved(ledger, "q", "r", cost=Budget.pure("1/8")).id == 6
+    assert reserved(ledger, folder=tmp_path / "r", cost=Budget.pure("1/8")).id == entry.id
+    with pytest.raises(PradeError, match="use the recorded unit"):
+        reserved(ledger, folder="r", cost=Budget.pure("1/8"), unit=Unit(1))
+
+
+def test_an_entry_without_a_folder_is_not_resumed(ledger: Ledger) -> None:
+    reserved(ledger, folder=None)
+    with pytest.raises(
+        BudgetError, match=r"was interrupted; to give it back, use Ledger\.give_back\(1, reason\)"
+    ) as no:
+        reserved(ledger, folder=None)
+    assert "prade ledger return 1 --reason" in no.value.told("shell")
+    assert reserved(ledger, folder=None, again=True).id == 2
+
+
+# ---------------------------------------------------------------- drawing
+
+
+def test_of_two_runs_that_resume_one_entry_one_draws(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    assert reserved(ledger).id == entry.id
+    assert ledger.start_drawing(entry.id).drawn
+    with pytest.raises(PradeError, match=r"is drawing, and its noise was drawn, or may have been, so it may not draw"):
+        ledger.start_drawing(entry.id)
+    ledger.fail(entry.id, "draw", "PradeError")  # of the second run, while the first one draws
+    with pytest.raises(PradeError, match="is failed, and its noise was drawn"):
+        ledger.start_drawing(entry.id)
+    assert ledger.commit(entry.id, "h").state == "committed"
+    with pytest.raises(PradeError, match="is committed: its measurements h were written, so it may not draw noise"):
+        ledger.start_drawing(entry.id)
+
+
+def test_a_run_may_draw_although_another_run_of_the_entry_failed(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    reserved(ledger)
+    ledger.fail(entry.id, "count", "KeyboardInterrupt")
+    assert ledger.start_drawing(entry.id).state == "drawing"
+
+
+def test_threads_race_to_draw(ledger: Ledger) -> None:
+    """Eight threads resume each of ten entries, and one of them draws."""
+    ready = threading.Barrier(8)
+
+    def attempt(_: int) -> list[bool]:
+        won = []
+        for number in range(10):
+            ready.wait()
+            entry = reserved(ledger, f"p{number}", cost=Budget.pure("1/10"))
+            ready.wait()
+            try:
+                won.append(ledger.start_drawing(entry.id).drawn)
+            except PradeError:
+                won.append(False)
+        return won
+
+    with ThreadPoolExecutor(8) as pool:
+        winners = list(pool.map(attempt, range(8)))
+    assert [sum(each) for each in zip(*winners, strict=True)] == [1] * 10
+    assert ledger.remaining("census") == Budget.pure(0)
+
+
+def test_measurements_are_committed_only_after_drawing(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    for act in (lambda: None, lambda: ledger.fail(entry.id, "count", "DataError"), lambda: ledger.give_back(1, "why")):
+        act()
+        with pytest.raises(PradeError, match="no noise is recorded as drawn for it"):
+            ledger.commit(entry.id, "h")
+    assert ledger.entries("census")[0].measurements_hash is None
+
+
+def test_unknown_entries_are_refused(ledger: Ledger) -> None:
+    for act in (
+        lambda: ledger.start_drawing(7),
+        lambda: ledger.fail(7, "count", "DataError"),
+        lambda: ledger.give_back(7, "why"),
+        lambda: ledger.commit(7, "h"),
+    ):
+        with pytest.raises(PradeError, match="has no entry 7; `prade ledger show` lists all entries"):
+            act()
+
+
+# ---------------------------------------------------------------- giving back
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_entry_is_given_back_once(ledger: Ledger, fails: bool) -> None:
+    entry = reserved(ledger, cost=Budget.pure(1))
+    if fails:
+        ledger.fail(entry.id, "count", "DataError")
+    with pytest.raises(BudgetError):
+        reserved(ledger, "q")
+    back = ledger.give_back(entry.id, "  the database was down ")
+    assert (back.state, back.drawn, len(back.failures)) == ("returned", False, fails)
+    assert back.returned is not None
+    assert back.returned.reason == "the database was down"
+    assert ledger.remaining("census") == Budget.pure(1)
+    assert f"returned   {back.returned.time}, nothing is spent: the database was down" in ledger.account("census")
+    assert ("stage count, DataError" in ledger.account("census")) == fails
+    assert json.loads(json.dumps(back.to_dict()))["returned"]["reason"] == "the database was down"
+    for act in (lambda: ledger.give_back(1, "once more"), lambda: ledger.start_drawing(1)):
+        with pytest.raises(PradeError, match=r"entry 1 of .* was given back on .* \(the database was down\)"):
+            act()
+    assert ledger.remaining("census") == Budget.pure(1)
+
+
+def test_a_plan_that_was_given_back_may_be_paid_for_anew(ledger: Ledger) -> None:
+    ledger.give_back(reserved(ledger).id, "failed")
+    assert ledger.times_paid("census", "p") == 0
+    ledger.check("census", "p", HALF, folder="/r")
+    second = reserved(ledger)
+    assert (second.id, second.state) == (2, "reserved")
+    assert [entry.state for entry in ledger.entries("census")] == ["returned", "reserved"]
+    assert ledger.remaining("census") == HALF
+
+
+@pytest.mark.parametrize("reason", ["", " ", None, 7])
+def test_nothing_is_given_back_without_a_reason(ledger: Ledger, reason: Any) -> None:
+    entry = reserved(ledger)
+    with pytest.raises(PradeError, match="the reason for giving an entry back must be text and must not be empty"):
+        ledger.give_back(entry.id, reason)
+    assert ledger.entries("census") == [entry]
+
+
+def test_once_noise_may_have_been_drawn_nothing_is_given_back_or_resumed(ledger: Ledger) -> None:
+    entry = ledger.start_drawing(reserved(ledger).id)
+    for act, state in (
+        (lambda: None, "is drawing, and its noise was drawn, or may have been"),
+        (lambda: ledger.fail(entry.id, "draw", "MemoryError"), "is failed, and its noise was drawn, or may have been"),
+        (lambda: ledger.commit(entry.id, "h"), "is committed: its measurements h were written"),
+    ):
+        act()
+        with pytest.raises(PradeError, match=f"{state}, so it cannot be given back"):
+            ledger.give_back(entry.id, "why")
+        for ask in (ledger.reserve, ledger.check):
+            with pytest.raises(BudgetError, match="has already been paid for"):
+                ask("census", "p", HALF, folder="/r")
+    assert ledger.remaining("census") == HALF
+
+
+def test_an_imported_entry_is_of_another_ledgers_run(ledger: Ledger) -> None:
+    claim = Claim("p", 3, "h", Head("another", 9, "x"))
+    entry = ledger.record_import("census", UNIT, HALF, claim, None, "", "/r")
+    assert (entry.state, entry.drawn) == ("imported", True)
+    for act in (
+        lambda: ledger.start_drawing(entry.id),
+        lambda: ledger.fail(entry.id, "count", "DataError"),
+        lambda: ledger.give_back(entry.id, "why"),
+    ):
+        with pytest.raises(PradeError, match="is imported"):
+            act()
+    assert ledger.entries("census") == [entry]
+
+
+# ---------------------------------------------------------------- releases
+
+
+def test_an_entry_without_noise_pays_for_no_release(ledger: Ledger) -> None:
+    """A release that names such an entry comes from a ledger that had more events: importing it costs."""
+    entry = reserved(ledger)
+    claim = Claim("p", entry.id, "h", entry.head)
+    assert ledger.paid("census", claim) is None
+    ledger.give_back(entry.id, "this old copy does not know that noise was drawn")
+    assert ledger.paid("census", claim) is None
+    imported = ledger.record_import("census", UNIT, HALF, claim, None, "", "/r")
+    assert (imported.id, imported.state) == (2, "imported")
+    assert ledger.remaining("census") == HALF
+    assert ledger.record_import("census", UNIT, HALF, claim, None, "", "/r") == imported
+
+
+def test_a_lost_commit_is_found_whatever_became_of_the_run(ledger: Ledger) -> None:
+    entry = ledger.start_drawing(reserved(ledger).id)
+    ledger.fail(entry.id, "write", "OSError")
+    claim, after = Claim("p", entry.id, "h", entry.head), Head("lost", 9, "x")
+    found = ledger.record_import("census", UNIT, HALF, claim, after, "", "/r")
+    assert (found.id, found.state, found.measurements_hash) == (entry.id, "committed", "h")
+    assert ledger.has(after)
+
+
+def test_readers_of_a_release_learn_nothing_about_failures(ledger: Ledger) -> None:
+    """No noise protects what a failure tells; nor do they learn a path. What was given back, and why, they do."""
+    entry = reserved(ledger, folder="/secret/r")
+    ledger.fail(entry.id, "count", "DataError")
+    reserved(ledger, folder="/secret/r")
+    reserved(ledger, "q", "/secret/q", cost=Budget.pure("1/8"))
+    ledger.fail(2, "count", "DataError")
+    ledger.give_back(reserved(ledger, "s", "/secret/s", cost=Budget.pure("1/8")).id, "not needed")
+    done = ledger.commit(ledger.start_drawing(entry.id).id, "h")
+    published = json.dumps([done.to_publish(), ledger.statement("census").words()])
+    for private in ("secret", "folder", "fail", "DataError", "resumed"):
+        assert private not in published
+    assert "nothing is spent: not needed" in published
+    own = ledger.account("census")
+    assert own.count("stage count, DataError") == 2
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_entries_of_earlier_versions_had_their_noise_drawn(tmp_path: Path) -> None:
+    """They drew it right after reserving: such an entry is neither resumed nor given back, but can be committed."""
+    data = [old_dataset("census", UNIT, Budget.pure(1))]
+    write_format_1(tmp_path / "l", data, [old_entry(1, "census", "p", HALF)])
+    ledger = Ledger(tmp_path / "l")
+    (entry,) = ledger.entries("census")
+    assert (entry.state, entry.drawn) == ("reserved", True)
+    for act in (lambda: ledger.give_back(1, "why"), lambda: ledger.start_drawing(1)):
+        with pytest.raises(PradeError, match="is reserved, and its noise was drawn, or may have been"):
+            act()
+    with pytest.raises(BudgetError, match="if it had saved its measurements"):
+        reserved(ledger, folder=None)
+    assert ledger.commit(1, "h").state == "committed"
+
+
+def test_a_chain_of_an_earlier_format_is_read_and_continued(ledger: Ledger) -> None:
+    """Format 3 and its events, which have no `drawn`; the next event makes it format 4."""
+    event = {"event": "reserved", "entry": 1, "dataset": "census", "plan": "p", "cost": HALF.to_dict(), "note": ""}
+    with ledger._file.transaction("reserve") as chain:
+        chain.add({**event, "time": THEN, "folder": "/r"})
+    for old in (2, 3):
+        connection = sqlite3.connect(ledger.path)
+        connection.execute(f"PRAGMA user_version = {old}")
+        connection.close()
+        (entry,) = ledger.entries("census")
+        assert (entry.state, entry.drawn) == ("reserved", True)
+        with pytest.raises(BudgetError, match="measuring into /r will find them"):
+            reserved(ledger)
+        ledger.open_dataset("census", UNIT, Budget.pure(1))
+        assert version(ledger) == old, "reading, or a step without an event, has changed the format"
+    ledger.commit(1, "h")
+    assert version(ledger) == 4
+    assert Ledger(ledger.path).entries("census")[0].state == "committed"
+
+
+def test_every_ledger_has_the_new_format(ledger: Ledger) -> None:
+    assert version(ledger) == 4
+
+
+@pytest.mark.parametrize("drawn", [None, 0, "false", []])
+def test_whether_noise_was_drawn_is_true_or_false(drawn: Any) -> None:
+    event = {"entry": 1, "dataset": "people", "plan": "p", "cost": HALF.to_dict(), "note": "", "time": THEN}
+    records = Records(remaining={"people": Budget.pure(4)})
+    with pytest.raises(BrokenChain):
+        records.apply({"event": "reserved", **event, "drawn": drawn}, None)
