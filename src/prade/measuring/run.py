@@ -1,17 +1,19 @@
 """Measure: the only stage that spends budget. It takes eight steps, always in this order.
 
-    check     the plan fits the ledger and the folder can be made; nothing is spent, no row is read
-    count     true counts, which never leave this module's memory
+    check     the plan fits the ledger, the folder can be made, the source has the columns; no row is read
     prepare   make a hidden folder next to the release's, with the plan in it; whatever can fail should fail here
-    reserve   the cost is in the ledger, durably, before any noise is drawn
-    draw      draw the noise; from here on there is something to release
+    reserve   the cost is in the ledger, durably, before the first private row is read
+    count     true counts, which never leave this module's memory
+    draw      the ledger records that noise is drawn; from here on there is something to release
     write     the noisy counts, then the manifest with their hashes, which seals the folder
     commit    the ledger records the hash of the noisy counts
     rename    the folder gets its final name: it is the release, complete
 
-A run that fails before `reserve` costs nothing. A run that fails after `write` is completed by the next run, from the
-noisy counts that were saved. In between, the budget is spent and the next run says so; Ctrl-C and requests to
-terminate are therefore deferred from `reserve` to `rename`, which takes moments. Every failure states what was spent.
+A run that fails before `reserve` costs nothing. Whether it fails after that may depend on one person's row, so it
+leaves its entry in the ledger, with the step and the kind of the error. If it fails before `draw`, the next run of the
+plan into the same folder goes on with that entry. A run that fails after `write` is completed by the next run, from the
+noisy counts that were saved. In between, the budget is spent and the next run says so; Ctrl-C and requests to terminate
+are therefore deferred from `draw` to `rename`, which takes moments. Every failure states what was spent.
 
 Each step is announced to audit hooks as ("prade.step", "measure.<step>"), which tests use to stop a run there.
 """
@@ -24,8 +26,8 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -40,12 +42,13 @@ from prade.core.interrupts import held_back
 from prade.core.progress import Progress
 from prade.core.remedies import Remedy
 from prade.data.tables import write_table
-from prade.measuring.counts import count
+from prade.measuring.counts import Counting
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_public
-from prade.measuring.source import Source, open_source
+from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
+from prade.measuring.source import open_source
 from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.planning.plan import Plan
+from prade.planning.questions import Question
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
@@ -73,7 +76,7 @@ if TYPE_CHECKING:
 
 BYTES_PER_COUNT = 32  # more than a row of the file takes
 SPARE_BYTES = 2**20
-LIBRARIES = ("prade", "opendp", "ibis-framework", "duckdb", "numpy", "pyarrow")
+LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
 
 def measure(
@@ -119,23 +122,57 @@ def measure(
             return existing
         told = partial(_tell, progress)
         _check(plan, target, ledger, cap, again, weak_protection)
-        counts, engine = _counted(plan, private, public, memory_limit, told)
-        with staging_folder(target) as staging:
-            makers = _prepare(plan, staging, engine, threads)
+        with (
+            _counting(plan, private, public, memory_limit) as counting,
+            staging_folder(target) as staging,
+            _traced(ledger) as trace,
+        ):
+            makers = _prepare(plan, staging, counting.source.engine, threads)
             with held_back():
-                entry = _reserve(plan, ledger, cap, again, target, staging, spending)
+                entry = trace.entry = _reserve(plan, ledger, cap, again, target, spending)
+            counts = _counted(plan, counting, public, told)
+            trace.stage = "draw"
+            with held_back():
+                if (other := _start_drawing(plan, target, ledger, trace)) is not None:
+                    return other
+                spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
                 failure: DataError | KeyboardInterrupt | None = None
                 try:
                     noisy = _draw(plan, counts, threads, told)
                     del counts
                     _step("drawn")
+                    trace.stage = "write"
                     _write(staging, plan, noisy, entry, makers)
                     told("writing", 1, 1)
                 except (Exception, KeyboardInterrupt) as error:
+                    trace.kind = type(error).__name__
                     failure = _broken_off(staging, target, plan, error)
                 if failure is not None:  # outside the handler, so that not even its context leads back to a count
                     raise failure
                 return _finish(staging, target, plan, ledger)
+
+
+@dataclass
+class _Trace:
+    """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
+
+    entry: Entry | None = None
+    stage: str = "count"
+    kind: str | None = None
+
+
+@contextmanager
+def _traced(ledger: Ledger) -> Iterator[_Trace]:
+    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
+    trace = _Trace()
+    try:
+        yield trace
+    except BaseException as error:
+        if trace.entry is not None:
+            kind = trace.kind or getattr(error, "kind", type(error).__name__)
+            with suppress(PradeError), held_back():
+                ledger.fail(trace.entry.id, trace.stage, kind)
+        raise
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
@@ -195,38 +232,28 @@ def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: 
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DataError(f"there is no folder {target.parent} that you can write to; make it first")
     need_on_record(plan, target, ledger)
-    ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again)
+    ledger.check(plan.dataset, plan.hash, plan.budget, unit=plan.unit, cap=cap, again=again, folder=target)
     _step("checked")
 
 
-# ---------------------------------------------------------------------- count
-
-
-def _counted(
-    plan: Plan, private: Any, public: Any, memory_limit: str | None, told: Progress
-) -> tuple[list[list[Counts]], str]:
-    """The true counts of every question's parts, and the name of the engine that counted."""
+@contextmanager
+def _counting(plan: Plan, private: Any, public: Any, memory_limit: str | None) -> Iterator[Counting]:
+    """What will be counted; a source without the columns, or with types that cannot fit, is refused here."""
     source = open_source(private, memory_limit=memory_limit)
-    counts: list[list[Counts]] = []
     try:
-        refuse_public(source, plan.public, public)
-        for number, of_level in enumerate(_count(plan, source), start=1):
-            counts += of_level
-            told("counting", number, len(plan.levels))
+        refuse_same_files(source, plan.public, public)
+        levels = [
+            (level.by, [part for question in _asked(plan, number) for part in question.parts])
+            for number, level in enumerate(plan.levels)
+        ]
+        yield Counting.of(source, plan.schema, levels, plan.groups, plan.unit)
     finally:
         if source is not private:
             source.close()
-    _step("counted")
-    return counts, source.engine
 
 
-def _count(plan: Plan, source: Source) -> Iterator[list[list[Counts]]]:
-    """The true counts of each level's questions, with one statement per level where the engine allows it."""
-    for number, level in enumerate(plan.levels):
-        questions = [question for question in plan.questions if question.level == number]
-        parts = [part for question in questions for part in question.parts]
-        counted = iter(count(source, plan.schema, parts, plan.groups, plan.unit, level.by) if parts else ())
-        yield [[next(counted) for _ in question.parts] for question in questions]
+def _asked(plan: Plan, level: int) -> list[Question]:
+    return [question for question in plan.questions if question.level == level]
 
 
 # ---------------------------------------------------------------------- prepare
@@ -262,19 +289,13 @@ def _need_room(plan: Plan, staging: Path) -> None:
         )
 
 
-# ---------------------------------------------------------------------- reserve, draw, write
+# ---------------------------------------------------------------------- reserve, count
 
 
 def _reserve(
-    plan: Plan,
-    ledger: Ledger,
-    cap: Budget | None,
-    again: bool,
-    target: Path,
-    staging: Path,
-    spending: Spending,
+    plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending
 ) -> Entry:
-    """Spend the plan's budget in the ledger; only then may noise be drawn."""
+    """Spend the plan's budget in the ledger, or go on with what a run spent that failed before it drew noise."""
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
     before = ledger.times_paid(plan.dataset, plan.hash)
     try:
@@ -285,14 +306,38 @@ def _reserve(
         spending.doubt(plan.budget, ledger.path)
         with suppress(PradeError):
             if ledger.times_paid(plan.dataset, plan.hash) > before:
-                spending.pay(plan.budget, str(ledger.path), target, staging)
+                spending.reserve(plan.budget, str(ledger.path))
             else:
                 spending.pay_nothing()
         raise
-    spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
+    spending.reserve(plan.budget, f"{ledger.path} as entry {entry.id}")
     _step("reserved")
-    ledger.start_drawing(entry.id)
     return entry
+
+
+def _counted(plan: Plan, counting: Counting, public: Any, told: Progress) -> list[list[Counts]]:
+    """The true counts of every question's parts. From here on, the run reads private rows."""
+    refuse_same_contents(counting.source, plan.public, public)
+    counts = iter([each for of_level in counting.run() for each in of_level])
+    told("counting", 1, 1)
+    _step("counted")
+    return [[next(counts) for _ in question.parts] for question in plan.questions]
+
+
+# ---------------------------------------------------------------------- draw, write
+
+
+def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: _Trace) -> Release | None:
+    """Record that noise will be drawn. If another run of the same entry was quicker, its release is returned."""
+    assert trace.entry is not None
+    try:
+        ledger.start_drawing(trace.entry.id)
+    except PradeError:
+        trace.entry = None  # it is the other run's
+        if (release := _existing(plan, target, ledger, again=False)) is not None:
+            return release
+        raise
+    return None
 
 
 def _draw(plan: Plan, counts: Sequence[Sequence[Counts]], threads: int | None, told: Progress) -> list[list[Noisy]]:

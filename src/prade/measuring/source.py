@@ -147,12 +147,18 @@ def _opened(source: Any, memory: int, memory_limit: str | None) -> Source:
     return Source(stream, "arrow", "a table in memory", memory=memory)
 
 
+class EngineError(DataError):
+    """An engine failed while it read rows; `kind` is the name of its error's class."""
+
+    kind: str
+
+
 def guarded(doing: str, task: Callable[[], Result]) -> Result:
-    """The task's result. An engine's error becomes a DataError without the engine's message; warnings are dropped.
+    """The task's result. An engine's error becomes one without the engine's message; warnings are dropped.
 
     The new error is raised once the old one is gone, so that not even its context leads back to the message.
     """
-    failure = ""
+    kind = ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -160,12 +166,14 @@ def guarded(doing: str, task: Callable[[], Result]) -> Result:
     except PradeError:
         raise
     except Exception as error:
-        failure = type(error).__name__
-    raise DataError(
-        f"{doing} failed in the engine ({failure}); its own message is not shown because it may quote private rows: "
-        "check that the source is reachable and complete, that its column types fit the schema, and that there is "
-        "enough memory"
+        kind = type(error).__name__
+    failure = EngineError(
+        f"{doing} failed in the engine ({kind}); its own message is not shown because it may quote private rows: check "
+        "that the source is reachable and complete, that its column types fit the schema, and that there is enough "
+        "memory"
     )
+    failure.kind = kind
+    raise failure
 
 
 def _open_files(paths: list[str], form: CsvFormat, memory: int) -> Source:

@@ -38,7 +38,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from prade.core.errors import DataError
+from prade.core.errors import DataError, Remark
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
 from prade.measuring.connections import no_table, without_secrets
@@ -231,7 +231,8 @@ def _have_prade(session: Any) -> bool:
         warnings.warn(
             f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
             f'it there with pip install "prade=={own}"',
-            stacklevel=6,
+            Remark,
+            stacklevel=2,
         )
     return bool(there == own)
 

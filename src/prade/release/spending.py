@@ -39,6 +39,13 @@ class Spending:
         folders = (str(place) for place in self._places if (place / MANIFEST).is_file())
         return f"{BEGINNING}{self._cost} was spent; it is in {next(folders, self._words)}"
 
+    def reserve(self, cost: Budget, ledger: str) -> None:
+        """The ledger has recorded the cost, and no noise is drawn yet: nothing has been released."""
+        self._words = (
+            f"{BEGINNING}{cost} was reserved in {ledger}, and nothing was released: measure the same plan into the "
+            "same folder, which goes on without paying again, or give it back with `prade ledger return`"
+        )
+
     def pay(self, cost: Budget, ledger: str, *places: Path) -> None:
         """The ledger has recorded the cost of a release that is, or will be, in one of the places."""
         self._cost, self._places, self._words = cost, places, f"{ledger}, and no noisy counts were saved"
