@@ -42,7 +42,7 @@ from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_public
+from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.planning.plan import Plan
@@ -209,7 +209,8 @@ def _counted(
     source = open_source(private, memory_limit=memory_limit)
     counts: list[list[Counts]] = []
     try:
-        refuse_public(source, plan.public, public)
+        refuse_same_files(source, plan.public, public)
+        refuse_same_contents(source, plan.public, public)
         for number, of_level in enumerate(_count(plan, source), start=1):
             counts += of_level
             told("counting", number, len(plan.levels))
