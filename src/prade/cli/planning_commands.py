@@ -216,6 +216,22 @@ def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
 # ---------------------------------------------------------------------- plan
 
 
+PREVIOUS = [
+    click.option(
+        "--previous",
+        metavar="RELEASE",
+        type=FILE,
+        help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
+        "Its data set and unit are the plan's.",
+    ),
+    click.option(
+        "--other-people",
+        is_flag=True,
+        help="The --previous release is about other people, so the data set and the unit may differ.",
+    ),
+]
+
+
 def planning(command: Command) -> Command:
     """Add the options that define a plan."""
     options = [
@@ -228,18 +244,7 @@ def planning(command: Command) -> Command:
             "has moved, or lies outside the release's parent folder.",
         ),
         weight,
-        click.option(
-            "--previous",
-            metavar="RELEASE",
-            type=FILE,
-            help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
-            "Its data set and unit are the plan's.",
-        ),
-        click.option(
-            "--other-people",
-            is_flag=True,
-            help="The --previous release is about other people, so the data set and the unit may differ.",
-        ),
+        *PREVIOUS,
         click.option(
             "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),

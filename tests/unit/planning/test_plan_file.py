@@ -26,7 +26,7 @@ TEXT = """\
 # STATE+PUMA (3 groups)
 #   2 parts, 4 counts in each of 3 groups: epsilon = 1/3, Laplace noise of scale 6
 
-version = 1
+version = 2
 dataset = "survey"
 
 [budget]
@@ -235,9 +235,9 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
     ("old", "new", "error", "message"),
     [
         # keys
-        ("version = 1\ndataset", "dataset", DataError, "version is missing"),
-        ("version = 1\ndataset", "version = 2\ndataset", DataError, "version is 2; .* `version = 1`"),
-        ("version = 1\ndataset", "version = true\ndataset", DataError, "version is True"),
+        ("version = 2\ndataset", "dataset", DataError, "version is missing"),
+        ("version = 2\ndataset", "version = 3\ndataset", DataError, "version is 3; .* `version = 2` or 1"),
+        ("version = 2\ndataset", "version = true\ndataset", DataError, "version is True"),
         ('dataset = "survey"', "", DataError, "dataset is missing; the keys are version, dataset, noise, budget"),
         ('dataset = "survey"', 'data = "survey"', DataError, "unknown key 'data'"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', PradeError, "Gaussian noise keeps no pure"),
