@@ -23,6 +23,7 @@ from prade import (
     DataError,
     EstimationError,
     Ledger,
+    Plan,
     PradeError,
     PublishedTotals,
     Rule,

@@ -93,6 +93,22 @@ def plan() -> Plan:
 # ------------------------------------------------------------------ what is written
 
 
+PLAIN = "2ed6ef08190e73bb40a292458bc83235c376b0db7a52ef792ad27e1f4227e274"  # of this text, by prade 0.9
+
+
+def test_a_plan_of_version_1_keeps_its_hash():
+    """So releases and ledgers of prade 0.9 and before know it; a newer plan's hash has those of its public files."""
+    with_files = TEXT.replace("[schema]\n", '[public]\nfiles = ["a.csv"]\nsha256 = ["0f"]\n\n[schema]\n')
+    new, old = (Plan.from_toml(with_files.replace("version = 2", f"version = {each}")) for each in (2, 1))
+    assert old.hash == Plan.from_toml(TEXT).hash == PLAIN
+    assert new.hash != PLAIN
+    assert "\nversion = 1\ndataset" in old.to_toml()
+    for plan in (new, old):
+        assert Plan.from_toml(plan.to_toml()).hash == plan.hash
+    other = Plan.from_toml(with_files.replace('"0f"', '"0e"'))
+    assert len({new.hash, other.hash, PLAIN}) == 3
+
+
 def test_the_file_reads_like_this(plan):
     written = plan.to_toml()
     assert tomllib.loads(written) == tomllib.loads(TEXT)
