@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from prade.measuring.early_refusals import refuse_early
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
-from prade.planning.public_of_plan import public_of
+from prade.planning.public_of_plan import plan_with_checked_files, public_of
 from prade.planning.settings import Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number
@@ -42,7 +42,7 @@ from prade.release.spending import spending_stated
 from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
-from prade.sampling.carried import carried_files, expecting_change, need_same_kind
+from prade.sampling.carried import carried_on, expecting_change
 from prade.sampling.improve import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
 from prade.sampling.sizes import resized
@@ -67,12 +67,14 @@ def plan(
     threads: int | None = None,
     executor: Executor | None = None,
     cuda: bool = False,
+    other_people: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Decide what to measure, from public data only. This spends nothing.
 
     `public` is the table, file or files that the estimates will start from, and `weight` names the column with its
-    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. With `tune`, the tuner
+    weights; or it is the last `Release` of the same groups, whose estimates are then the prior. Its data set and unit
+    must be the task's, unless `other_people` says that it is about other people. With `tune`, the tuner
     chooses the plan by rehearsal on the public table, and ``plan.expected`` has the expected error. Without it, or if
     the public table is too small for a rehearsal, the plan measures all one-way tables at the last level, and
     ``plan.expected`` is None. The tuner does as much work as `effort` says (1: what two idle cores do in a second).
@@ -86,7 +88,9 @@ def plan(
     >>> plan(task, data.public, tune=False)
     Plan('census', 4 groups, 2 levels, Budget.pure('4'))
     """
-    table = carried_on(public, task) if isinstance(public, Release) else PublicTable.of(public, weight)
+    if isinstance(public, Release):
+        public = carried_on(public, task, other_people=other_people)
+    table = PublicTable.of(public, weight)
     # before long rehearsals: a table that does not fit fails here, and so does one that `sample` takes no values from
     rows = obeying(table.rows(task.schema, task.groups), task.invariants)
     table.decoder(task.schema)
@@ -96,13 +100,6 @@ def plan(
             how: dict[str, Any] = {"threads": threads, "executor": executor, "cuda": cuda, "progress": progress}
             made = tuned(task, rows, effort=effort, seconds=seconds, **how).plan
     return expecting_change(made, table).with_public(table.hashed_files)
-
-
-def carried_on(release: Release | PathName, task: Task) -> PublicTable:
-    """A release as the public table of the next one: its estimates as weighted rows, in the release's folder."""
-    release = _release(release)
-    need_same_kind(release, task)
-    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan)))
 
 
 def measure(
@@ -124,19 +121,24 @@ def measure(
     `private` is a pandas, polars or pyarrow table, a file or a pattern of files, or a database address. Without
     `ledger`, the custodian's own ledger pays. If the ledger does not know the data set, `cap` (the most that may ever
     be spent on it) enters it. If the folder already has this plan's release, the release is read and nothing is spent.
-    `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from;
-    give it if the plan does not name its files, so that a private table that is also the public one is refused.
-    `weak_protection` allows a budget that hardly protects. `memory_limit` (such as "1GiB") is how much memory the
-    embedded DuckDB may take to count files; rows beyond it go to a private temporary folder.
+    `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from:
+    give it if the plan names no files, so that a private table that is also the public one is refused, or if the plan's
+    files have moved or lie outside its folder. `weak_protection` allows a budget that hardly protects. `memory_limit`
+    (such as "1GiB") is how much memory the embedded DuckDB may take to count files; rows beyond it go to a private
+    temporary folder.
     """
     with spending_stated():
+        plan = plan_with_checked_files(plan, public)
         account, cap_budget = Ledger.of(ledger), cap_of(cap, plan.budget)
         if cap_budget is None and not account.knows(plan.dataset):
             need_on_record(plan, Path(folder).resolve(), account)
             raise not_entered(plan, account)
         public = public.source if isinstance(public, PublicTable) else public
         terms = {"public": public, "again": again, "weak_protection": weak_protection, "memory_limit": memory_limit}
-        return run_measure(plan, private, folder, account, cap=cap_budget, threads=threads, progress=progress, **terms)
+        how: dict[str, Any] = {"cap": cap_budget, "threads": threads, "progress": progress}
+        release = run_measure(plan, private, folder, account, **how, **terms)
+        # later stages of this run need not be told again of files that were named or checked here
+        return release if plan.public is None else replace(release, plan=release.plan.with_public(plan.public))
 
 
 def estimate(

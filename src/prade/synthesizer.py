@@ -10,6 +10,7 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -354,13 +355,15 @@ class Synthesizer(Parameters):
 
         The release may come from `fit`, the five functions or the command line. Answers need only the folder. Drawing
         rows takes values from the public table: give `public` (and `weight`, the column with its weights) if `fit` had
-        a table in memory, or if the file has moved.
+        a table in memory, or if the file has moved or lies outside the folder that the release is in.
         """
         release = Release.load(folder)
         plan, files = release.plan, release.plan.public
-        readable = public is not None or (files is not None and all(Path(file).is_file() for file in files.files))
+        table = None if public is None else PublicTable(public, weight)
         if public is None and files is not None:
             public, weight = files, files.weight
+            with suppress(DataError):  # files that must not be used: answers need none, and `sample` says why
+                table = PublicTable(files.checked(), weight)
         loaded = cls(
             plan.budget,
             public=public,
@@ -374,8 +377,8 @@ class Synthesizer(Parameters):
             ledger=ledger,
             targets=plan.targets,
         )
-        if readable:
-            loaded.public_ = loaded._table()
+        if table is not None:
+            loaded.public_ = table
         loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, advice_of(plan.expected)
-        loaded.estimates_ = estimate(release, loaded.public_ if readable else None)
+        loaded.estimates_ = estimate(release, table)
         return loaded

@@ -62,6 +62,7 @@ def test_estimates_and_rows_are_nearly_the_same(world):
 def test_its_ledger_is_read_and_knows_the_release(world):
     ledger = Ledger(world / "agency.ledger")
     assert [entry.plan_hash for entry in ledger.entries("census")] == [HASH]
-    release = prade.measure(Release.load(world / "release").plan, "no-such-file.parquet", world / "release", ledger)
+    plan, public = Release.load(world / "release").plan, world / "public.parquet"  # version 0.1 kept no hashes
+    release = prade.measure(plan, "no-such-file.parquet", world / "release", ledger, public=public)
     assert release.plan.hash == HASH  # found: nothing was read, nothing was spent
     assert len(ledger.entries("census")) == 1

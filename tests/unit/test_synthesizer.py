@@ -23,6 +23,7 @@ from prade import (
     DataError,
     EstimationError,
     Ledger,
+    Plan,
     PradeError,
     PublishedTotals,
     Rule,
@@ -665,8 +666,8 @@ def test_a_plan_for_other_public_files_is_refused_before_anything_is_spent(tmp_p
     with pytest.raises(DataError, match="not one of the public files"):
         synthesizer(tmp_path, public=tmp_path / "two.csv").fit(PRIVATE)
     assert not custodian.exists()
-    found = synthesizer(tmp_path, public=PUBLIC).fit(PRIVATE)  # a table in memory: the release names no files
-    assert found.release_.plan.public is None
+    found = synthesizer(tmp_path, public=PUBLIC).fit(PRIVATE)  # a table in memory: the plan stays as it was paid for
+    assert found.release_.plan == Plan.load(tmp_path / "release.plan.toml")
 
 
 def test_a_public_table_that_changes_after_planning_is_read_again(tmp_path, custodian):

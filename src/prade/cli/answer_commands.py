@@ -12,7 +12,8 @@ import click
 
 from prade.cli.console import FILE, need_file, text_table
 from prade.cli.main import WRONG, examples, prade, remark, result
-from prade.cli.planning_commands import as_json, columns_of, public_again
+from prade.cli.planning_commands import as_json, columns_of
+from prade.cli.public_options import public_again
 from prade.cli.release_commands import estimates_for_reading, release_folder
 from prade.core.errors import DataError, PradeError
 

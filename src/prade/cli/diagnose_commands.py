@@ -8,7 +8,8 @@ import click
 
 from prade.cli.console import FILE, need_file, text_table
 from prade.cli.main import examples, prade, remark, result
-from prade.cli.planning_commands import as_json, public_again, public_files
+from prade.cli.planning_commands import as_json
+from prade.cli.public_options import named_files, public_again
 from prade.cli.release_commands import release_folder
 
 
@@ -54,8 +55,9 @@ def diagnose(
     if output is not None:
         need_file(output)
         table_suffix(Path(output))  # fail before the work
-    files = public_files(public) if public else None
-    found = Release.load(release_folder).diagnosis(files, sharp=sharp, design_effect=design_effect, seed=seed)
+    found = Release.load(release_folder).diagnosis(
+        named_files(public), sharp=sharp, design_effect=design_effect, seed=seed
+    )
     table = found.groups() if by_group else found.columns()
     if output is not None:
         write_table(table, output)

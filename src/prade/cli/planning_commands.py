@@ -6,8 +6,7 @@ Each command imports heavy modules itself, so that `prade --help` starts fast.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,13 +14,12 @@ import click
 from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
+from prade.cli.public_options import public_files
 from prade.core.effort import EFFORT
-from prade.core.errors import DataError
 
 if TYPE_CHECKING:
     from prade.data.groups import Groups
     from prade.data.public import Public
-    from prade.data.public_files import PublicFiles
     from prade.data.public_table import PublicTable
     from prade.data.schema import Schema
     from prade.planning.invariants import Breach
@@ -42,27 +40,11 @@ person_id_option = click.option(
 )
 weight = click.option("--weight", metavar="COLUMN", help="Column with the weights of the public rows.")
 force = click.option("--force", is_flag=True, help="Replace the file if it exists.")
-public_again = click.option(
-    "--public",
-    multiple=True,
-    type=FILE,
-    help="A public file, if it is no longer where the plan says; may be given several times.",
-)
 
 
 def columns_of(text: str) -> list[str]:
     """Split names that are joined by commas or plus signs, as in "STATE,PUMA" or "STATE+PUMA"."""
     return [name.strip() for name in re.split("[,+]", text) if name.strip()]
-
-
-def public_files(paths: tuple[str, ...], weight: str | None = None) -> PublicFiles:
-    """Return the public files at these paths, which must exist."""
-    from prade.data.public_files import PublicFiles
-
-    for path in paths:
-        if not Path(path).is_file():
-            raise DataError(f"there is no public file {path}; check the path")
-    return PublicFiles.at(paths, weight)
 
 
 def levels_of(text: str) -> list[list[str]]:
@@ -234,6 +216,22 @@ def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
 # ---------------------------------------------------------------------- plan
 
 
+PREVIOUS = [
+    click.option(
+        "--previous",
+        metavar="RELEASE",
+        type=FILE,
+        help="Folder of the last release of the same groups, whose estimates are the prior instead of public rows. "
+        "Its data set and unit are the plan's.",
+    ),
+    click.option(
+        "--other-people",
+        is_flag=True,
+        help="The --previous release is about other people, so the data set and the unit may differ.",
+    ),
+]
+
+
 def planning(command: Command) -> Command:
     """Add the options that define a plan."""
     options = [
@@ -242,15 +240,11 @@ def planning(command: Command) -> Command:
             "--public",
             multiple=True,
             type=FILE,
-            help="File of public rows; may be given several times.",
+            help="File of public rows; may be given several times. With --previous: a public file of that release that "
+            "has moved, or lies outside the release's parent folder.",
         ),
         weight,
-        click.option(
-            "--previous",
-            metavar="RELEASE",
-            type=FILE,
-            help="Instead of --public: folder of the last release of the same groups, whose estimates are the prior.",
-        ),
+        *PREVIOUS,
         click.option(
             "--groups", "groups_file", type=FILE, help="File with the public list of groups, one row per group."
         ),
@@ -259,13 +253,14 @@ def planning(command: Command) -> Command:
         click.option("--epsilon", help="Privacy budget, as in 1 or 0.1 or 1/3."),
         click.option("--delta", help="With --epsilon: (epsilon, delta) differential privacy."),
         click.option("--rho", help="Instead of --epsilon: zero-concentrated differential privacy, Gaussian noise."),
-        rows_per_person,
+        click.option(
+            "--max-rows-per-person",
+            type=int,
+            help="Most rows that one person may have. [default: that of --previous, or 1]",
+        ),
         person_id_option,
         click.option(
-            "--dataset",
-            default="private",
-            show_default=True,
-            help="Name of the private table in the ledger.",
+            "--dataset", help='Name of the private table in the ledger. [default: that of --previous, or "private"]'
         ),
         click.option(
             "--tune/--no-tune",
@@ -331,37 +326,45 @@ def task_of(
     public: tuple[str, ...],
     weight: str | None,
     previous: str | None,
+    other_people: bool,
     groups_file: str | None,
     levels: str,
     targets_file: str | None,
     epsilon: str | None,
     delta: str | None,
     rho: str | None,
-    max_rows_per_person: int,
+    max_rows_per_person: int | None,
     person_id: str | None,
-    dataset: str,
+    dataset: str | None,
 ) -> tuple[Task, PublicTable]:
     """Build the task and the public table from the options."""
     from prade.data.public_table import PublicTable
     from prade.planning.task import Task
     from prade.privacy.unit import Unit
+    from prade.release.release import Release
 
-    if bool(public) == (previous is not None) or (previous is not None and weight is not None):
+    if (not public and previous is None) or (previous is not None and weight is not None):
         raise click.UsageError(
             "give the public rows that estimates start from: files with --public (and --weight), or the last release "
             "with --previous"
         )
+    if other_people and previous is None:
+        raise click.UsageError("--other-people says whom the --previous release is about: also give --previous")
     budget, level_columns = budget_of(epsilon, delta, rho), levels_of(levels)
     if bool(level_columns) != bool(groups_file):
         raise click.UsageError(
             "--groups and --levels go together: give both, or neither to treat everybody as one group"
         )
-    unit = Unit(max_rows_per_person, person_id=person_id)
-    task = Task(dataset, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
-    if previous is not None:
-        from prade.pipeline import carried_on
+    release = None if previous is None else Release.load(previous)
+    name, unit = ("private", Unit()) if release is None else (release.plan.dataset, release.plan.unit)
+    unit = unit if max_rows_per_person is None else replace(unit, max_rows=max_rows_per_person)
+    unit = unit if person_id is None else replace(unit, person_id=person_id)
+    name = name if dataset is None else dataset
+    task = Task(name, schema_file, budget, unit, level_columns, groups_file, targets=targets_file or ())
+    if release is not None:
+        from prade.sampling.carried import carried_on
 
-        return task, carried_on(previous, task)
+        return task, carried_on(release, task, public_files(public) if public else None, other_people=other_people)
     return task, PublicTable(public_files(public, weight))
 
 

@@ -16,17 +16,16 @@ from prade.cli.planning_commands import (
     as_json,
     facts_of,
     planning,
-    public_again,
-    public_files,
     spending,
     task_of,
 )
+from prade.cli.public_options import named_files, public_again, public_table, said_paths
 from prade.cli.worker_options import THREADS, Where, cuda_option, worker_options
 from prade.core.errors import DataError
 from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
-    from prade.data.public_files import PublicFiles
+    from prade.data.public_table import PublicTable
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.settings import EstimatorName
     from prade.privacy.ledger import Ledger
@@ -47,10 +46,19 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
 @csv_options("private", private=True)
 @click.option("--memory-limit", metavar="SIZE", help="Memory for rows of files, such as 1GiB; more go to disk.")
+@public_again
 @spending
 @as_json
 @examples("  prade measure plan.toml private.parquet -o release")
-def measure(plan_file: str, private: str, output: str, ledger_file: str | None, as_json: bool, **terms: Any) -> None:
+def measure(
+    plan_file: str,
+    private: str,
+    output: str,
+    public: tuple[str, ...],
+    ledger_file: str | None,
+    as_json: bool,
+    **terms: Any,
+) -> None:
     """Measure the PRIVATE table once: this spends the budget.
 
     The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger.
@@ -61,16 +69,21 @@ def measure(plan_file: str, private: str, output: str, ledger_file: str | None, 
     from prade.core.progress import progress_bar
     from prade.pipeline import measure as run_measure
     from prade.planning.plan import Plan
+    from prade.planning.public_of_plan import plan_with_checked_files
     from prade.release.spending import spending_stated
 
     with spending_stated() as spending:
-        plan = Plan.load(plan_file)
+        named = named_files(public)
+        plan = plan_with_checked_files(Plan.load(plan_file), named)
+        used = said_paths(plan.public or named)
         payer = payer_for(plan, output, ledger_file, as_json)
+        terms |= {"cap": payer.cap, "public": named}
         with progress_bar() as progress:
-            release = run_measure(plan, private, output, payer.ledger, cap=payer.cap, progress=progress, **terms)
+            release = run_measure(plan, private, output, payer.ledger, progress=progress, **terms)
         if payer.cap is not None:
             _remark_new(payer.ledger, plan.dataset)
-        result(*_measured(release, output, payer.ledger, spending.paid), as_json)
+        facts, words = _measured(release, output, payer.ledger, spending.paid)
+        result({**facts, "public": used}, words, as_json)
 
 
 def _remark_new(ledger: Ledger, dataset: str) -> None:
@@ -151,14 +164,15 @@ def estimate(
     from prade.release.release import Release
 
     release = Release.load(release_folder)
-    estimates = _estimates(release, public, estimator, where, anew=_damaged(release), cuda=cuda)
+    table, used = public_table(release.plan, public)
+    estimates = _estimates(release, table, estimator, where, anew=_damaged(release), cuda=cuda)
     levels, lines = [], []
     for level, estimated in zip(estimates.plan.levels, estimates.levels, strict=True):
         rows, status = float(estimated.totals.sum()), dict(Counter(estimated.status).most_common())
         levels.append({"level": level.name, "groups": len(estimated.totals), "rows": rows, "status": status})
         groups_by_status = ", ".join(f"{number} {name}" for name, number in status.items())
         lines.append(f"{level.name}: {len(estimated.totals):,} groups, {rows:,.0f} rows ({groups_by_status})")
-    result({"release": release_folder, "levels": levels}, "\n".join(lines), as_json)
+    result({"release": release_folder, "public": used, "levels": levels}, "\n".join(lines), as_json)
 
 
 def _damaged(release: Release) -> bool:
@@ -176,14 +190,14 @@ def _damaged(release: Release) -> bool:
 
 def _estimates(
     release: Release,
-    public: tuple[str, ...],
+    public: PublicTable,
     estimator: EstimatorName | None = None,
     where: Where = THREADS,
     *,
     anew: bool = False,
     cuda: bool = False,
 ) -> Estimates:
-    """Estimate every group, starting from these public files or from those that the plan names."""
+    """Estimate every group, starting from this public table."""
     from dataclasses import replace
 
     from prade.core.progress import progress_bar
@@ -196,7 +210,7 @@ def _estimates(
         settings = replace(settings, estimator=estimator)
     with where.arguments() as how, progress_bar() as progress:
         how |= {"cuda": cuda, "progress": progress}
-        return make_estimates(release, _files(public), settings=settings, anew=anew, **how)
+        return make_estimates(release, public, settings=settings, anew=anew, **how)
 
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
@@ -206,11 +220,6 @@ def _need_writable_estimates(release: Release, anew: bool = False) -> None:
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
-
-
-def _files(public: tuple[str, ...]) -> PublicFiles | None:
-    """Return the public files that the options name, or None to use those that the plan names."""
-    return public_files(public) if public else None
 
 
 @prade.command()
@@ -262,9 +271,11 @@ def sample(
     target = Output.of(release, output, **form)
     need_folder(release.path / SYNTHETIC if target is None else target.path)  # fail before the work
     _need_writable_estimates(release)
+    table, used = public_table(release.plan, public)
     with where.arguments() as how, progress_bar() as progress:
-        written = write_sample(release, output, _files(public), seed=seed, progress=progress, **form, **how)
-    result(*_sampled(written), as_json)
+        written = write_sample(release, output, table, seed=seed, progress=progress, **form, **how)
+    facts, words = _sampled(written)
+    result({**facts, "public": used}, words, as_json)
 
 
 def _sampled(written: RowFiles) -> tuple[dict[str, Any], str]:
@@ -285,7 +296,7 @@ def estimates_for_reading(release_folder: str, public: tuple[str, ...]) -> Estim
 
     release = Release.load(release_folder)
     kept = is_kept(release, KEPT_ESTIMATES) and not public
-    return make_estimates(release) if kept else _estimates(release, public)
+    return make_estimates(release) if kept else _estimates(release, public_table(release.plan, public)[0])
 
 
 # ---------------------------------------------------------------------- all five stages

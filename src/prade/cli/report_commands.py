@@ -11,7 +11,8 @@ from prade.cli.console import FILE
 from prade.cli.csv_options import csv_options
 from prade.cli.evaluation_words import evaluation_in_words, whys
 from prade.cli.main import examples, prade, remark, result
-from prade.cli.planning_commands import as_json, columns_of, public_files, weight
+from prade.cli.planning_commands import as_json, columns_of, weight
+from prade.cli.public_options import public_files
 from prade.cli.worker_options import Where, worker_options
 
 

@@ -40,9 +40,16 @@ def find_duplicate(sides: Sides) -> tuple[str, str] | None:
     >>> find_duplicate([["x.csv"], ["y.csv"]]), find_duplicate([["x.csv"], ["y.csv", "x.csv.gz"]])
     (None, ('x.csv', 'x.csv.gz'))
     """
-    for mark in (os.path.realpath, _inode, _plain_name):
-        if (pair := _pair(sides, mark)) is not None:
-            return pair
+    return find_same_file(sides) or find_same_content(sides)
+
+
+def find_same_file(sides: Sides) -> tuple[str, str] | None:
+    """As `find_duplicate`, by path, inode and name only: no file is read."""
+    return next(filter(None, (_pair(sides, mark) for mark in (os.path.realpath, _inode, _plain_name))), None)
+
+
+def find_same_content(sides: Sides) -> tuple[str, str] | None:
+    """As `find_duplicate`, by content only: files are read."""
     return _pair(_candidates(_candidates(sides, _opening), _size), content_hash)
 
 

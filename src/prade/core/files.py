@@ -19,8 +19,11 @@ _asking = Lock()  # for the mask of permissions: to ask for it is to change it, 
 
 
 @contextmanager
-def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary path next to `path`. When the block ends without an error, the file written there replaces `path`."""
+def replace_file(path: str | PathLike[str], *, owner_only: bool = False) -> Iterator[Path]:
+    """A temporary path next to `path`. When the block ends without an error, the file written there replaces `path`.
+
+    With `owner_only`, other users of the machine cannot read the file.
+    """
     final = Path(path)
     if not final.parent.is_dir():
         raise DataError(f"{final.name} cannot be written: the folder {final.parent} does not exist; create it first")
@@ -31,11 +34,11 @@ def replace_file(path: str | PathLike[str]) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
-        # mkstemp creates a file that only its owner can read; give it the permissions that open() would have given.
-        with _asking:
-            mask = os.umask(0)
-            os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        if not owner_only:  # mkstemp creates a file that only its owner can read; open() gives these permissions
+            with _asking:
+                mask = os.umask(0)
+                os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
         os.replace(temporary, final)
     finally:
         temporary.unlink(missing_ok=True)

@@ -72,7 +72,15 @@ _WORDS: dict[str, dict[Language, str]] = {
         "python": "record the data set with Ledger.open_dataset",
         "shell": "record the data set with `prade ledger open`",
     },
+    "other_people": {
+        "python": "use the release's {value}, or pass other_people=True if these are other people",
+        "shell": "leave out the option to take the release's {value}, or add --other-people if these are other people",
+    },
     "public": {"python": "give the public table as public=", "shell": "give the public files with --public"},
+    "public_named": {
+        "python": "look at it, and give it as public= if it is public",
+        "shell": "look at it, and name it with --public FILE if it is public",
+    },
     "raise_cap": {
         "python": "to raise the cap, use Ledger.raise_cap",
         "shell": "to raise the cap, use `prade ledger raise-cap`",

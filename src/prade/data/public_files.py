@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,9 @@ class PublicFiles:
     """Files of public rows, all with the same columns, and the name of the column of weights, if there is one.
 
     `csv` is the format of those that are CSV files. `sha256` are the hashes of the files' contents, if known; they show
-    whether a file was moved or is another one.
+    whether a file was moved or is another one. `folder` is the folder of the plan that brought the list; None if the
+    user of this run named the files. A plan may come from anybody and name any file of its reader, so the files that it
+    brought are read only if they lie in its folder and have its hashes (`checked`).
 
     >>> PublicFiles.at(["il.parquet", "oh.parquet"], weight="PWGTP").weight
     'PWGTP'
@@ -35,6 +37,7 @@ class PublicFiles:
     weight: str | None = None
     sha256: tuple[str, ...] = ()
     csv: CsvFormat = DEFAULT_FORMAT
+    folder: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         texts = isinstance(self.files, tuple) and all(isinstance(file, str) and file for file in self.files)
@@ -59,7 +62,7 @@ class PublicFiles:
         return replace(self, files=tuple(os.path.relpath(file, Path(folder).absolute()) for file in self.files))
 
     def found_from(self, folder: str | PathLike[str]) -> PublicFiles:
-        """The same files with absolute paths; relative paths are taken from a folder."""
+        """The same files with absolute paths; relative paths are taken from the folder of the file that has them."""
         here = Path(folder).absolute()
         return replace(self, files=tuple(os.path.normpath(here / file) for file in self.files))
 
@@ -67,21 +70,56 @@ class PublicFiles:
         """The same files with the hashes of their current contents."""
         return replace(self, sha256=tuple(map(content_hash, self._existing())))
 
+    def checked(self) -> PublicFiles:
+        """The same files, for reading.
+
+        A file with another hash is refused. So is, of those that a plan brought, a file without a hash, and one that
+        lies outside the plan's folder once links are followed.
+        """
+        for file, digest in zip(self.files, self.sha256 or (None,) * len(self.files), strict=True):
+            self._check(file, digest)
+        return replace(self, folder=None)
+
     def moved_to(self, now: PublicFiles) -> PublicFiles:
-        """The files at their new paths. Files with other contents are refused: they could be the private ones."""
-        moved = now if now.sha256 else now.hashed()
-        for file, digest in zip(moved.files, moved.sha256, strict=True):
-            if self.sha256 and digest not in self.sha256:
+        """The files of a plan, for reading, at the paths that the user names now; the others must pass `checked`.
+
+        Files with other contents are refused: they could be the private ones. If the plan has no hashes, the user's
+        files take the place of all.
+        """
+        now = now if now.sha256 else now.hashed()
+        named = dict(zip(now.sha256, now.files, strict=True))
+        form: dict[str, Any] = {"weight": now.weight or self.weight, "csv": self.csv}
+        if not self.sha256:
+            return replace(now, sha256=(), **form)
+        for digest, file in named.items():
+            if digest not in self.sha256:
                 raise DataError(
                     f"{file} is not one of the public files that the plan was made with, and could be the private one; "
                     "give the paths of those files. To start from another public table in Python, give the table itself"
                 )
-        return replace(moved, weight=now.weight or self.weight, csv=self.csv)
+        for file, digest in zip(self.files, self.sha256, strict=True):
+            if digest not in named:
+                self._check(file, digest)
+        files = tuple(named.get(digest, file) for file, digest in zip(self.files, self.sha256, strict=True))
+        return replace(self, files=files, folder=None, **form)
+
+    def _check(self, file: str, digest: str | None) -> None:
+        # by path first: of a file outside the folder, the plan's author learns not even whether it exists
+        if self.folder is not None:
+            folder = Path(self.folder).resolve()
+            if not Path(os.path.realpath(file)).is_relative_to(folder):
+                raise DataError(f"{file} lies outside the plan's folder {folder}", remedy="public_named")
+            if digest is None:
+                raise DataError(f"the plan has no hash of {file}", remedy="public_named")
+        _need_file(file)
+        if digest is not None and content_hash(file) != digest:
+            raise DataError(f"{file} is not the public file that the plan was made with; restore the original")
 
     def _existing(self) -> tuple[str, ...]:
+        if self.folder is not None:
+            self.checked()
         for file in self.files:
-            if not Path(file).is_file():
-                raise DataError(f"there is no public file {file}; it may have been moved", remedy="public")
+            _need_file(file)
         return self.files
 
     def source(self) -> Any:
@@ -104,6 +142,11 @@ class PublicFiles:
         if len(self.files) == 1 and Path(self.files[0]).stat().st_size > LARGE_CSV:
             return csv_columns(Path(self.files[0]), self.csv)
         return read_table(self.source(), guess=False)
+
+
+def _need_file(file: str) -> None:
+    if not Path(file).is_file():
+        raise DataError(f"there is no public file {file}; it may have been moved", remedy="public")
 
 
 def _common_names(files: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prade.core.duplicate_files import content_hash, find_duplicate, has_rows
+from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
 from prade.data.public_files import PublicFiles
 from prade.data.tables import column_names
@@ -45,34 +45,45 @@ def found_files(paths: Sequence[str]) -> list[str]:
 
 
 def refuse_public(private: Any, *public: Any) -> None:
-    """Refuse a private source (an argument or result of `open_source`) that is among the public tables or files.
+    """Refuse a private source that is among the public tables or files, by identity or by content."""
+    refuse_same_files(private, *public)
+    refuse_same_contents(private, *public)
 
-    Public files that no longer exist are compared by the hashes of their contents, where a `PublicFiles` records them.
-    Missing files without a hash cannot be compared and are skipped, as is None.
+
+def refuse_same_files(private: Any, *public: Any) -> None:
+    """Refuse a private source (an argument or result of `open_source`) that is itself one of the public ones.
+
+    Files are compared by path, link and name, tables in memory by the memory of their cells: no cell is read, so this
+    may come before anything is reserved. None, and files that do not exist, are skipped.
     """
-    private = getattr(private, "origin", private)
-    known = [each for each in public if each is not None]
-    paths = paths_of(private)
-    if paths is not None:
-        _refuse_files(paths, known)
+    origin = getattr(private, "origin", private)
+    if (pair := find_same_file(_sides(origin, public))) is not None:
+        raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link or compression)")
+    if paths_of(origin) is not None or isinstance(origin, str):  # other texts are addresses of databases
         return
-    for each in known if not isinstance(private, str) else ():  # a text that is not a path is a database's address
-        in_memory = not isinstance(each, PublicFiles) and paths_of(each) is None
-        if in_memory and (shared := _shared(private, each)):
+    for each in public:
+        in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
+        if in_memory and (shared := _shared(origin, each)):
             raise _refusal(shared)
 
 
-def _refuse_files(paths: Sequence[str], public: Sequence[Any]) -> None:
-    """Refuse private files that are public ones, or have the recorded contents of public files since moved."""
+def refuse_same_contents(private: Any, *public: Any) -> None:
+    """Refuse private files with the same contents as one of the public files.
+
+    This reads the private files, so its outcome is about private rows: in a run of a plan from outside, it belongs
+    after the reservation. The public files themselves are compared, never hashes that a plan brings, because these
+    could be guesses.
+    """
+    if (pair := find_same_content(_sides(getattr(private, "origin", private), public))) is not None:
+        raise _refusal(f"{pair[0]} has the same content as the public file {pair[1]}")
+
+
+def _sides(private: Any, public: Sequence[Any]) -> list[list[str]]:
+    """The private files, and the public ones that exist; none of either if one of them is not in files."""
+    paths = paths_of(private)
     named = [each.files if isinstance(each, PublicFiles) else paths_of(each) or () for each in public]
     files = [file for each in named for file in each if Path(file).is_file()]
-    pair = find_duplicate([found_files(paths), files]) if files else None
-    if pair is not None:
-        raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link, compression or content)")
-    recorded = {each for table in public if isinstance(table, PublicFiles) for each in table.sha256}
-    for file in found_files(paths) if recorded else ():
-        if content_hash(file) in recorded and has_rows(file):
-            raise _refusal(f"{file} has the content of a public file that the plan was made with")
+    return [found_files(paths), files] if paths is not None and files else [[], []]
 
 
 def _refusal(what: str) -> DataError:

@@ -292,9 +292,7 @@ def _need_room(plan: Plan, staging: Path) -> None:
 # ---------------------------------------------------------------------- reserve, count
 
 
-def _reserve(
-    plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending
-) -> Entry:
+def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending) -> Entry:
     """Spend the plan's budget in the ledger, or go on with what a run spent that failed before it drew noise."""
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
     before = ledger.times_paid(plan.dataset, plan.hash)

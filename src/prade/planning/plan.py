@@ -33,6 +33,7 @@ from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (
+    VERSION,
     Content,
     content_of_toml,
     content_to_dict,
@@ -52,6 +53,7 @@ from prade.queries.workload import Workload
 
 LARGEST_SCALE = 10**150  # the variance of such noise still fits into a float
 MOST_COUNTS = 2**32  # over all groups, parts and cells: 32 GiB of noisy counts
+RELEASED = "release.json"  # the file by which a folder is a release
 NAMES_SHOWN = 3  # tables that a line of the description names
 
 
@@ -60,9 +62,10 @@ class Plan:
 
     `settings` say how to estimate, `expected` which error to expect, `public` where the public table is, `targets` what
     the plan was tuned for. They cost nothing and do not affect what is measured, so they may be edited after planning,
-    and plans that differ only in them are equal. `noise` is the law of all noise where it is not the usual one of the
-    budget's kind: a zcdp or an approx budget may be spent on Laplace noise. `noise_budget` is what is split: the budget
-    itself, or what an approx budget allows under that law (`prade.privacy.budget.Budget.noise_budget`).
+    and plans that differ only in them are equal, except that the hashes of the public files belong to the plan. `noise`
+    is the law of all noise where it is not the usual one of the budget's kind: a zcdp or an approx budget may be spent
+    on Laplace noise. `noise_budget` is what is split: the budget itself, or what an approx budget allows under that law
+    (`prade.privacy.budget.Budget.noise_budget`).
 
     Each level adds its columns to those of the level before: ``["STATE"], ["PUMA"]`` means every state, and every PUMA
     within its state. If a level's total is None, the plan asks for the number of rows, as one more part of the level,
@@ -103,6 +106,7 @@ class Plan:
         invariants: Sequence[Invariant] = (),
         targets: Sequence[Target] = (),
         noise: Law | None = None,
+        version: int = VERSION,
     ) -> None:
         self.dataset = dataset_name(dataset)
         self.schema = schema
@@ -112,6 +116,7 @@ class Plan:
         self.settings = settings
         self.expected = expected
         self.public = public
+        self.version = version  # of its file: 1 if prade 0.9 or an earlier version wrote it
         if not isinstance(schema, Schema) or not schema.coded:
             raise PradeError(f"a plan needs a Schema with a column that is not a group column, got {schema!r}")
         if not isinstance(budget, Budget) or not isinstance(unit, Unit):
@@ -194,12 +199,12 @@ class Plan:
     def content(self) -> Content:
         """Everything that is in the plan's file."""
         measured = self.dataset, self.schema, self.budget, self.unit, self.levels, self.groups
-        stated = self.invariants, self.targets, self.law
+        stated = self.invariants, self.targets, self.law, self.version
         return Content(*measured, self.settings, self.expected, self.public, *stated)
 
     @cached_property
     def hash(self) -> str:
-        """A fingerprint of everything that is measured: SHA-256 of the content, whatever the layout of the file."""
+        """A fingerprint of all that is measured and of the public files' contents, whatever the layout of the file."""
         content = json.dumps(measured_to_dict(self.content), sort_keys=True, default=str, ensure_ascii=False)
         try:
             return hashlib.sha256(content.encode()).hexdigest()
@@ -252,7 +257,7 @@ class Plan:
     # ---------------------------------------------------------------- files
 
     def with_public(self, public: PublicFiles | None) -> Plan:
-        """The same plan with the location of its public table."""
+        """The plan with another list of public files; it equals the plan if they have the same hashes."""
         return Plan(**{**vars(self.content), "public": public})
 
     def with_labels(self, schema: Schema) -> Plan:
@@ -290,11 +295,14 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Plan:
-        """The plan in a file."""
-        text = file_text(path, "plan")
+        """The plan in a file; its public files must lie in the file's folder, or, for that of a release, beside it."""
+        text, folder = file_text(path, "plan"), Path(path).absolute().parent
         with within(str(path)):
             plan = cls.from_toml(text)
-        return plan.with_public(plan.public and plan.public.found_from(Path(path).parent))
+        if plan.public is None:
+            return plan
+        home = folder.parent if (folder / RELEASED).is_file() else folder
+        return plan.with_public(replace(plan.public.found_from(folder), folder=str(home)))
 
     # ---------------------------------------------------------------- noise
 

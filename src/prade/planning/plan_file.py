@@ -2,7 +2,8 @@
 
 It contains everything that determines what is measured, including the schema and the list of groups, so that a release
 explains itself. The optional tables [settings], [expected], [public] and [[target]] do not affect what is measured:
-they say how to estimate, which error to expect, where the public table is, and what the plan was tuned for.
+they say how to estimate, which error to expect, where the public table is, and what the plan was tuned for. Of these,
+only the hashes of the public files are part of the plan's own hash.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from prade.queries.parts import Cells, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 
-VERSION = 1
+VERSION = 2  # of version 1, which prade 0.9 and earlier wrote, the plan's hash leaves out those of the public files
 KEYS = (
     *("version", "dataset", "noise", "budget", "unit", "level", "settings", "expected", "public"),
     *("target", "invariant", "groups", "schema"),
@@ -63,6 +64,7 @@ class Content:
     invariants: Sequence[Invariant] = ()
     targets: Sequence[Target] = ()
     noise: Law | None = None
+    version: int = VERSION
 
 
 def content_to_dict(plan: Content) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def content_to_dict(plan: Content) -> dict[str, Any]:
         errors = free["expected"].pop("targets")
         free["expected"] |= {"target": list(errors)} if errors else {}
     tables = {**measured_to_dict(plan), "schema": tomllib.loads(plan.schema.to_toml()), **free}
+    tables |= {"version": plan.version}
     if plan.targets:
         tables["target"] = [target.to_dict() for target in plan.targets]
     if plan.public is not None:
@@ -82,7 +85,10 @@ def content_to_dict(plan: Content) -> dict[str, Any]:
 
 
 def measured_to_dict(plan: Content) -> dict[str, Any]:
-    """Everything that determines what is measured, in plain values: all but what may be edited later at no cost."""
+    """What the plan's hash is made of, in plain values: all but what may be edited later at no cost.
+
+    It is all that determines what is measured, and the hashes of the public files.
+    """
     levels = [
         {
             "by": list(level.by),
@@ -97,8 +103,10 @@ def measured_to_dict(plan: Content) -> dict[str, Any]:
     stated = {"invariant": [each.to_dict() for each in plan.invariants]} if plan.invariants else {}
     # The usual law is left out, as files of earlier versions leave it out: their hashes stay the same.
     noise = {} if plan.noise in (None, plan.budget.law) else {"noise": plan.noise}
+    # A plan of version 1 keeps the hash that its release and its ledger have; so do plans without public files.
+    hashes = [] if plan.public is None or plan.version == 1 else list(plan.public.sha256)
     return {
-        "version": VERSION,
+        **({"version": VERSION, "public": hashes} if hashes else {"version": 1}),
         "dataset": plan.dataset,
         **noise,
         "budget": plan.budget.to_dict(),
@@ -139,8 +147,9 @@ def content_of_toml(text: str) -> Content:
     """The content of a plan's file."""
     document = toml_table(text)
     _only(document, KEYS, optional=OPTIONAL)
-    if document["version"] != VERSION or isinstance(document["version"], bool):
-        raise DataError(f"version is {document['version']!r}; this prade reads plans with `version = {VERSION}`")
+    version = document["version"]
+    if version not in (1, VERSION) or type(version) is not int:
+        raise DataError(f"version is {version!r}; this prade reads plans with `version = {VERSION}` or 1")
     with within("schema"):
         schema = Schema(**content_of_table(_table(document["schema"], "schema")))
     levels = [_level(schema, number, level) for number, level in enumerate(_tables(document["level"], "level"), 1)]
@@ -156,7 +165,7 @@ def content_of_toml(text: str) -> Content:
     invariants = invariants_of(document.get("invariant", []))
     targets = targets_of_tables(document.get("target", []))
     stated = settings, expected, public, invariants, targets, document.get("noise")
-    return Content(document["dataset"], schema, budget, unit, levels, groups, *stated)
+    return Content(document["dataset"], schema, budget, unit, levels, groups, *stated, version)
 
 
 _VALUES: dict[Any, tuple[tuple[type, ...], str]] = {  # by a field's declared type: what may be written, in words
@@ -211,7 +220,7 @@ def _public(table: Mapping[str, Any]) -> PublicFiles:
         if not isinstance(hashes, list) or not all(isinstance(each, str) for each in hashes):
             raise DataError(f"sha256 is {str(hashes)[:40]!r}; write a list of hashes, one per file, or leave it out")
         form = CsvFormat(table.get("encoding", "utf-8"), table.get("delimiter", ","))
-        return PublicFiles(tuple(files), table.get("weight"), tuple(hashes), form)
+        return PublicFiles(tuple(files), table.get("weight"), tuple(hashes), form, folder=".")
 
 
 def _groups(table: Mapping[str, Any]) -> Groups:

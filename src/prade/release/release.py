@@ -34,7 +34,7 @@ from prade.core.means import PreciseMean
 from prade.data.parquet_with_header import damage_reported, whole_numbers
 from prade.data.schema import Schema
 from prade.planning.invariants import not_protected
-from prade.planning.plan import Plan
+from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question
 from prade.privacy.ledger.chain import Head
 from prade.privacy.ledger.records import Claim
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
-PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", "release.json", "ledger.json"
+PLAN, MEASUREMENTS, MANIFEST, EXTRACT = "plan.toml", "measurements.parquet", RELEASED, "ledger.json"
 HASHED = (PLAN, MEASUREMENTS)
 SEAL = "seal"
 

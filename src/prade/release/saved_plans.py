@@ -33,6 +33,6 @@ def kept_plan(task: Task, table: PublicTable, folder: PathName) -> Plan | None:
         raise DataError(
             f"{path} was made with another {different}: use the one it was made with, or choose another folder"
         )
-    if made.public is not None and table.hashed_files is not None:
-        made.public.moved_to(table.hashed_files)  # refuses other files
-    return made.with_public(table.hashed_files)
+    if made.public is None or table.hashed_files is None:
+        return made
+    return made.with_public(made.public.moved_to(table.hashed_files))  # refuses other files

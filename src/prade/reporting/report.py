@@ -2,7 +2,7 @@
 
 The page is made from the files in the release's folder (estimates, support, synthetic rows) and is as public as those
 files. With the true rows it also shows how good the release is. That page is NOT private: it says so, has another name,
-and is not written into the folder that is published.
+is not written into the folder that is published, and only its owner can read it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_report(
         release, truth=truth, geojson=geojson, geojson_key=geojson_key, workers=workers, progress=progress
     )
     text = json_of(data) if as_json else report_page(data)
-    with replace_file(target) as temporary:
+    with replace_file(target, owner_only=truth is not None) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,16 @@ from numpy.typing import NDArray
 from prade.core.arrays import Floats, Ints, mass_per_cell
 from prade.core.documents import json_value, structured
 from prade.core.errors import DataError
+from prade.core.remedies import Remedy
 from prade.core.systematic import systematic
 from prade.data.parquet_with_header import HEADER
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
 from prade.data.tables import parquet_schema, table_suffix, write_table
 from prade.estimating.levels.estimates import Estimates
+from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.planning.plan import Plan
+from prade.planning.public_of_plan import public_of
 from prade.planning.settings import Settings
 from prade.queries.workload import Workload
 from prade.release.derived_files import KEPT_CARRIED, check_kept, is_kept, recorded
@@ -63,6 +67,20 @@ class Carried(msgspec.Struct):
     release: str
     estimates: str
     change: float | None
+
+
+def carried_on(
+    release: Release | str | PathLike[str], task: Task, public: Any = None, *, other_people: bool = False
+) -> PublicTable:
+    """A release as the public table of the next one: its estimates as weighted rows, in the release's folder.
+
+    `public` is the release's public table, if its files have moved or lie outside the folder that the release is in.
+    """
+    release = release if isinstance(release, Release) else Release.load(release)
+    if not other_people:
+        need_same_people(release, task)
+    need_same_kind(release, task)
+    return PublicTable(carried_files(kept_estimates(release), public_of(release.plan, public)))
 
 
 def carried_files(estimates: Estimates, public: PublicTable) -> PublicFiles:
@@ -126,6 +144,18 @@ def need_same_kind(release: Release, task: Task) -> None:
             f"{release.path} has no {', '.join(lacking)}: its groups are {plan.levels[-1].name}; plan the same levels, "
             "or give public files"
         )
+
+
+def need_same_people(release: Release, task: Task) -> None:
+    """Refuse another data set or unit than the release's: the same people would have two budgets in the ledger."""
+    plan = release.plan
+    for what, theirs, mine in (("data set", plan.dataset, task.dataset), ("unit", plan.unit, task.unit)):
+        if theirs != mine:
+            raise DataError(
+                f"{release.path} is about the {what} {theirs!r}, and this plan about the {what} {mine!r}; the same "
+                "people must have one budget",
+                remedy=Remedy("other_people", what),
+            )
 
 
 def learned_change(estimates: Estimates) -> float | None:

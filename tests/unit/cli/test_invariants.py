@@ -1,6 +1,7 @@
 """Invariants on the command line: from a schema file to the ledger, the report and the synthetic rows."""
 
 import json
+import shutil
 from collections import Counter
 
 import pyarrow as pa
@@ -97,9 +98,10 @@ def test_check_needs_the_groups_to_check_their_totals(files):
 
 def test_invariants_are_met_and_named_from_the_plan_to_the_report(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    shutil.copy(files / "public.parquet", tmp_path)
     call("ledger", "open", "people", "--cap", 4, "--max-rows-per-person", 4, "--person-id", "PERSON")
     planned = call(
-        *("plan", "--schema", files / "schema.toml", "--public", files / "public.parquet", "--effort", 0),
+        *("plan", "--schema", files / "schema.toml", "--public", "public.parquet", "--effort", 0),
         *("--groups", files / "places.csv", "--levels", "STATE,PLACE", "--epsilon", 4, "--dataset", "people"),
         *("--max-rows-per-person", 4, "--person-id", "PERSON"),
     )

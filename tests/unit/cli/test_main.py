@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import click
 import pyarrow as pa
@@ -44,9 +45,14 @@ def files(tmp_path_factory):
     return folder
 
 
+def named(files):
+    """The public files by name, for a plan or a release that is in another folder."""
+    return ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
+
+
 def planning(files, *more, epsilon="2"):
     given = ["--schema", files / "schema.toml", "--groups", files / "g.csv", "--levels", "STATE,PLACE"]
-    given += ["--public", files / "public1.parquet", "--public", files / "public2.parquet", "--epsilon", epsilon]
+    given += [*named(files), "--epsilon", epsilon]
     return [*given, "--max-rows-per-person", 2, "--person-id", "PERSON", "--no-tune", *more]
 
 
@@ -74,15 +80,15 @@ def enter(cap, *more):
 
 
 @pytest.fixture(scope="module")
-def plan_file(files, tmp_path_factory):
-    place = tmp_path_factory.mktemp("plan") / "plan.toml"
+def plan_file(files):
+    place = files / "plan.toml"
     call("plan", *planning(files), "-o", place)
     return place
 
 
 @pytest.fixture(scope="module")
-def release(files, plan_file, tmp_path_factory):
-    place = tmp_path_factory.mktemp("measured") / "release"
+def release(files, plan_file):
+    place = files / "release"
     ledger = place.parent / "agency.ledger"
     assert f"{ledger}: data set 'private' with the cap epsilon = 3" in enter(3, "--ledger", ledger).stdout
     done = call("measure", plan_file, files / "private.parquet", "-o", place, "--ledger", ledger)
@@ -111,9 +117,9 @@ def test_estimates_by_the_papers_estimators_are_those_that_are_drawn_from(files,
     call("measure", plan_file, files / "private.parquet", "-o", place)
     found = {}
     for name in ("map", "ide", "two-stage"):
-        call("estimate", place, "--estimator", name)
+        call("estimate", place, "--estimator", name, *named(files))
         assert kept_estimates(Release.load(place)).settings.estimator == name
-        call("sample", place)
+        call("sample", place, *named(files))
         assert kept_estimates(Release.load(place)).settings.estimator == name
         found[name] = (place / "synthetic.parquet").read_bytes()
     assert len(set(found.values())) == 3
@@ -316,7 +322,7 @@ def test_tuning_says_what_to_expect(files, tmp_path):
 def test_a_delta_buys_gaussian_noise(files, tmp_path, custodian):
     done = call("plan", *planning(files, "--delta", "1e-9"), "-o", tmp_path / "p.toml")
     assert "Gaussian noise of scale" in done.stdout
-    measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    measure = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]
     command = complaint(*measure).partition("prade ledger open private ")[2]
     assert "--cap 2 --delta 1/1000000000 " in command
     enter(4, "--delta", "2e-9")
@@ -370,10 +376,12 @@ def test_every_stage_speaks_json(files, tmp_path):
     assert whole["spent"] == whole["cost"] == Budget.pure(2).to_dict()
     assert whole["report"] == str(place / "report.html")
     assert whole["synthetic"]["rows"] == read_table(place / "synthetic.parquet").num_rows
-    levels = said("estimate", place)["levels"]
+    estimated = said("estimate", place, *named(files))
+    levels = estimated["levels"]
     assert [level["level"] for level in levels] == ["STATE", "STATE+PLACE"]
     assert sum(levels[0]["status"].values()) == levels[0]["groups"] == 2
-    drawn = said("sample", place, "-o", tmp_path / "rows.csv")
+    drawn = said("sample", place, "-o", tmp_path / "rows.csv", *named(files))
+    assert estimated["public"] == drawn["public"] == [str(each) for each in named(files)[1::2]]
     assert drawn["columns"] == COLUMNS
     assert drawn["rows"] == read_table(tmp_path / "rows.csv").num_rows
     assert drawn["copied"] == whole["synthetic"]["copied"] == 1.0
@@ -483,7 +491,7 @@ def test_a_budget_that_is_used_up_is_exit_code_3(release, files, tmp_path):
     """Another plan for the same people, in the same ledger: 1 is left of 3."""
     call("plan", *planning(files, epsilon="1.5"), "-o", tmp_path / "more.toml")
     ledger = release.parent / "agency.ledger"
-    arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    arguments = ["measure", tmp_path / "more.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]
     said = complaint(*arguments, "--ledger", ledger, code=cli.TOO_MUCH)
     assert "has epsilon = 1 (pure differential privacy) left" in said
     assert not (tmp_path / "r").exists()
@@ -501,7 +509,7 @@ def test_weak_protection_has_to_be_said(files, tmp_path):
     )
     assert "Weak protection" not in call("plan", *planning(files, epsilon="20"), "-o", tmp_path / "q.toml").stderr
     before = sorted(tmp_path.iterdir())
-    measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r"]
+    measuring = ["measure", tmp_path / "p.toml", files / "private.parquet", "-o", tmp_path / "r", *named(files)]
     synthesizing = ["synthesize", files / "private.parquet", *weak, "-o", tmp_path / "s"]
     for command in (measuring, synthesizing):
         said = complaint(*command)
@@ -520,10 +528,10 @@ def test_the_private_file_is_not_a_public_one(files, tmp_path):
     call("plan", *planning(files), "-o", tmp_path / "p.toml")
     before = sorted(tmp_path.iterdir())
     for each in private:
-        said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r")
-        assert "private.parquet is the public file" in said
+        said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r", *named(files))
+        assert "private.parquet has the same content as the public file" in said
         assert said.endswith("In this run nothing was spent\n")
-        assert "is the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
+        assert "as the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -651,6 +659,8 @@ def test_a_folder_that_is_there_but_read_only_is_said_to_be_so(monkeypatch, file
 def test_estimates_are_not_made_for_a_folder_that_cannot_keep_them(monkeypatch, release, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(release, bare)
+    for number in (1, 2):
+        shutil.copy(release.parent / f"public{number}.parquet", tmp_path)
     (bare / "estimates.parquet").unlink()
     monkeypatch.setattr(os, "access", lambda place, _: str(place) != str(bare))
     monkeypatch.setattr(
@@ -714,7 +724,7 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
     for file in moved:
         file.unlink()
     assert "give the public files with --public" in complaint("estimate", tmp_path / "r")
-    again = ["--public", files / "public1.parquet", "--public", files / "public2.parquet"]
+    again = named(files)
     call("sample", tmp_path / "r", *again)
     call("answer", tmp_path / "r", "SEX == 1")  # from the estimates that are kept
     shutil.copy(files / "private.parquet", tmp_path / "p3.parquet")
@@ -725,14 +735,14 @@ def test_moved_public_files_are_asked_for_and_found_again(files, tmp_path):
             assert "is not one of the public files that the plan was made with, and could be the private one" in said
 
 
-def test_public_files_are_in_the_plans_file_but_not_in_its_hash(plan_file):
+def test_of_public_files_the_hashes_are_in_the_plans_hash(plan_file):
     plan = Plan.load(plan_file)
-    elsewhere = plan.with_public(PublicFiles(("/elsewhere.csv",), "WEIGHT"))
-    assert elsewhere.hash == plan.hash
-    assert plan.with_public(None).public is None
-    assert plan.public is not None
-    text = elsewhere.to_toml()
-    assert '[public]\nfiles = ["/elsewhere.csv"]\nweight = "WEIGHT"\n' in text
+    hashes = plan.public.sha256
+    elsewhere = plan.with_public(PublicFiles(("/a.csv", "/b.csv"), "WEIGHT", hashes))
+    assert elsewhere == plan
+    assert '[public]\nfiles = ["/a.csv", "/b.csv"]\nweight = "WEIGHT"\nsha256 = ["' in elsewhere.to_toml()
+    others = [None, PublicFiles(plan.public.files), replace(plan.public, sha256=(hashes[0], "0" * 64))]
+    assert len({plan.hash, *(plan.with_public(each).hash for each in others)}) == 3  # without files as without hashes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from prade import Schema
+from prade import Ledger, Plan, Schema, Unit
 from prade.data.invented import census_like
 from prade.data.tables import write_table
 from worlds.commands import call
@@ -101,6 +101,45 @@ def test_check_and_plan_say_what_will_not_be_measured(files, tmp_path):
     tuned = ["--epsilon", "1/1000", "--effort", 0, "--force"]  # so little that only numbers of rows are asked for
     assert "not measured, so that their values follow the public table: AGE, SEX" in call(*made, *tuned).stdout
     assert json.loads(call(*made, *tuned, "--json").stdout)["not_measured"] == ["AGE", "SEX"]
+
+
+# ---------------------------------------------------------------- whom a plan is about
+
+
+def test_the_people_are_those_of_the_release_before(files, tmp_path, custodian):
+    """--dataset and the unit need not be repeated, and another one has to be meant."""
+    given = ["--max-rows-per-person", 2, "--person-id", "PERSON", "--dataset", "people"]
+    first = tmp_path / "first"
+    call("ledger", "open", "people", "--cap", 9, *given[:4])
+    write_table(pa.table({"STATE": [98], "PLACE": ["a"], "AGE": [4], "SEX": [1], "PERSON": [7]}), tmp_path / "p.csv")
+    call("synthesize", tmp_path / "p.csv", *planning(files, ["public.csv"], *given)[1:], "-o", first)
+    named = ["--public", files / "public.csv"]  # it lies outside the release's folder
+    following = planning(files, [], "--previous", first, "--force", "-o", tmp_path / "next.toml")
+    assert "lies outside the plan's folder" in call(*following, code=1).stderr
+    for more in ([], given):
+        call(*following, *named, *more)
+        plan = Plan.load(tmp_path / "next.toml")
+        assert (plan.dataset, plan.unit) == ("people", Unit(2, person_id="PERSON"))
+    for option, other, words in (
+        ("--dataset", "private", "is about the data set 'people', and this plan about the data set 'private'"),
+        ("--max-rows-per-person", 3, "is about the unit Unit(max_rows=2, person_id='PERSON'"),
+        ("--person-id", "ID", "and this plan about the unit Unit(max_rows=2, person_id='ID'"),
+    ):
+        said = call(*following, *named, option, other, code=1).stderr
+        assert words in said
+        assert "add --other-people if these are other people" in said
+    call(*following, *named, "--dataset", "private", "--other-people")
+    assert Plan.load(tmp_path / "next.toml").dataset == "private"
+    assert "--other-people" in call(*planning(files, ["public.csv"], "--other-people"), code=2).stderr
+    again = ["synthesize", tmp_path / "p.csv", *following[1:-3], *named, "-o", tmp_path / "second"]
+    assert "--other-people" in call(*again, "--dataset", "private", code=1).stderr
+    call(*again)
+    assert [entry.dataset for entry in Ledger(custodian).entries("people")] == ["people"] * 2
+
+
+def test_without_a_release_before_the_usual_name_and_unit_are_taken(files, tmp_path):
+    call(*planning(files, ["public.csv"]), "-o", tmp_path / "plan.toml")
+    assert (Plan.load(tmp_path / "plan.toml").dataset, Plan.load(tmp_path / "plan.toml").unit) == ("private", Unit())
 
 
 # ---------------------------------------------------------------- what is not overwritten

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import prade
 from prade import Budget, DataError, Plan, Synthesizer, Unit, Workload
 from prade.baselines import Histogram, run
 from prade.core.duplicate_files import BLOCK, OPENING, content_hash, find_duplicate, refuse_duplicates
 from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
-from prade.measuring.public_overlap import refuse_public
+from prade.measuring.public_overlap import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from worlds.people import EVERYBODY, SCHEMA
@@ -181,25 +182,36 @@ def test_measure_refuses_the_plans_public_files(here, ledger, way):
     measure(plan, "z.csv", here / "release", ledger)
 
 
-@pytest.mark.parametrize("way", ["copy", "zipped copy"])
-def test_public_files_that_were_moved_are_known_by_their_contents(here, ledger, way):
-    public = PublicFiles.at([again(way), "y.csv"]).hashed()
-    plan = planned().with_public(public)
-    for file in public.files:
-        os.rename(file, here / "there" / f"moved-{os.path.basename(file)}")
-    (here / "z.csv").write_bytes(b"AGE\n1\n")
-    for private in ("x.csv", ["z.csv", "x.csv"]):
+@pytest.mark.parametrize("way", WAYS)
+def test_which_comparison_reads_the_private_file(here, way, monkeypatch):
+    """Paths, links and compression are seen without opening a file; only contents take reading."""
+    other = again(way)
+    with monkeypatch.context() as context:
+        for name in ("open", "gzip.open"):
+            context.setattr(f"prade.core.duplicate_files.{name}", lambda *_: pytest.fail("it was read"), raising=False)
+        if way in ("copy", "zipped copy"):
+            refuse_same_files(other, PublicFiles.at(["x.csv"]))
+        else:
+            with pytest.raises(DataError, match=PUBLISHED):
+                refuse_same_files(other, PublicFiles.at(["x.csv"]))
+    if way != "zipped":  # it has another row
         with pytest.raises(DataError, match=PUBLISHED):
-            measure(plan, private, here / "release", ledger)
+            refuse_same_contents(other, None, "y.csv", ["x.csv"])
+    refuse_same_contents(other, "y.csv", FRAME)
+    refuse_same_contents(FRAME, FRAME, "x.csv")
+
+
+def test_hashes_that_a_plan_brings_tell_nothing(here, ledger):
+    """Guesses of what the private file may be: they are true of one of the two files, and all is the same."""
+    guessed = PublicFiles(("a.csv", "b.csv"), sha256=(content_hash("x.csv"), "0" * 64), folder=str(here))
+    plan = planned().with_public(guessed)
+    (here / "z.csv").write_bytes(b"AGE\n1\n")
+    for private in ("x.csv", "z.csv"):
+        with pytest.raises(DataError, match=r"there is no public file a\.csv"):
+            prade.measure(plan, private, here / "release", ledger)
+        refuse_same_files(private, guessed)
+        refuse_same_contents(private, guessed)
     assert ledger.entries("people") == []
-    measure(plan, "z.csv", here / "release", ledger)
-
-
-def test_a_moved_public_file_without_rows_may_be_like_a_private_one(here, ledger):
-    (here / "z.csv").write_bytes(b"AGE\n")
-    plan = planned().with_public(PublicFiles.at(["z.csv"]).hashed())
-    os.rename("z.csv", "moved.csv")
-    measure(plan, "moved.csv", here / "release", ledger)
 
 
 FRAME = pd.DataFrame({"AGE": np.array([3, 70, 80]), "WHERE": ["a", "b", "c"]})

@@ -26,7 +26,7 @@ TEXT = """\
 # STATE+PUMA (3 groups)
 #   2 parts, 4 counts in each of 3 groups: epsilon = 1/3, Laplace noise of scale 6
 
-version = 1
+version = 2
 dataset = "survey"
 
 [budget]
@@ -91,6 +91,22 @@ def plan() -> Plan:
 
 
 # ------------------------------------------------------------------ what is written
+
+
+PLAIN = "2ed6ef08190e73bb40a292458bc83235c376b0db7a52ef792ad27e1f4227e274"  # of this text, by prade 0.9
+
+
+def test_a_plan_of_version_1_keeps_its_hash():
+    """So releases and ledgers of prade 0.9 and before know it; a newer plan's hash has those of its public files."""
+    with_files = TEXT.replace("[schema]\n", '[public]\nfiles = ["a.csv"]\nsha256 = ["0f"]\n\n[schema]\n')
+    new, old = (Plan.from_toml(with_files.replace("version = 2", f"version = {each}")) for each in (2, 1))
+    assert old.hash == Plan.from_toml(TEXT).hash == PLAIN
+    assert new.hash != PLAIN
+    assert "\nversion = 1\ndataset" in old.to_toml()
+    for plan in (new, old):
+        assert Plan.from_toml(plan.to_toml()).hash == plan.hash
+    other = Plan.from_toml(with_files.replace('"0f"', '"0e"'))
+    assert len({new.hash, other.hash, PLAIN}) == 3
 
 
 def test_the_file_reads_like_this(plan):
@@ -235,9 +251,9 @@ FORMS = r"a part is a column, a list of columns, \{queries = \[\.\.\.\]\} or \{c
     ("old", "new", "error", "message"),
     [
         # keys
-        ("version = 1\ndataset", "dataset", DataError, "version is missing"),
-        ("version = 1\ndataset", "version = 2\ndataset", DataError, "version is 2; .* `version = 1`"),
-        ("version = 1\ndataset", "version = true\ndataset", DataError, "version is True"),
+        ("version = 2\ndataset", "dataset", DataError, "version is missing"),
+        ("version = 2\ndataset", "version = 3\ndataset", DataError, "version is 3; .* `version = 2` or 1"),
+        ("version = 2\ndataset", "version = true\ndataset", DataError, "version is True"),
         ('dataset = "survey"', "", DataError, "dataset is missing; the keys are version, dataset, noise, budget"),
         ('dataset = "survey"', 'data = "survey"', DataError, "unknown key 'data'"),
         ('dataset = "survey"', 'dataset = "survey"\nnoise = "gaussian"', PradeError, "Gaussian noise keeps no pure"),

@@ -46,7 +46,7 @@ def released(place, seed=0):
     """A release with invented counts, as `measure` leaves it, and all that is made from it."""
     pq.write_table(public(seed), place.parent / "public.parquet")
     ones = Workload.all_marginals(SCHEMA, 1)
-    files = PublicFiles((str(place.parent / "public.parquet"),))
+    files = PublicFiles((str(place.parent / "public.parquet"),)).hashed()
     plan = Plan("survey", SCHEMA, Budget.pure(3), Unit(1), [Level("PLACE", ones)], {"PLACE": ["p", "=r"]}, public=files)
     generator = np.random.default_rng(seed)
     noisy = [[generator.integers(5, 40, (2, part.n_cells)) for part in q.parts] for q in plan.questions]

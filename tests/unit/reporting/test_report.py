@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import stat
 from fractions import Fraction
 from pathlib import Path
 
@@ -639,6 +640,9 @@ def test_names_tell_what_may_be_published(release, folder):
     assert write_report(folder / "release") == release.path / REPORT
     private = write_report(release, truth=folder / "private.parquet")
     assert private == folder / "release-not-private.html"
+    written = write_report(release, folder / "truth.json", truth=folder / "private.parquet", as_json=True)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (private, written)] == [0o600, 0o600]
+    assert stat.S_IMODE((release.path / REPORT).stat().st_mode) != 0o600
     text = private.read_text(encoding="utf-8")
     assert "This page is NOT private and must not be published." in text
     assert "<title>NOT PRIVATE" in text

@@ -110,6 +110,26 @@ def test_a_release_of_another_kind_is_refused(folder, changed, message):
         prade.plan(task(**changed), Release.load(folder / "r2022"), tune=False)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"dataset": "private"}, r"r2022 is about the data set 'people', and this plan about the data set 'private'"),
+        ({"unit": Unit(2)}, r"the unit Unit\(max_rows=1, .*, and this plan about the unit Unit\(max_rows=2, "),
+    ],
+)
+def test_other_people_have_to_be_said(folder, changed, message):
+    """A forgotten name would give the same people a second budget."""
+    release, other = Release.load(folder / "r2022"), replace_task(task(), **changed)
+    with pytest.raises(DataError, match=rf"{message}.*pass other_people=True if these are other people"):
+        prade.plan(other, release, tune=False)
+    assert prade.plan(other, release, tune=False, other_people=True).task == other
+
+
+def replace_task(given, **changed):
+    told = {"dataset": given.dataset, "unit": given.unit, **changed}
+    return Task(told["dataset"], given.schema, given.budget, told["unit"], given.levels, given.groups)
+
+
 def test_a_damaged_file_and_a_release_without_estimates_are_refused(folder, tmp_path):
     release = Release.load(folder / "r2022")
     path = Path(prade.plan(task(), release, tune=False).public.files[0])
