@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prade.data.invariants import Rule as Rule
     from prade.data.schema import Schema as Schema
     from prade.estimating.levels.estimates import Estimates as Estimates
+    from prade.measuring.check import check as check
     from prade.pipeline import estimate as estimate
     from prade.pipeline import measure as measure
     from prade.pipeline import plan as plan
@@ -75,6 +76,7 @@ _HOMES = {
     "Task": "prade.planning.task",
     "Unit": "prade.privacy.unit",
     "Workload": "prade.queries.workload",
+    "check": "prade.measuring.check",
     "explore": "prade.tuning.explore",
     "score": "prade.scoring.score",
 }

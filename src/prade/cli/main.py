@@ -32,7 +32,6 @@ DEBUG = "PRADE_DEBUG"
 UNFORESEEN = f"This is a bug in prade; please report it. To see where it occurred, put {DEBUG}=1 before the command"
 PUBLIC_ONLY = (
     "schema",
-    "check",
     "plan",
     "estimate",
     "sample",
@@ -158,7 +157,7 @@ def result(value: Any, words: str, as_json: bool) -> None:
 
 def every_command() -> click.Group:
     """Return the command line with all of its commands, which their modules register when they are imported."""
-    commands = ("planning", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
+    commands = ("planning", "check", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
     return prade

@@ -1,4 +1,4 @@
-"""The commands that come before a plan, `schema` and `check`, and what commands that make a plan share.
+"""The command `schema`, which comes before a plan, and what commands that make a plan share.
 
 Each command imports heavy modules itself, so that `prade --help` starts fast.
 """
@@ -18,11 +18,7 @@ from prade.cli.public_options import public_files
 from prade.core.effort import EFFORT
 
 if TYPE_CHECKING:
-    from prade.data.groups import Groups
-    from prade.data.public import Public
     from prade.data.public_table import PublicTable
-    from prade.data.schema import Schema
-    from prade.planning.invariants import Breach
     from prade.planning.plan import Plan
     from prade.planning.task import Task
     from prade.privacy.budget import Budget
@@ -117,100 +113,6 @@ def infer(
         "Add the values that private rows may have but the public table lacks. A value that is not listed counts as "
         "`other` if you name one, else as missing, else as the last value of the list."
     )
-
-
-# ---------------------------------------------------------------------- check
-
-
-@prade.command()
-@click.argument("public", nargs=-1, required=True, type=FILE)
-@click.option("--schema", "schema_file", required=True, type=FILE, help="Schema file.")
-@click.option("--groups", "groups_file", type=FILE, help="File with the public list of groups.")
-@weight
-@click.option("--epsilon", default="1", show_default=True, help="Budget for which to compute the noise scale.")
-@rows_per_person
-@csv_options("public", "groups_file")
-@as_json
-@examples("  prade check --schema schema.toml --groups places.csv public.parquet")
-def check(
-    public: tuple[str, ...],
-    schema_file: str,
-    groups_file: str | None,
-    weight: str | None,
-    epsilon: str,
-    max_rows_per_person: int,
-    as_json: bool,
-) -> None:
-    """Check PUBLIC files against a schema.
-
-    The command shows what the files contain, which values do not fit the schema, and how much noise a budget would add
-    to each count. It spends nothing.
-    """
-    from prade.data.encoding import outside
-    from prade.data.groups import Groups
-    from prade.data.public_table import PublicTable
-    from prade.data.schema import Schema
-    from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
-    from prade.planning.task import recurring_names
-    from prade.privacy.budget import Budget
-    from prade.privacy.unit import Unit
-
-    declared, table = Schema.load(schema_file), PublicTable(public_files(public, weight))
-    listed = Groups.of(groups_file)
-    rows = table.rows(declared, listed)
-    broken = _broken_rules(declared, rows, listed)
-    unknown = sorted(set(table.cells.column_names) - set(declared.names) - set(listed.names) - {weight})
-    unfit = outside(declared, table.cells)
-    parts, shape = len(declared.coded), declared.shape(declared.coded)
-    (occurring, in_words), unlisted = groups_with_public_rows(rows, listed), unlisted_groups(declared, listed)
-    unit, budget = Unit(max_rows_per_person), Budget.pure(epsilon)
-    scale = float(budget.noise_scale(unit.rows * parts, unit.rows**2 * parts))
-    facts = {
-        "rows": len(rows),
-        "columns": dict(zip(declared.coded, shape, strict=True)),
-        "not_in_schema": unknown,
-        "outside": {name: {str(value): number for value, number in cells.items()} for name, cells in unfit.items()},
-        "groups": len(listed),
-        "public_groups": len(rows.groups),
-        "groups_with_public_rows": occurring,
-        "not_in_groups": unlisted,
-        "recurring": recurring_names(listed, [[name] for name in listed.names]),
-        "rules": [asdict(each) for each in broken],
-        "one_way": {"parts": parts, "counts": sum(shape), "epsilon": epsilon, "laplace_scale": scale},
-    }
-    about_groups = [in_words, *left_out_in_words([], unlisted), *recurring_names(listed, [[n] for n in listed.names])]
-    words = [
-        f"{len(rows):,} rows, {parts} columns to estimate with {sum(shape):,} cells",
-        f"{len(listed):,} groups to estimate, {len(rows.groups):,} groups in the public table",
-        *filter(None, about_groups),
-        *([f"not in the schema, and ignored: {', '.join(unknown)}"] if unknown else []),
-        *(_unfit(name, cells, len(rows)) for name, cells in unfit.items()),
-        "all values fit the schema" if not unfit else "each column's policy decides what happens to these rows",
-        *map(str, broken),
-        f"to measure all {parts} one-way tables of every group with {budget}, each count gets Laplace noise of scale "
-        f"{scale:,.4g}",
-    ]
-    result(facts, "\n".join(words), as_json)
-
-
-def _broken_rules(schema: Schema, rows: Public, listed: Groups) -> list[Breach]:
-    """How often the public rows break each rule. Published totals that do not fit the groups are refused."""
-    from prade.data.invariants import PublishedTotals
-    from prade.planning.invariants import breaches, published_totals
-
-    if not listed.names and any(isinstance(each, PublishedTotals) and each.level for each in schema.invariants):
-        raise click.UsageError("the schema has published totals: give the list of groups with --groups")
-    published_totals(schema.invariants, listed)
-    return breaches(rows, schema.invariants)
-
-
-def _unfit(name: str, cells: dict[Any, int], rows: int) -> str:
-    """Describe the values of a column that do not fit the schema, the most frequent first."""
-    values = sorted(cells, key=lambda value: -cells[value])
-    listed = ", ".join("missing" if value is None else str(value)[:30] for value in values[:SHOWN])
-    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
-    number = sum(cells.values())
-    return f"{name}: {number:,} rows ({number / rows:.2%}) do not fit the schema: {listed}{more}"
 
 
 # ---------------------------------------------------------------------- plan

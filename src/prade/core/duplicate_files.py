@@ -53,9 +53,9 @@ def find_same_content(sides: Sides) -> tuple[str, str] | None:
     return _pair(_candidates(_candidates(sides, _opening), _size), content_hash)
 
 
-def refuse_duplicates(files: Sequence[str]) -> None:
+def refuse_duplicates(files: Sequence[str], find: Callable[[Sides], tuple[str, str] | None] = find_duplicate) -> None:
     """Refuse a list that contains the same file twice."""
-    pair = find_duplicate([[file] for file in files]) if len(files) > 1 else None
+    pair = find([[file] for file in files]) if len(files) > 1 else None
     if pair is None:
         return
     both = f"{pair[0]} is given twice" if pair[0] == pair[1] else f"{pair[0]} and {pair[1]} are the same file"

@@ -33,6 +33,7 @@ from prade.data.matching import code_cells
 from prade.measuring.person_bound import MEMORY, PersonRows, Records, exact_ids, hashed, record_type
 from prade.measuring.source import Source, guarded
 from prade.measuring.streams import Batch
+from prade.planning.plan import Plan
 from prade.privacy.unit import Unit
 from prade.queries.parts import Part
 
@@ -83,6 +84,15 @@ class Counting:
     tally: Tally
 
     @classmethod
+    def of_plan(cls, source: Source, plan: Plan) -> Counting:
+        """What a plan asks."""
+        levels = [
+            (level.by, [part for question in plan.questions if question.level == number for part in question.parts])
+            for number, level in enumerate(plan.levels)
+        ]
+        return cls.of(source, plan.schema, levels, plan.groups, plan.unit)
+
+    @classmethod
     def of(
         cls,
         source: Source,
@@ -93,7 +103,10 @@ class Counting:
     ) -> Counting:
         """Check everything that follows from declarations: the parts, the source's columns and their declared types."""
         everything = Groups.of(groups)
-        listed = tuple(everything.keyed(source.columns, everything.level(by).number) for by, _ in levels)
+        try:
+            listed = tuple(everything.keyed(source.columns, everything.level(by).number) for by, _ in levels)
+        except DataError as error:
+            raise error.within(source.name) from None
         tally = Tally(schema, listed, tuple(tuple(parts) for _, parts in levels), unit)
         tally.check()
         source.stream.need(tally.names, source.name)

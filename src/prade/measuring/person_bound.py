@@ -168,7 +168,7 @@ class PersonRows:
 def within_bounds(rows: Records, unit: Unit) -> Records:
     """At most ``unit.max_rows`` rows of each person, and at most ``unit.per_group`` of them in each place."""
     rows = rows[np.lexsort((rows[OTHER_HALF], rows[HASH]))]
-    person = _runs(rows[HASH], rows[OTHER_HALF])
+    person = runs_of(rows[HASH], rows[OTHER_HALF])
     few = unit.max_rows if unit.per_group is None else unit.per_group
     crowded = np.bincount(person)[person] > few
     if not crowded.any():
@@ -178,7 +178,7 @@ def within_bounds(rows: Records, unit: Unit) -> Records:
 
 def _chosen(rows: Records, unit: Unit) -> Records:
     ticket = _tickets(rows)
-    person = _runs(rows[HASH], rows[OTHER_HALF])
+    person = runs_of(rows[HASH], rows[OTHER_HALF])
     if unit.per_group is not None:
         kept = _first(unit.per_group, ticket, rows[PLACE], person)
         rows, ticket, person = rows[kept], ticket[kept], person[kept]
@@ -188,7 +188,7 @@ def _chosen(rows: Records, unit: Unit) -> Records:
 def _first(most: int, ticket: NDArray[np.uint64], *keys: NDArray[Any]) -> NDArray[np.int64]:
     """The rows with the smallest tickets among those that agree in all keys."""
     order = np.lexsort((ticket, *keys))
-    return np.asarray(order[_ranks(_runs(*(key[order] for key in keys))) < most])
+    return np.asarray(order[_ranks(runs_of(*(key[order] for key in keys))) < most])
 
 
 def _tickets(rows: Records) -> NDArray[np.uint64]:
@@ -198,7 +198,7 @@ def _tickets(rows: Records) -> NDArray[np.uint64]:
         contents = _mixed(contents ^ rows[name].astype(np.int64).view(np.uint64))
     order = np.lexsort((contents, rows[OTHER_HALF], rows[HASH]))
     copy = np.empty(len(rows), np.uint64)
-    copy[order] = _ranks(_runs(*(each[order] for each in (contents, rows[OTHER_HALF], rows[HASH]))))
+    copy[order] = _ranks(runs_of(*(each[order] for each in (contents, rows[OTHER_HALF], rows[HASH]))))
     return _mixed(contents ^ _mixed(copy))
 
 
@@ -210,7 +210,7 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
-def _runs(*keys: NDArray[Any]) -> NDArray[np.int64]:
+def runs_of(*keys: NDArray[Any]) -> NDArray[np.int64]:
     """The number of the run of equal keys that each row is in."""
     changes = np.zeros(len(keys[0]), np.int64)
     for key in keys:

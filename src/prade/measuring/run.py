@@ -48,7 +48,6 @@ from prade.measuring.public_overlap import refuse_same_contents, refuse_same_fil
 from prade.measuring.source import open_source
 from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
 from prade.planning.plan import Plan
-from prade.planning.questions import Question
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
@@ -169,7 +168,7 @@ def _traced(ledger: Ledger) -> Iterator[_Trace]:
         yield trace
     except BaseException as error:
         if trace.entry is not None:
-            kind = trace.kind or getattr(error, "kind", type(error).__name__)
+            kind = trace.kind or str(getattr(error, "kind", type(error).__name__))
             with suppress(PradeError), held_back():
                 ledger.fail(trace.entry.id, trace.stage, kind)
         raise
@@ -242,18 +241,10 @@ def _counting(plan: Plan, private: Any, public: Any, memory_limit: str | None) -
     source = open_source(private, memory_limit=memory_limit)
     try:
         refuse_same_files(source, plan.public, public)
-        levels = [
-            (level.by, [part for question in _asked(plan, number) for part in question.parts])
-            for number, level in enumerate(plan.levels)
-        ]
-        yield Counting.of(source, plan.schema, levels, plan.groups, plan.unit)
+        yield Counting.of_plan(source, plan)
     finally:
         if source is not private:
             source.close()
-
-
-def _asked(plan: Plan, level: int) -> list[Question]:
-    return [question for question in plan.questions if question.level == level]
 
 
 # ---------------------------------------------------------------------- prepare

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from prade.core.duplicate_files import refuse_duplicates
+from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError
 from prade.data.csv_format import CsvFormat, format_of
 from prade.measuring.connections import no_table
@@ -122,7 +122,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     >>> import pyarrow
     >>> with open_source(pyarrow.table({"AGE": [3, 70]})) as source:
     ...     source
-    Source('a table in memory', engine='arrow', 1 columns)
+    Source('the private table', engine='arrow', 1 columns)
     """
     if isinstance(source, Source):
         return source
@@ -144,7 +144,7 @@ def _opened(source: Any, memory: int, memory_limit: str | None) -> Source:
         stream = guarded("opening the table in memory", lambda: memory_stream(source))
     except DataError as error:
         raise DataError(f"a {type(source).__name__} is not a source of rows; {HELP}") from error
-    return Source(stream, "arrow", "a table in memory", memory=memory)
+    return Source(stream, "arrow", "the private table", memory=memory)
 
 
 class EngineError(DataError):
@@ -181,7 +181,7 @@ def _open_files(paths: list[str], form: CsvFormat, memory: int) -> Source:
     endings = {next((ending for ending in ENDINGS if file.lower().endswith(ending)), "") for file in files}
     if (len(endings) > 1 and endings != {".csv", ".csv.gz"}) or "" in endings:
         raise DataError(f"{paths[0]}: files must be all parquet or all CSV ({', '.join(ENDINGS)}); {HELP}")
-    refuse_duplicates(files)
+    refuse_duplicates(files, find_same_file)  # their contents are compared when rows are read
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     text = endings != {".parquet"}
     stream = guarded(f"opening {name}", lambda: csv_stream(files, form) if text else parquet_stream(files))

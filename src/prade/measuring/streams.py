@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
+from prade.core.duplicate_files import find_same_content, refuse_duplicates
 from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.column import Column
@@ -190,4 +191,9 @@ def _of_files(files: Sequence[str], headers: Sequence[Sequence[str]], read: Read
         for file, header in reversed(list(zip(files, headers, strict=True)))
         if name not in header
     }
-    return Stream(tuple(name for name in every if name not in lacking), read, None, lacking)
+
+    def read_each_once(names: Sequence[str]) -> Iterator[Batch]:
+        refuse_duplicates(files, find_same_content)
+        yield from read(names)
+
+    return Stream(tuple(name for name in every if name not in lacking), read_each_once, None, lacking)

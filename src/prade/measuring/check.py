@@ -1,0 +1,224 @@
+"""Look before you spend: how a private table fits a plan, for the custodian's eyes only.
+
+`measure` must not refuse a table because of its cells, since a refusal would be an answer about them. A column that is
+coded in another way (SEX as M and F, ages in words) is therefore measured without a remark. The custodian may look:
+this reads every row and shows values of private rows, writes nothing, and leaves the ledger unchanged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prade.core.errors import DataError
+from prade.core.words import many
+from prade.data.cell_types import python_values
+from prade.data.cells import plain_array
+from prade.data.matching import code_cells
+from prade.measuring.counts import Counting, Tally
+from prade.measuring.person_bound import exact_ids, hashed, runs_of
+from prade.measuring.source import guarded, open_source
+from prade.measuring.streams import Batch
+from prade.planning.plan import Plan
+
+TOO_MANY = 0.1  # of a column's cells outside the schema: the column is probably coded in another way
+SHOWN = 5  # values that are listed, the commonest first
+REMEMBERED = 10_000  # different values of a column; in a column with more, rare ones are forgotten
+WARNING = "For the custodian's eyes only: this shows values of private rows. Nothing was written or spent."
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a private table fits a plan. It contains values of private rows: show it to nobody else.
+
+    `missing` are columns that the plan needs and the table lacks, `extra` those that it does not need; `problem` says
+    why the table cannot be measured for another reason. `outside` has, for each column with cells outside the schema,
+    their share and the commonest of them. `unlisted` has the commonest groups that are not on the list, with their
+    rows. `over_bound` is the number of persons with more rows than are counted.
+    """
+
+    rows: int = 0
+    missing: list[str] = field(default_factory=list)
+    problem: str = ""
+    extra: list[str] = field(default_factory=list)
+    outside: dict[str, tuple[float, dict[str, int]]] = field(default_factory=dict)
+    unlisted_rows: int = 0
+    unlisted: dict[str, int] = field(default_factory=dict)
+    empty_groups: list[str] = field(default_factory=list)
+    persons: int | None = None
+    over_bound: int | None = None
+    without_id: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan can be measured, and no column has more than a tenth of its cells outside the schema."""
+        shares = [share for share, _ in self.outside.values()]
+        return not self.missing and not self.problem and max(shares, default=0.0) <= TOO_MANY
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        outside = {name: {"share": share, "values": values} for name, (share, values) in self.outside.items()}
+        return {"warning": WARNING, "fits": self.fits, **asdict(self), "outside": outside}
+
+    def __str__(self) -> str:
+        lines = [WARNING, *(f"the table has no column {name!r}, which the plan needs" for name in self.missing)]
+        if self.missing or self.problem:
+            return "\n".join([*lines, *filter(None, [self.problem]), "No row was looked at: correct this first."])
+        lines.append(many(self.rows, "row"))
+        if self.extra:
+            lines.append(f"not needed by the plan: {', '.join(self.extra)}")
+        for name, (share, values) in self.outside.items():
+            verdict = ": is this column coded as the schema says?" if share > TOO_MANY else ""
+            lines.append(f"{name}: {share:.1%} of the cells are outside the schema ({_listed(values)}){verdict}")
+        if not self.outside:
+            lines.append("all cells fit the schema")
+        if self.unlisted_rows:
+            lines.append(f"{many(self.unlisted_rows, 'row')} in groups that are not listed ({_listed(self.unlisted)})")
+        if self.empty_groups:
+            shown = ", ".join(self.empty_groups[:SHOWN]) + (", ..." if len(self.empty_groups) > SHOWN else "")
+            lines.append(f"{many(len(self.empty_groups), 'listed group')} without a row: {shown}")
+        if self.persons is not None:
+            lines.append(
+                f"{many(self.persons, 'person')}, {self.over_bound:,} of them with more rows than are counted; "
+                f"{many(self.without_id or 0, 'row')} without an id, which do not count"
+            )
+        return "\n".join(lines)
+
+
+def check(plan: Plan, private: Any) -> Check:
+    """How a private table fits a plan, before anything is spent. For the custodian's eyes only.
+
+    `private` is as in `prade.measure`. All rows are read. Nothing is written, and the ledger is not touched. Print the
+    result to read it; ``result.fits`` is False if a column is missing or has more than a tenth of its cells outside
+    the schema.
+
+    >>> import pyarrow
+    >>> from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
+    >>> schema = Schema([Column("SEX", "categorical", values=[1, 2])])
+    >>> plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    >>> print(check(plan, pyarrow.table({"SEX": ["F", "M", "F", "1"]})))
+    For the custodian's eyes only: this shows values of private rows. Nothing was written or spent.
+    4 rows
+    SEX: 75.0% of the cells are outside the schema (F 2, M 1): is this column coded as the schema says?
+    """
+    source = open_source(private)
+    try:
+        needed = [name for question in plan.questions for part in question.parts for name in part.columns]
+        needed = list(dict.fromkeys([*needed, *filter(None, [plan.unit.person_id])]))
+        missing = [name for name in needed if name not in source.columns]
+        extra = [name for name in source.columns if name not in (*needed, *plan.groups.names)]
+        if missing:
+            return Check(missing=missing, extra=extra)
+        try:
+            tally = Counting.of_plan(source, plan).tally
+        except DataError as error:
+            return Check(problem=str(error), extra=extra)
+        look = _Look(tally)
+        guarded(f"reading {source.name}", lambda: look.over(source.stream.read(tally.names or source.columns[:1])))
+        return look.result(plan, extra)
+    finally:
+        if source is not private:
+            source.close()
+
+
+class _Look:
+    """What has been seen of the rows so far."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._rows = 0
+        self._outside: dict[str, int] = {}
+        self._values: dict[str, Counter[str]] = {column.name: Counter() for column in tally.columns}
+        self._groups: Counter[str] = Counter()
+        self._unlisted = 0
+        self._filled = np.zeros(tally.listed[-1].size, np.bool_)
+        self._people: list[NDArray[Any]] = []
+
+    def over(self, batches: Any) -> None:
+        """Look at all rows."""
+        for cells in batches:
+            self._at(cells)
+
+    def _at(self, cells: Batch) -> None:
+        rows = len(next(iter(cells.values())))
+        self._rows += rows
+        listed = self._tally.listed[-1]
+        joint, number = listed.joint_codes(cells, rows, refuse=False)
+        self._filled[number[number >= 0]] = True
+        keys = [column.name for column in listed.columns]
+        for column in self._tally.columns:
+            if column.name not in keys:
+                fits = code_cells(column, cells[column.name], refuse=False)[1]
+                self._outside[column.name] = self._outside.get(column.name, 0) + int((~fits).sum())
+                _remember(self._values[column.name], _texts(cells[column.name], ~fits))
+        if (elsewhere := number < 0).any():
+            self._unlisted += int(elsewhere.sum())
+            each = zip(*(_texts(cells[name], elsewhere) for name in keys), strict=True)
+            _remember(self._groups, [" ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
+        if self._tally.person is not None:
+            halves, known = hashed(exact_ids(cells[self._tally.person]), self._tally.secret)
+            place = np.where(known, joint, -1).astype(np.uint64)
+            self._people.append(np.column_stack([known.astype(np.uint64), halves, place]))
+
+    def result(self, plan: Plan, extra: list[str]) -> Check:
+        """What was seen."""
+        rows = max(1, self._rows)
+        labels = plan.groupings[-1].labels() if plan.groups.names else []
+        persons, over, without = self._persons()
+        return Check(
+            rows=self._rows,
+            extra=extra,
+            outside={n: (k / rows, dict(self._values[n].most_common(SHOWN))) for n, k in self._outside.items() if k},
+            unlisted_rows=self._unlisted,
+            unlisted=dict(self._groups.most_common(SHOWN)),
+            empty_groups=[label for label, filled in zip(labels, self._filled, strict=False) if not filled],
+            persons=persons,
+            over_bound=over,
+            without_id=without,
+        )
+
+    def _persons(self) -> tuple[int | None, int | None, int | None]:
+        unit = self._tally.unit
+        if unit is None or unit.person_id is None:
+            return None, None, None
+        people = np.concatenate([np.zeros((0, 4), np.uint64), *self._people])
+        known = people[people[:, 0] == 1][:, 1:]
+        known = known[np.lexsort((known[:, 2], known[:, 1], known[:, 0]))]
+        person = runs_of(known[:, 0], known[:, 1])
+        if not len(person):
+            return 0, 0, len(people)
+        over = np.bincount(person) > unit.max_rows
+        if unit.per_group is not None:
+            crowded = np.bincount(runs_of(*known.T)) > unit.per_group
+            over[person[np.flatnonzero(crowded[runs_of(*known.T)])]] = True
+        return len(over), int(over.sum()), len(people) - len(known)
+
+
+def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:
+    """The chosen cells as text to show."""
+    if not chosen.any():
+        return []
+    import pyarrow as pa
+
+    plain = plain_array(cells)
+    plain = plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
+    picked = plain.take(pa.array(np.flatnonzero(chosen)))
+    values = python_values(picked)
+    return ["(missing)" if value is None else str(value)[:40] for value in values]
+
+
+def _remember(values: Counter[str], texts: Sequence[str]) -> None:
+    values.update(texts)
+    if len(values) > 2 * REMEMBERED:
+        kept = dict(values.most_common(REMEMBERED))
+        values.clear()
+        values.update(kept)
+
+
+def _listed(values: dict[str, int]) -> str:
+    return ", ".join(f"{value} {number:,}" for value, number in values.items())
