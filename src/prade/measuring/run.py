@@ -27,7 +27,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -43,6 +43,7 @@ from prade.core.progress import Progress
 from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.counts import Counting
+from prade.measuring.failures import Trace, traced
 from prade.measuring.noise import add_noise
 from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
 from prade.measuring.source import open_source
@@ -124,13 +125,12 @@ def measure(
         with (
             _counting(plan, private, public, memory_limit) as counting,
             staging_folder(target) as staging,
-            _traced(ledger) as trace,
+            traced(ledger) as trace,
         ):
             makers = _prepare(plan, staging, counting.source.engine, threads)
             with held_back():
                 entry = trace.entry = _reserve(plan, ledger, cap, again, target, spending)
             counts = _counted(plan, counting, public, told)
-            trace.stage = "draw"
             with held_back():
                 if (other := _start_drawing(plan, target, ledger, trace)) is not None:
                     return other
@@ -149,29 +149,6 @@ def measure(
                 if failure is not None:  # outside the handler, so that not even its context leads back to a count
                     raise failure
                 return _finish(staging, target, plan, ledger)
-
-
-@dataclass
-class _Trace:
-    """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
-
-    entry: Entry | None = None
-    stage: str = "count"
-    kind: str | None = None
-
-
-@contextmanager
-def _traced(ledger: Ledger) -> Iterator[_Trace]:
-    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
-    trace = _Trace()
-    try:
-        yield trace
-    except BaseException as error:
-        if trace.entry is not None:
-            kind = trace.kind or str(getattr(error, "kind", type(error).__name__))
-            with suppress(PradeError), held_back():
-                ledger.fail(trace.entry.id, trace.stage, kind)
-        raise
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
@@ -316,13 +293,11 @@ def _counted(plan: Plan, counting: Counting, public: Any, told: Progress) -> lis
 # ---------------------------------------------------------------------- draw, write
 
 
-def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: _Trace) -> Release | None:
+def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace) -> Release | None:
     """Record that noise will be drawn. If another run of the same entry was quicker, its release is returned."""
-    assert trace.entry is not None
     try:
-        ledger.start_drawing(trace.entry.id)
+        trace.start_drawing(ledger)
     except PradeError:
-        trace.entry = None  # it is the other run's
         if (release := _existing(plan, target, ledger, again=False)) is not None:
             return release
         raise

@@ -1,8 +1,9 @@
 """Adaptive measuring through the one door: the next question may depend on earlier answers, but the price may not.
 
-    check     the ledger has the budget and knows every release next to the file, whose folder exists; no row is read
-    count     true counts of the first parts; a column that the table lacks should fail here
-    reserve   the whole budget is in the ledger, durably, before anything is chosen or answered
+    check     the ledger has the budget, the folder of the file exists, the table has the columns; no row is read
+    reserve   the whole budget is in the ledger, durably, before the first row is read
+    count     true counts of the first parts
+    draw      the ledger records that noise is drawn
     ask       choices and noisy answers, each paid from what was reserved, and no more than that
     write     the noisy answers, sealed
     commit    the ledger records their hash
@@ -31,9 +32,10 @@ from prade.core.numbers import exact
 from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
-from prade.measuring.counts import Counts, count
+from prade.measuring.counts import Counting, Counts, count
+from prade.measuring.failures import traced
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_public
+from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Source, open_source
 from prade.measuring.staging import reason, write_sealed
 from prade.privacy.budget import Budget, Number
@@ -180,7 +182,7 @@ def adaptive(
 ) -> Iterator[Door]:
     """A `Door` to the private table for one run; the whole `budget`, which must be pure, is spent, used or not.
 
-    `parts` are counted before anything is spent, others when they are first needed. `task` is the hash of everything
+    `parts` are counted first, others when they are first needed. `task` is the hash of everything
     but private rows that the run depends on: the ledger refuses a second run of it, unless `again`. At the end the
     noisy answers are written to `path`, from which `answered` reads them at no cost. If the block fails before it has
     used all of its epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as in
@@ -204,20 +206,23 @@ def adaptive(
     """
     ledger, target = ledger if isinstance(ledger, Ledger) else Ledger(ledger), Path(path).resolve()
     _check(target, ledger, dataset, task, budget, unit, again, weak_protection)
-    with _door(private, schema, unit) as door:
-        refuse_public(door._source, public)
+    with _door(private, schema, unit) as door, traced(ledger) as trace:
+        refuse_same_files(door._source, public)
+        Counting.of(door._source, schema, [((), parts)], None, unit)  # the table has the columns, in types that fit
+        entry = trace.entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again, folder=target)
+        _step("reserved")
+        refuse_same_contents(door._source, public)
         door._need(parts)
         _step("counted")
-        entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again)
-        ledger.start_drawing(entry.id)
+        trace.start_drawing(ledger)
         door._left = budget.epsilon
-        _step("reserved")
         try:
             yield door
         except BaseException:
             if not door.left:  # all that was paid for has been answered; the failure came after that
                 _keep(door, target, ledger, entry)
             raise
+        trace.stage = "write"
         _keep(door, target, ledger, entry)
 
 
@@ -281,7 +286,7 @@ def _check(
     if not target.parent.is_dir():
         raise DataError(f"there is no folder {target.parent} that you can write to; make it first")
     need_on_record(Terms(dataset_name(dataset), budget, unit), target, ledger)
-    ledger.check(dataset, task, budget, unit=unit, again=again)
+    ledger.check(dataset, task, budget, unit=unit, again=again, folder=target)
     _step("checked")
 
 

@@ -1,0 +1,45 @@
+"""The trace of a run that fails after its reservation: whether it fails may depend on one person's row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from prade.core.errors import PradeError
+from prade.core.interrupts import held_back
+from prade.privacy.ledger import Ledger
+from prade.privacy.ledger.records import Entry
+
+
+@dataclass
+class Trace:
+    """What the ledger records of a run that fails: its entry, the stage, and the kind of the error if it is known."""
+
+    entry: Entry | None = None
+    stage: str = "count"
+    kind: str | None = None
+
+    def start_drawing(self, ledger: Ledger) -> None:
+        """Record that noise will be drawn; if another run of the entry was quicker, this one leaves no trace in it."""
+        assert self.entry is not None
+        self.stage = "draw"
+        try:
+            ledger.start_drawing(self.entry.id)
+        except PradeError:
+            self.entry = None
+            raise
+
+
+@contextmanager
+def traced(ledger: Ledger) -> Iterator[Trace]:
+    """Record a failure of the block once it has an entry. A ledger that cannot be written has the reservation."""
+    trace = Trace()
+    try:
+        yield trace
+    except BaseException as error:
+        if trace.entry is not None:
+            kind = trace.kind or str(getattr(error, "kind", type(error).__name__))
+            with suppress(PradeError), held_back():
+                ledger.fail(trace.entry.id, trace.stage, kind)
+        raise
