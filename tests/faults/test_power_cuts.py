@@ -72,7 +72,7 @@ print(*counted.values())
 
 
 def test_the_ledger_keeps_what_it_said_it_has(drive: Drive) -> None:
-    """From the first moment of the file on: a data set, a reservation, a commitment."""
+    """From the first moment of the file on: a data set, a reservation, that noise is drawn, a commitment."""
     (states,) = drive(
         LEFT
         + """
@@ -84,10 +84,11 @@ ledger = Ledger(home / "budget.ledger")
 
 def act():
     ledger.open_dataset("people", Unit(1), Budget.pure(1))
-    ledger.commit(ledger.reserve("people", "3f2a", Budget.pure(1)).id, "77c0")
+    ledger.commit(ledger.start_drawing(ledger.reserve("people", "3f2a", Budget.pure(1)).id).id, "77c0")
 
 def phase_of(steps):
-    return [name for name in ("open_dataset", "reserve", "commit") if f"ledger.{name}.durable" in steps]
+    operations = "open_dataset", "reserve", "start_drawing", "commit"
+    return [name for name in operations if f"ledger.{name}.durable" in steps]
 
 def entries():
     try:
@@ -95,7 +96,7 @@ def entries():
     except PradeError:
         return None
 
-expected = {0: None, 1: [], 2: ["reserved"], 3: ["committed"]}
+expected = {0: None, 1: [], 2: ["reserved"], 3: ["drawing"], 4: ["committed"]}
 states = 0
 for phase, state in left(recorded(home, act), lambda steps: len(phase_of(steps))):
     shutil.rmtree(home)

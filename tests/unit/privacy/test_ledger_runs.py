@@ -310,10 +310,31 @@ def test_an_imported_entry_is_of_another_ledgers_run(ledger: Ledger) -> None:
 
 
 def test_an_entry_without_noise_pays_for_no_release(ledger: Ledger) -> None:
-    """A release that names such an entry comes from a ledger that had more events: importing it costs."""
+    """A release that names such an entry comes from a ledger that had more events: this is an old copy."""
     entry = reserved(ledger)
     claim = Claim("p", entry.id, "h", entry.head)
     assert ledger.paid("census", claim) is None
+    assert ledger.paid("census", Claim("p", entry.id, "another", entry.head)) is None
+
+
+@pytest.mark.parametrize("after", [Head("lost", 9, "x"), None])
+def test_importing_such_a_release_records_that_noise_was_drawn(ledger: Ledger, after: Head | None) -> None:
+    """It costs nothing more, and the entry can no longer be resumed or given back."""
+    entry = reserved(ledger)
+    ledger.fail(entry.id, "count", "DataError")
+    claim = Claim("p", entry.id, "h", entry.head)
+    found = ledger.record_import("census", UNIT, HALF, claim, after, "", "/r")
+    assert (found.id, found.state, found.drawn, found.measurements_hash) == (entry.id, "committed", True, "h")
+    assert ledger.record_import("census", UNIT, HALF, claim, after, "", "/r") == found
+    assert ledger.paid("census", claim) == found
+    assert ledger.remaining("census") == HALF
+    with pytest.raises(PradeError, match="cannot be given back"):
+        ledger.give_back(entry.id, "why")
+
+
+def test_an_entry_that_was_given_back_pays_for_no_release(ledger: Ledger) -> None:
+    entry = reserved(ledger)
+    claim = Claim("p", entry.id, "h", entry.head)
     ledger.give_back(entry.id, "this old copy does not know that noise was drawn")
     assert ledger.paid("census", claim) is None
     imported = ledger.record_import("census", UNIT, HALF, claim, None, "", "/r")

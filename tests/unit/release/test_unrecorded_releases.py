@@ -185,7 +185,7 @@ def test_a_commit_that_was_cut_off_costs_nothing_again(ledger: Ledger, out: Path
     release = measure(plan_for(1), PERSONS, out / "r1", ledger)
     (paid,) = ledger.entries("people")
     cut(ledger, 1)
-    assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
+    assert [entry.state for entry in ledger.entries("people")] == ["drawing"]
     refused(plan_for(2), out / "r2", ledger)
     found = import_release(ledger, release.path)
     assert (found.id, found.state, found.measurements_hash) == (1, "committed", paid.measurements_hash)
@@ -327,7 +327,7 @@ def test_another_draw_is_not_taken_for_the_release_that_was_paid_for(
 
 def test_an_entry_of_another_plan_does_not_pay(ledger: Ledger, out: Path, another_draw: Path) -> None:
     """A run of another plan broke off without measurements, and the manifest says that its entry paid for these."""
-    entry = ledger.reserve("people", plan_for(2).hash, Budget.pure(1))
+    entry = ledger.start_drawing(ledger.reserve("people", plan_for(2).hash, Budget.pure(1)).id)
     assert entry.head is not None
     shutil.copytree(another_draw, out / "r")
     claim = {"plan": entry.plan_hash, "entry": entry.id, "head": entry.head.to_dict()}
@@ -367,7 +367,7 @@ def test_another_runs_draw_is_not_finished_for_one_that_broke_off(
         staging = sealed(plan_for(1), out / "r", ledger, monkeypatch)
         manifest = {**read_manifest(staging), "entry": 2}
         (staging / "release.json").write_text(sealed_text(manifest), encoding="utf-8")
-    ledger.reserve("people", plan_for(1).hash, Budget.pure(1), again=True)
+    ledger.start_drawing(ledger.reserve("people", plan_for(1).hash, Budget.pure(1), again=True).id)
     before = ledger.entries("people")
     said = refused(plan_for(1), out / "r", ledger)
     assert f"did not pay for the noisy counts in {staging}" in said

@@ -221,9 +221,10 @@ class Ledger(Book):
             records = self._records_of(chain)
             recorded = self._find(records, dataset)
             if (known := records.payer(recorded.name, claim)) is not None:
-                if known.origin is None and after is not None and not records.has(after):
+                named = after or claim.head
+                if known.origin is None and named is not None and not (known.drawn and records.has(named)):
                     event = {"event": "found", "entry": known.id, "measurements": claim.measurements_hash}
-                    self._record(chain, records, {**event, "head": after.to_dict()})
+                    self._record(chain, records, {**event, "head": named.to_dict()})
                 return records.entries[known.id - 1]
             require_unit(recorded, unit, self.path)
             require_kind(recorded, cost, "cost", self.path)
@@ -313,7 +314,8 @@ class Ledger(Book):
     def paid(self, dataset: str, claim: Claim) -> Entry | None:
         """The entry that paid for a release, or that imported it; None if there is none."""
         records = self._records()
-        return records.payer(self._find(records, dataset).name, claim)
+        entry = records.payer(self._find(records, dataset).name, claim)
+        return entry if entry is not None and entry.drawn else None
 
     def has(self, head: Head) -> bool:
         """Whether the ledger's chain has passed through this head; False for an old copy or one that was cut off."""

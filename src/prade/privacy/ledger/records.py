@@ -155,13 +155,10 @@ class Claim:
         ledger, digest = (None, None) if self.head is None else (self.head.ledger, self.head.hash)
         return Origin(ledger, self.entry, digest)
 
-    def paid_by(self, entry: Entry) -> bool:
-        """Whether this entry paid. An entry without recorded measurements can only have paid for its own run's.
-
-        An entry for which no noise was drawn has not paid: if the release is genuine, the ledger is an old copy.
-        """
-        if not entry.drawn:
-            return False
+    def names(self, entry: Entry) -> bool:
+        """Whether it is this entry. One without recorded measurements can only have paid for its own run's."""
+        if entry.returned is not None:
+            return False  # its amount may be spent on something else by now
         if entry.plan_hash != self.plan_hash or entry.measurements_hash not in (None, self.measurements_hash):
             return False
         if entry.origin is not None:
@@ -209,8 +206,11 @@ class Records:
         return [entry for entry in self.entries if entry.dataset == dataset]
 
     def payer(self, dataset: str, claim: Claim) -> Entry | None:
-        """The entry of a data set that paid for a release, or that imported it; None if there is none."""
-        return next((entry for entry in self.of_dataset(dataset) if claim.paid_by(entry)), None)
+        """The entry of a data set that a release names, or that imported it; None if there is none.
+
+        If no noise was drawn for it, it has not paid: either the release is forged, or the ledger is an old copy.
+        """
+        return next((entry for entry in self.of_dataset(dataset) if claim.names(entry)), None)
 
     def has(self, head: Head) -> bool:
         """Whether the chain has passed through this head, or is known to have lost it."""
@@ -279,7 +279,11 @@ class Records:
         self._change(entry, state="committed", measurements_hash=measurements, committed=event["time"])
 
     def _found(self, event: Event, head: Head | None) -> None:
-        if self._entry(event).measurements_hash is None:
+        entry = self._entry(event)
+        if entry.returned is not None:
+            raise BrokenChain
+        if entry.measurements_hash is None:
+            self._change(entry, drawn=True)
             self._committed(event, head)
         self.lost.add(Head.from_dict(event["head"]))
 

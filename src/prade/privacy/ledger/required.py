@@ -89,10 +89,10 @@ def require_undrawn(entry: Entry, what: str, ledger: Path) -> None:
 
 def paid_already(entry: Entry, cost: Budget, remaining: Budget, ledger: Path) -> BudgetError:
     """The error for a plan that has an entry already."""
-    return BudgetError(
+    message = (
         f"plan {entry.plan_hash} has already been paid for on data set {entry.dataset!r} in {ledger} "
-        f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}",
-        remaining,
-        cost,
-        remedy=Remedy("give_back", entry.id) if entry.resumable else Remedy("again", cost),
+        f"(entry {entry.id}, {entry.state}): {entry.whereabouts()}"
     )
+    if entry.resumable:
+        return BudgetError(message, remaining, cost, remedy=Remedy("give_back", entry.id))
+    return BudgetError(message, remaining, cost, remedy=Remedy("again", cost))
