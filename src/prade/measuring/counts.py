@@ -110,8 +110,10 @@ class Counting:
         tally = Tally(schema, listed, tuple(tuple(parts) for _, parts in levels), unit)
         tally.check()
         source.stream.need(tally.names, source.name)
+        if tally.person is not None:
+            source.stream.need_fit(tally.person, None)
         for column in tally.columns:
-            source.stream.need_fit(column)
+            source.stream.need_fit(column.name, column)
             if source.stream.declared is None and column.value_type == "int" and _beyond_doubles(column):
                 raise DataError(
                     f"column {column.name!r} lists whole numbers beyond 2**53, which files and tables in memory may "

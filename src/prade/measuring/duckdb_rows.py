@@ -45,7 +45,7 @@ def duckdb_stream(path: str, name: str, memory_limit: str | None = None) -> Stre
         table = _found(name, tables)
         relation = connection.sql(f"SELECT * FROM {table}")
         kinds = {str(column): kind for column, kind in zip(relation.columns, relation.types, strict=True)}
-    declared = {column: _declared(column, kind) for column, kind in kinds.items()}
+    declared = {column: _declared(kind) for column, kind in kinds.items()}
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         long = {each for each in names if str(kinds[each].id) in LONG_NUMBERS}
@@ -85,15 +85,13 @@ def _found(name: str, tables: Sequence[tuple[str, str]]) -> str:
     return ".".join(map(_quoted, known[name]))
 
 
-def _declared(column: str, kind: Any) -> DeclaredType:
+def _declared(kind: Any) -> DeclaredType:
     named, words = str(kind.id), str(kind)
     if named in NATIVE:
         return DeclaredType(words, NATIVE[named])
     if named in LONG_NUMBERS:
         return DeclaredType(words, "number")
-    if named in (*TEXTS, *OTHERS):
-        return DeclaredType(words, "text" if named in TEXTS else "other")
-    raise DataError(f"column {column!r} has the type {words}, which prade cannot read; leave it out of the table")
+    return DeclaredType(words, "text" if named in TEXTS else "other" if named in OTHERS else "unreadable")
 
 
 def _as_text(column: str) -> str:

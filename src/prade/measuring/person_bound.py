@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.data.cells import FARTHEST, decimal_texts, floats_of, is_text, microseconds, plain_array, texts_of
+from prade.data.cells import DAY, FARTHEST, decimal_texts, floats_of, is_text, microseconds, plain_array, texts_of
 from prade.data.column import LARGEST_WHOLE
 from prade.measuring.locked_folders import spill_folder
 
@@ -91,13 +91,13 @@ def _moments(cells: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    since = microseconds(cells)
-    within = pc.less(pc.abs(since), pa.scalar(FARTHEST))
-    texts = pc.if_else(within, texts_of(since.cast(pa.timestamp("us"))), pa.scalar(None, pa.large_string()))
+    since, text = microseconds(cells), pa.large_string()
+    within = pc.less(pc.abs(since), FARTHEST - DAY)  # those beyond were moved to the last whole unit before the limit
+    texts = pc.if_else(within, since, pa.scalar(None, since.type)).cast(text)
     if not pa.types.is_timestamp(cells.type) or cells.type.unit != "ns":
         return texts
     rest = pa.array(cells.cast(pa.int64()).fill_null(0).to_numpy() % 1000)
-    finer = pc.binary_join_element_wise(texts, rest.cast(pa.large_string()), "+")
+    finer = pc.binary_join_element_wise(texts, rest.cast(text), pa.scalar("+", text))
     return pc.if_else(pc.equal(rest, 0), texts, finer)
 
 

@@ -101,7 +101,7 @@ class SparkTable:
             self._table = _found(session, name)
             self._types = {each.name: each.dataType for each in self._table.schema.fields}
             self._remote = _have_prade(session)
-        declared = {column: _declared(column, kind) for column, kind in self._types.items()}
+        declared = {column: _declared(kind) for column, kind in self._types.items()}
         self.stream = Stream(tuple(declared), self._read, declared)
 
     def close(self) -> None:
@@ -180,11 +180,9 @@ def _kind_name(kind: Any) -> str:
     return "interval" if "interval" in str(kind.typeName()) else name
 
 
-def _declared(column: str, kind: Any) -> DeclaredType:
-    name, words = _kind_name(kind), str(kind.simpleString())
-    if name not in KINDS and name not in WRITTEN:
-        raise DataError(f"column {column!r} has the type {words}, which prade cannot read; leave it out of the table")
-    return DeclaredType(words, KINDS.get(name, "other"))
+def _declared(kind: Any) -> DeclaredType:
+    name = _kind_name(kind)
+    return DeclaredType(str(kind.simpleString()), KINDS.get(name, "other" if name in WRITTEN else "unreadable"))
 
 
 def _found(session: Any, name: str) -> Any:

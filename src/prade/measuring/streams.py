@@ -33,7 +33,7 @@ DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
 Reader = Callable[[Sequence[str]], Iterator[Batch]]
-Kind = Literal["number", "boolean", "date", "text", "other"]
+Kind = Literal["number", "boolean", "date", "text", "other", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,11 @@ class DeclaredType:
     words: str
     kind: Kind
 
-    def misfit(self, column: Column) -> str | None:
-        """Why no cell of this type can have a value of the column; None if some can."""
-        if self.kind == "text" or column.size == 1:
+    def misfit(self, column: Column | None) -> str | None:
+        """Why no cell of this type can have a value of the column, or be a person's id (None); None if some can."""
+        if self.kind == "unreadable":
+            return f"prade cannot read the table's type {self.words}; convert it"
+        if column is None or self.kind == "text" or column.size == 1:
             return None
         if column.value_type == "str":
             return self._unlike_texts(column)
@@ -95,11 +97,11 @@ class Stream:
                     "groups do not need it"
                 )
 
-    def need_fit(self, column: Column) -> None:
-        """Raise a DataError if the declared type of a column cannot fit it, whatever the cells are."""
-        declared = None if self.declared is None else self.declared[column.name]
+    def need_fit(self, name: str, column: Column | None) -> None:
+        """Raise a DataError if a declared type cannot fit the column, or a person's id, whatever the cells are."""
+        declared = None if self.declared is None else self.declared[name]
         if declared is not None and (misfit := declared.misfit(column)) is not None:
-            raise DataError(f"column {column.name!r}: {misfit}. Nothing was counted")
+            raise DataError(f"column {name!r}: {misfit}. Nothing was counted")
 
 
 # ---------------------------------------------------------------------- tables in memory
