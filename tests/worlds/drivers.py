@@ -20,11 +20,12 @@ from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 from worlds.processes import at, ended, forked, said
 
-__all__ = ["HERE", "World", "kept", "nothing_spent", "numbers", "race", "spent"]
+__all__ = ["COUNTED", "HERE", "World", "kept", "nothing_spent", "numbers", "race", "reserved", "spent"]
 
 HERE = Path(sys.argv[1])
 tempfile.tempdir = str(HERE)  # killed processes leave their engine's folders
 FILES = {"plan.toml", "measurements.parquet", "release.json", "ledger.json"}
+COUNTED = [[[[1, 0, 0], [0, 1, 1]]]]  # of IN_TOWNS, by hand: one question, one part, two towns, three ages
 
 
 class World:
@@ -41,20 +42,30 @@ class World:
     def measure(self, **more):
         return measure(TOWN_PLAN, IN_TOWNS, self.place, self.ledger, threads=1, **more)
 
-    def measure_and_tell(self):
-        """Measure, and keep what was drawn where a kill does not reach it. For forked processes."""
+    def measure_and_tell(self, **more):
+        """Measure, and keep what was drawn where a kill does not reach it."""
         draw = run._draw
 
-        def told(*arguments):
-            noisy = draw(*arguments)
-            self.drawn.write_bytes(pickle.dumps(numbers(noisy)))
+        def told(plan, counts, *arguments):
+            assert self.ledger.find("people", TOWN_PLAN.hash).drawn, "drawn before the ledger knows"
+            assert numbers(counts) == COUNTED, "not the rows of the table"
+            noisy = draw(plan, counts, *arguments)
+            with open(self.drawn, "ab") as file:
+                file.write(pickle.dumps(numbers(noisy)))
             return noisy
 
         run._draw = told
-        return self.measure()
+        try:
+            return self.measure(**more)
+        finally:
+            run._draw = draw
 
     def told(self):
-        return pickle.loads(self.drawn.read_bytes())
+        """What was drawn, which was once."""
+        with open(self.drawn, "rb") as file:
+            only = pickle.load(file)
+            assert not file.read(1), "noise was drawn twice"
+        return only
 
     def entries(self, number):
         """The ledger is sound and has so many entries; more were never paid."""
@@ -73,17 +84,25 @@ class World:
         return [path.parent for path in self.home.glob(".release.*.unfinished/release.json")]
 
     def recover(self):
-        """Look at what a kill left, and run again: it was "free", the noisy counts are "kept", or they are "lost"."""
+        """Look at what a kill left, and run again.
+
+        It was "free"; it is "reserved" and no noise is drawn; the noisy counts are "kept"; or they are "lost".
+        """
         paid = len(self.ledger.entries("people"))
         assert paid <= 1
         before = self.entries(paid)
         if self.place.exists():
             Release.load(self.place)  # whole, before anybody mends it
-        if not paid:
-            assert not self.drawn.exists(), "noise was drawn that nobody paid for"
+        if not paid or not before[0].drawn:
+            assert not self.drawn.exists(), "noise was drawn that the ledger does not know of"
             assert not self.place.exists()
             assert not self.sealed()
-            kind, release, after = "free", self.measure(), 1
+            assert not list(self.home.glob(".release.*.unfinished/*measurements*")), "noisy counts are on the disk"
+            kind, release, after = "reserved" if paid else "free", self.measure_and_tell(), 1
+            assert numbers(release.noisy) == self.told(), "not the numbers that were drawn"
+            (entry,) = self.entries(1)
+            assert len(entry.resumed) == (len(before[0].resumed) + 1 if paid else 0), entry
+            assert entry.failures == (before[0].failures if paid else ()), entry
         elif self.place.exists() or self.sealed():
             kind, release, after = "kept", self.measure(), 1
             assert numbers(release.noisy) == self.told(), "not the numbers that were drawn"
@@ -150,6 +169,18 @@ def race(*acts, meet=None):
 def nothing_spent(world, message, words):
     assert words in message, message
     world.entries(0)
+    assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
+
+
+def reserved(world, message, words="", *, failure=None):
+    """Nothing was drawn: the amount is reserved, the failure is on record if it could be, and the message says so."""
+    for expected in (words, "was reserved in", "as entry 1, and nothing was released", "without paying again"):
+        assert expected in message, message
+    (entry,) = world.entries(1)
+    assert not entry.drawn
+    assert (entry.state, [(each.stage, each.kind) for each in entry.failures]) == (
+        ("reserved", []) if failure is None else ("failed", [failure])
+    ), entry
     assert [path.name for path in world.home.iterdir()] == ["budget.ledger"], "something is left"
 
 
