@@ -10,6 +10,7 @@ from prade.core.errors import PradeError
 from prade.core.interrupts import held_back
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
+from prade.release.spending import Spending
 
 
 @dataclass
@@ -20,14 +21,19 @@ class Trace:
     stage: str = "count"
     kind: str | None = None
 
-    def start_drawing(self, ledger: Ledger) -> None:
-        """Record that noise will be drawn; if another run of the entry was quicker, this one leaves no trace in it."""
+    def start_drawing(self, ledger: Ledger, spending: Spending | None = None) -> None:
+        """Record that noise will be drawn; if the entry no longer allows it, this run leaves no trace in it."""
         assert self.entry is not None
         self.stage = "draw"
         try:
             ledger.start_drawing(self.entry.id)
         except PradeError:
-            self.entry = None
+            with suppress(PradeError):  # a ledger that cannot be read
+                now = next(each for each in ledger.entries(self.entry.dataset) if each.id == self.entry.id)
+                if not now.resumable:
+                    self.entry = None
+                    if spending is not None:
+                        spending.lose(now, ledger.path)
             raise
 
 

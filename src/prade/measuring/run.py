@@ -132,7 +132,7 @@ def measure(
                 entry = trace.entry = _reserve(plan, ledger, cap, again, target, spending)
             counts = _counted(plan, counting, public, told)
             with held_back():
-                if (other := _start_drawing(plan, target, ledger, trace)) is not None:
+                if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
                 spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
                 failure: DataError | KeyboardInterrupt | None = None
@@ -293,10 +293,10 @@ def _counted(plan: Plan, counting: Counting, public: Any, told: Progress) -> lis
 # ---------------------------------------------------------------------- draw, write
 
 
-def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace) -> Release | None:
+def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace, spending: Spending) -> Release | None:
     """Record that noise will be drawn. If another run of the same entry was quicker, its release is returned."""
     try:
-        trace.start_drawing(ledger)
+        trace.start_drawing(ledger, spending)
     except PradeError:
         if (release := _existing(plan, target, ledger, again=False)) is not None:
             return release

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from prade.privacy.budget import Budget
+from prade.privacy.ledger.records import Entry
 from prade.release.release import MANIFEST
 
 BEGINNING = "In this run "
@@ -45,6 +46,15 @@ class Spending:
             f"{BEGINNING}{cost} was reserved in {ledger}, and nothing was released: measure the same plan into the "
             "same folder, which goes on without paying again, or give it back with `prade ledger return`"
         )
+
+    def lose(self, entry: Entry, ledger: Path) -> None:
+        """While this run counted, another one drew the entry's noise, or the custodian gave the entry back."""
+        self._words = NOTHING
+        if entry.returned is None:
+            self._words = (
+                f"{BEGINNING}{entry.cost} was reserved in {ledger} as entry {entry.id}, for which another run draws "
+                "noise: measure the same plan into the same folder to get its release"
+            )
 
     def pay(self, cost: Budget, ledger: str, *places: Path) -> None:
         """The ledger has recorded the cost of a release that is, or will be, in one of the places."""
