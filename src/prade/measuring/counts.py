@@ -105,7 +105,8 @@ class Counting:
     def run(self) -> list[list[Counts]]:
         """The counts of each level's parts."""
         counts = guarded(f"counting {self.source.name}", lambda: self.source.tallied(self.tally))
-        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in counts]
+        tables = self.tally.tables(counts)
+        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in tables]
 
 
 def _beyond_doubles(column: Column) -> bool:

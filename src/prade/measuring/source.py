@@ -41,7 +41,7 @@ HELP = (
 SIZES = {"": 1, "B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}}
 SIZES |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
-Tallied = Callable[["Tally"], list[list["Counts"]]]
+Tallied = Callable[["Tally"], "Counts"]
 
 
 class Source:
@@ -73,7 +73,7 @@ class Source:
         """The names of the table's columns."""
         return self.stream.columns
 
-    def tallied(self, tally: Tally) -> list[list[Counts]]:
+    def tallied(self, tally: Tally) -> Counts:
         """Read all rows and count them."""
         if self._elsewhere is not None:
             return self._elsewhere(tally)
@@ -115,7 +115,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
     A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.measuring.csv_records`): no cell can change how the
+    every line after it is one record, whatever bytes it has (`prade.data.csv_records`): no cell can change how the
     records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.

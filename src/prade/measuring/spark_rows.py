@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
@@ -23,7 +22,6 @@ from prade.core.errors import DataError, Remark
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
 from prade.measuring.connections import no_table
-from prade.measuring.person_bound import PersonRows
 from prade.measuring.spark_sessions import counting_in
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
 
@@ -55,7 +53,7 @@ class SparkTable:
         declared = {column: _declared(kind) for column, kind in self._types.items()}
         self.stream = Stream(tuple(declared), self._read, declared)
 
-    def tallied(self, tally: Tally) -> list[list[Counts]]:
+    def tallied(self, tally: Tally) -> Counts:
         """Count the rows, in the workers if they have prade."""
         names = tally.names or list(self._types)[:1]
         if not self._remote:
@@ -70,9 +68,7 @@ class SparkTable:
                 counted = bounded.mapInArrow(partial(_bound_and_count, tally), "key long, rows long")
             added = counted.groupBy("key").sum("rows").toArrow()
         counts = tally.zeros()
-        flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
-        flat[added.column(0).to_numpy()] = added.column(1).to_numpy()
-        _unflattened(flat, counts)
+        counts[added.column(0).to_numpy()] = added.column(1).to_numpy()
         return counts
 
     def _column(self, name: str) -> Any:
@@ -188,7 +184,7 @@ def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
 
 def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
     """The counts of one partition's rows."""
-    yield _flattened(tally.run(_batches(names, batches), threads=1))
+    yield _other_than_zero(tally.run(_batches(names, batches), threads=1))
 
 
 def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
@@ -196,37 +192,19 @@ def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterato
     import pyarrow as pa
 
     for cells in _batches(names, batches):
-        records = tally.coded(cells).records(tally.record)
-        rows = [record.tobytes() for record in records]
+        rows = [record.tobytes() for record in tally.coded(cells).records(tally.record)]
         yield pa.record_batch({"person": pa.array([row[:16] for row in rows], pa.binary()), "codes": rows})
 
 
 def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:
     """The counts of one partition's persons, each of whom has all rows here."""
-    counts = tally.zeros()
-    assert tally.unit is not None
-    with ExitStack() as folders:
-        people = PersonRows(tally.record, tally.unit, folders)
-        for batch in batches:
-            people.add(np.frombuffer(b"".join(batch.column(0).to_pylist()), tally.record))
-        for records in people.bounded():
-            tally.add(tally.of_records(records), counts)
-    yield _flattened(counts)
+    records = (np.frombuffer(b"".join(batch.column(0).to_pylist()), tally.record) for batch in batches)
+    yield _other_than_zero(tally.bounded(records))
 
 
-def _flattened(counts: list[list[Counts]]) -> Any:
-    """The counts other than zero, with their places among all."""
+def _other_than_zero(counts: Counts) -> Any:
+    """The counts other than zero, and their places among all."""
     import pyarrow as pa
 
-    flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
-    places = np.flatnonzero(flat)
-    return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(flat[places], pa.int64())})
-
-
-def _unflattened(flat: Counts, counts: list[list[Counts]]) -> None:
-    """Put counts that were laid one after the other into their tables."""
-    place = 0
-    for of_level in counts:
-        for each in of_level:
-            each.reshape(-1)[:] = flat[place : place + each.size]
-            place += each.size
+    places = np.flatnonzero(counts)
+    return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(counts[places], pa.int64())})

@@ -29,8 +29,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from prade.core.errors import DataError
+from prade.core.locked_folders import spill_folder
 from prade.measuring.connections import without_secrets
-from prade.measuring.locked_folders import spill_folder
 from prade.measuring.streams import ROWS_PER_BATCH
 
 LOCAL, OWN, CONNECT = "local", "session", "sc"

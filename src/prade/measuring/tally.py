@@ -27,7 +27,8 @@ from prade.core.threads import cores
 from prade.data.column import Column
 from prade.data.groups import KeyedGroups
 from prade.data.matching import code_cells
-from prade.measuring.person_bound import MEMORY, PersonRows, Records, exact_ids, hashed, record_type
+from prade.data.person_ids import exact_ids
+from prade.measuring.person_bound import MEMORY, PLACE, PersonRows, Records, hashed, record_type
 from prade.measuring.streams import Batch
 from prade.privacy.unit import Unit
 from prade.queries.parts import Part
@@ -63,12 +64,10 @@ class Tally:
                     f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
                     "use a marginal, cells or a query instead"
                 )
-        sizes = [sum(part.n_cells + 1 for part in parts) for parts in self.parts]
-        counts = sum(size * listed.size for size, listed in zip(sizes, self.listed, strict=True))
-        if counts > MOST_COUNTS:
+        if (counts := sum(_sizes(self.listed, self.parts))) > MOST_COUNTS:
             raise WorkloadError(
-                f"{self.listed[-1].size:,} groups times {sizes[-1]:,} cells are {counts:,} counts, more than the "
-                f"{MOST_COUNTS:,} that fit in memory; ask for fewer parts or coarser bins"
+                f"the parts have {counts:,} counts in all groups together, more than the {MOST_COUNTS:,} that fit in "
+                "memory; ask for fewer parts or coarser bins"
             )
 
     @cached_property
@@ -119,22 +118,29 @@ class Tally:
         """A row of a person in codes, as it is kept until all rows of that person are there."""
         return record_type({name: code_type(column.size) for name, column in self._coded.items()})
 
-    def of_records(self, records: Records) -> Rows:
-        """Rows that were kept."""
-        return Rows(records["place"], {name: records[f"code {name}"] for name in self._coded}, None)
-
     # ---------------------------------------------------------------- codes into counts
 
-    def zeros(self) -> list[list[Counts]]:
-        """Counts of no rows; the last cell of each part is for rows in none of its cells."""
-        pairs = zip(self.listed, self.parts, strict=True)
-        return [[np.zeros((listed.size, part.n_cells + 1), np.int64) for part in parts] for listed, parts in pairs]
+    def zeros(self) -> Counts:
+        """Counts of no rows: all tables one after the other, each with a last cell for rows in none of its cells."""
+        return np.zeros(sum(_sizes(self.listed, self.parts)), np.int64)
 
-    def add(self, rows: Rows, counts: list[list[Counts]]) -> None:
+    def tables(self, counts: Counts) -> list[list[Counts]]:
+        """The table of each part of each level, as views of the counts."""
+        ends = iter(np.cumsum([0, *_sizes(self.listed, self.parts)]).tolist())
+        start, found = next(ends), []
+        for listed, parts in zip(self.listed, self.parts, strict=True):
+            of_level = []
+            for part in parts:
+                start, end = next(ends), start
+                of_level.append(counts[end:start].reshape(listed.size, part.n_cells + 1))
+            found.append(of_level)
+        return found
+
+    def add(self, rows: Rows, counts: Counts) -> None:
         """Count some rows."""
-        for listed, parts, of_level in zip(self.listed, self.parts, counts, strict=True):
+        for listed, parts, tables in zip(self.listed, self.parts, self.tables(counts), strict=True):
             group = listed.number[rows.place]
-            for part, table in zip(parts, of_level, strict=True):
+            for part, table in zip(parts, tables, strict=True):
                 key = group * (part.n_cells + 1) + part.cells(self.schema, rows.codes)
                 flat = table.reshape(-1)
                 if len(flat) <= len(key):
@@ -142,21 +148,35 @@ class Tally:
                 else:
                     np.add.at(flat, key, 1)
 
-    def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> list[list[Counts]]:
-        """The counts of all rows of a stream, with the last cell of each part."""
-        counts = self.zeros()
+    def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> Counts:
+        """The counts of all rows of a stream."""
         with ExitStack() as stack:
             coded = _ahead(stack, self.coded, batches, threads or cores())
-            if self.unit is None or self.person is None:
-                for rows in coded:
-                    self.add(rows, counts)
-                return counts
-            people = PersonRows(self.record, self.unit, stack, memory)
+            if self.person is not None:
+                return self.bounded((rows.records(self.record) for rows in coded), memory)
+            counts = self.zeros()
             for rows in coded:
-                people.add(rows.records(self.record))
-            for records in people.bounded():
-                self.add(self.of_records(records), counts)
+                self.add(rows, counts)
+            return counts
+
+    def bounded(self, records: Iterable[Records], memory: int = MEMORY) -> Counts:
+        """The counts of persons' rows, of whom each has at most as many as the unit says."""
+        assert self.unit is not None
+        counts = self.zeros()
+        with ExitStack() as folders:
+            people = PersonRows(self.record, self.unit, folders, memory)
+            for each in records:
+                people.add(each)
+            for kept in people.within_bounds():
+                codes = {name: kept[f"code {name}"] for name in self._coded}
+                self.add(Rows(kept[PLACE], codes, None), counts)
         return counts
+
+
+def _sizes(listed: tuple[KeyedGroups, ...], parts: tuple[tuple[Part, ...], ...]) -> list[int]:
+    """The number of counts of each part of each level."""
+    levels = zip(listed, parts, strict=True)
+    return [groups.size * (part.n_cells + 1) for groups, of_level in levels for part in of_level]
 
 
 @dataclass(frozen=True)
