@@ -17,6 +17,7 @@ import pytest
 from prade import Budget, Ledger, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.measuring import run
+from prade.measuring.counts import Counting
 from prade.measuring.run import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
@@ -208,13 +209,15 @@ def test_damage_to_what_a_killed_run_left(sealed: Path, ledger: Ledger, tmp_path
     ):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=again)
     (entry,) = ledger.entries("people")
-    assert entry.state == "reserved"
+    assert (entry.state, entry.drawn) == ("failed", True)
     assert not (tmp_path / "release").exists()
+    with pytest.raises(PradeError, match="cannot be given back"):
+        ledger.give_back(entry.id, "it is damaged")
     shutil.rmtree(sealed)
     with pytest.raises(BudgetError, match="has already been paid for"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
-    assert [entry.state for entry in ledger.entries("people")] == ["reserved", "committed"]
+    assert [entry.state for entry in ledger.entries("people")] == ["failed", "committed"]
 
 
 def test_what_is_left_for_one_plan_stays_while_another_takes_the_place(
@@ -291,7 +294,10 @@ def test_the_ledger_goes_away_in_between(tmp_path: Path, ledger: Ledger, monkeyp
 def test_a_table_that_is_cut_off(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, kind: str, when: str
 ) -> None:
-    """Not a word of the engine, nothing spent, and when the table is whole again the next run finishes."""
+    """Not a word of the engine, nothing drawn, and when the table is whole again the next run finishes.
+
+    A file that is whole until rows are read fails the run after the reservation, which is resumed.
+    """
     rows = pa.table({"AGE": list(range(90)) * 2000, "TOWN": ["a", "b", "c"] * 60_000})
     path = tmp_path / f"rows.{kind}"
     if kind == "parquet":
@@ -309,22 +315,95 @@ def test_a_table_that_is_cut_off(
         with open(path, "rb+") as file:
             file.truncate(len(sound) // 3)
 
-    count = run._count
+    count = Counting.run
     with monkeypatch.context() as context:
         if when == "before":
             cut()
         else:
-            context.setattr(run, "_count", lambda plan, source: (cut(), count(plan, source))[1])
+            context.setattr(Counting, "run", lambda self: (cut(), count(self))[1])
         with pytest.raises(DataError) as caught:
             measure(TOWN_PLAN, private, tmp_path / "release", ledger)
     message = str(caught.value)
-    if not message.startswith("the embedded DuckDB does not start"):  # where no row was read yet
+    if not message.startswith("DuckDB does not open"):  # where no row was read yet
         assert "its own message is not shown because it may quote private rows" in message
     assert caught.value.__cause__ is None
-    assert ledger.entries("people") == []
+    failures = [(each.stage, each.kind) for entry in ledger.entries("people") for each in entry.failures]
+    if when == "before":
+        assert ledger.entries("people") == []
+    else:
+        assert failures == [("count", "DataError" if kind == "duckdb" else "ArrowInvalid")]
+        assert ledger.remaining("people") == Budget.pure(2)
     assert not hidden(tmp_path)
     path.write_bytes(sound)
     assert measure(TOWN_PLAN, private, tmp_path / "release", ledger).noisy[-1][0].shape == (2, 3)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, len(entry.resumed)) == ("committed", len(failures))
+    assert ledger.remaining("people") == Budget.pure(2)
+
+
+def failing_tables(folder: Path) -> dict[str, Any]:
+    """Tables whose engines fail amid the rows, with an error that quotes one."""
+    import sqlite3
+
+    import duckdb
+    import polars as pl
+
+    with duckdb.connect(str(folder / "rows.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT n AS AGE, 'a' AS TOWN FROM range(90) AS t(n)")
+        age = "CASE WHEN AGE = 70 THEN error('person 4711 is ' || AGE) ELSE AGE END::BIGINT AS AGE"
+        connection.execute(f"CREATE VIEW rows AS SELECT {age}, TOWN FROM people")
+    with sqlite3.connect(folder / "rows.sqlite") as book:
+        book.execute("CREATE TABLE people (AGE integer, TOWN text)")
+        book.executemany("INSERT INTO people VALUES (?, 'a')", [(n,) for n in range(90)])
+        book.execute("CREATE VIEW rows AS SELECT json_extract('4711 ' || AGE, '$.x' || AGE) AS AGE, TOWN FROM people")
+    book.close()
+    lazy = pl.LazyFrame({"AGE": [3, 4711], "TOWN": ["a", "b"]})
+    return {
+        "InvalidInputException": f"duckdb://{folder}/rows.duckdb/rows",
+        "OperationalError": f"sqlite://{folder}/rows.sqlite/rows",
+        "InvalidOperationError": lazy.with_columns(pl.col("AGE").cast(pl.Int8)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["InvalidInputException", "OperationalError", "InvalidOperationError"])
+def test_an_engine_that_fails_amid_the_rows_leaves_its_errors_name_and_no_word_of_it(
+    tmp_path: Path, ledger: Ledger, kind: str
+) -> None:
+    private = failing_tables(tmp_path)[kind]
+    with pytest.raises(DataError, match="its own message is not shown because it may quote private rows") as caught:
+        measure(TOWN_PLAN, private, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, [(each.stage, each.kind) for each in entry.failures]) == ("failed", [("count", kind)])
+    assert ledger.remaining("people") == Budget.pure(2)
+    told = str(caught.value) + ledger.account("people") + repr(entry) + repr(ledger.path.read_bytes())
+    assert "4711" not in told
+    assert "quote" not in repr(ledger.path.read_bytes())  # nor of our own error
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert not hidden(tmp_path)
+    measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, len(entry.resumed)) == ("committed", 1)
+    assert ledger.remaining("people") == Budget.pure(2)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (type("Error", (Exception,), {"kind": "Miller"})(), "Error"),  # some libraries' errors have such a text
+        (type("Error[Miller]", (Exception,), {})(), "Exception"),
+        (DataError("4711 is Miller"), "DataError"),
+    ],
+)
+def test_a_failure_is_recorded_by_the_name_of_its_class_whatever_else_it_has(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: str
+) -> None:
+    monkeypatch.setattr(run, "_counted", raising(error))
+    with pytest.raises(type(error)):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert [(each.stage, each.kind) for each in entry.failures] == [("count", kind)]
+    assert b"Miller" not in ledger.path.read_bytes()
 
 
 # ---------------------------------------------------------------- what fails before it is paid, and after
@@ -373,10 +452,18 @@ def test_a_draw_that_fails_is_spent_and_says_so(
         ) as caught:
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert "4711" not in str(caught.value)
+    assert b"4711" not in ledger.path.read_bytes()
     assert caught.value.__context__ is None  # crash reporters follow it
-    assert [entry.state for entry in ledger.entries("people")] == ["reserved"]
+    (entry,) = ledger.entries("people")
+    assert (entry.state, entry.drawn) == ("failed", True)
+    assert [(each.stage, each.kind) for each in entry.failures] == [("draw", type(error).__name__)]
     assert not hidden(tmp_path)
+    with pytest.raises(PradeError, match="its noise was drawn, or may have been, so it cannot be given back"):
+        ledger.give_back(entry.id, "nothing was drawn")
+    with pytest.raises(BudgetError, match="has already been paid for"):
+        measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, again=True)
+    assert ledger.remaining("people") == Budget.pure(1)
 
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,6 +472,8 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, ledger: Ledger, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
     assert not hidden(tmp_path)
+    (entry,) = ledger.entries("people")
+    assert [(each.stage, each.kind) for each in entry.failures] == [("draw", "KeyboardInterrupt")]
     with pytest.raises(BudgetError, match="is in progress or was interrupted"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
 

@@ -37,13 +37,14 @@ def left(cuts, phase_of):
 
 
 def test_a_release_is_whole_or_completed_and_paid_for(drive: Drive) -> None:
-    """Noise that could have been seen is in the ledger; sealed noisy counts are never lost; a release is whole."""
+    """Rows are read and noise is drawn when the ledger knows; sealed noisy counts are never lost; a release is whole."""
     states = drive(
         LEFT
         + """
 def phase_of(steps):
-    "free: nothing may be drawn yet; paid: something may; sealed: it is kept; done: it has its name."
-    for name, step in (("done", "measure.renamed"), ("sealed", "measure.sealed"), ("paid", "ledger.reserve.durable")):
+    "free: no row may be read yet; reserved: rows, but nothing may be drawn; paid: it may; sealed; done: it has its name."
+    phases = {"done": "measure.renamed", "sealed": "measure.sealed", "paid": "ledger.start_drawing.durable"}
+    for name, step in {**phases, "reserved": "ledger.reserve.durable"}.items():
         if step in steps:
             return name
     return "free"
@@ -51,13 +52,14 @@ def phase_of(steps):
 world = World("w")
 cuts = recorded(world.home, world.measure_and_tell)
 drawn = world.drawn.read_bytes()
-allowed = {"free": {"free", "lost"}, "paid": {"lost", "kept"}, "sealed": {"kept"}, "done": {"kept"}}
+allowed = {"free": {"free", "reserved"}, "reserved": {"reserved", "lost"}, "paid": {"lost", "kept"}}
+allowed |= {"sealed": {"kept"}, "done": {"kept"}}
 counted = dict.fromkeys(allowed, 0)
 for phase, state in left(cuts, phase_of):
     shutil.rmtree(world.home)
     materialise(state, world.home)
     world.drawn.unlink(missing_ok=True)
-    if phase != "free":
+    if phase not in ("free", "reserved"):
         world.drawn.write_bytes(drawn)
     assert phase != "done" or world.place.exists(), state.keys()
     found = world.recover()
@@ -66,8 +68,9 @@ for phase, state in left(cuts, phase_of):
 print(*counted.values())
 """
     )
-    free, paid, sealed, done = states
+    free, reserved, paid, sealed, done = states
     assert min(free, paid, sealed) >= 5, states
+    assert reserved >= 2, states
     assert done == 1, "nothing of a release that has its name is left to the disk's mercy"
 
 
@@ -128,16 +131,22 @@ def act():
     return run_baseline(Histogram(), Prior.uniform(schema), IN_TOWNS, answers, world.ledger, **terms).weights.tolist()
 
 def phase_of(steps):
-    return [step in steps for step in ("ledger.reserve.durable", "ledger.commit.durable")]
+    return [f"ledger.{name}.durable" in steps for name in ("reserve", "start_drawing", "commit")]
 
 weights = []
 cuts = recorded(world.home, lambda: weights.extend(act()))
 states = 0
-for (paid, committed), state in left(cuts, lambda steps: tuple(phase_of(steps))):
+for (paid, drawing, committed), state in left(cuts, lambda steps: tuple(phase_of(steps))):
     shutil.rmtree(world.home)
     materialise(state, world.home)
     assert len(world.ledger.entries("people")) == 1 or not paid
     assert not answers.exists() or answers.read_bytes() == state["answers.json"] != b""
+    drawn = [entry.drawn for entry in world.ledger.entries("people")]
+    assert any(drawn) or not drawing
+    assert any(drawn) or not answers.exists()
+    if paid and not any(drawn):  # it is resumed
+        act()
+        world.entries(1)
     if committed:
         assert act() == weights
         world.entries(1)

@@ -8,16 +8,35 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from prade import Budget, Ledger, Release
+from prade.cli import main as cli
 from prade.core.errors import BudgetError, PradeError
 from prade.measuring import run
+from prade.measuring.counts import Counting
 from prade.release.spending import NOTHING, spending_of, spending_stated
 from worlds.people import IN_TOWNS, TOWN_PLAN
 from worlds.plans import ledger_for
 
+cli.every_command()
+
 COST = "In this run epsilon = 1 (pure differential privacy) was spent; it is in "
-STEPS = ["checked", "counted", "prepared", "reserved", "drawn", "written", "sealed", "committed", "extracted"]
+RESERVED = "In this run epsilon = 1 (pure differential privacy) was reserved in "
+GO_ON = (
+    ", and nothing was released: measure the same plan into the same folder, which goes on without paying again, or "
+    "give it back with `prade ledger return`"
+)
+STAGES = {  # the steps from the reservation on, and the stage in which a run fails there
+    "reserved": "count",
+    "counted": "count",
+    "drawn": "draw",
+    "written": "write",
+    "sealed": "write",
+    "committed": "write",
+    "extracted": "write",
+}
+STEPS = ["checked", "prepared", *STAGES]
 FAILURES = {
     "full disk": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
     "interrupt": KeyboardInterrupt,
@@ -45,16 +64,114 @@ def test_a_failure_at_any_step_ends_with_what_was_spent(
             run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
     said = spending_of(failed.value)
     assert said is not None
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
     if not ledger.entries("people"):
         assert said == NOTHING
         assert STEPS.index(step) < STEPS.index("reserved")
         return
+    (entry,) = ledger.entries("people")
+    (recorded,) = entry.failures
+    renamed = step in ("committed", "extracted") and failure == "full disk"  # which is said in an error of our own
+    kind = "DataError" if renamed else type(FAILURES[failure]()).__name__
+    assert (recorded.stage, recorded.kind) == (STAGES[step], kind)
+    assert entry.state == ("failed" if step not in ("committed", "extracted") else "committed")
+    assert entry.drawn == (STAGES[step] != "count")
     where = said.removeprefix(COST)
-    if where.startswith(str(ledger.path)):
+    if not entry.drawn:
+        assert said == f"{RESERVED}{ledger.path} as entry 1{GO_ON}"
+        assert files == [ledger.path]
+    elif where.startswith(str(ledger.path)):
         assert where == f"{ledger.path} as entry 1, and no noisy counts were saved"
         assert STEPS.index(step) < STEPS.index("sealed")
+        assert files == [ledger.path], "noisy counts are left on the disk"
     else:
         assert Release.load(where).plan == TOWN_PLAN
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("step", ["reserved", "counted"])
+def test_what_was_reserved_is_resumed_without_paying_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, failure: str
+) -> None:
+    """The cap affords one payment. Every failure stays on record, in the custodian's account only."""
+    ledger, folder = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), tmp_path / "release"
+    for number in range(1, 4):
+        with monkeypatch.context() as context:
+            failing_at(step, FAILURES[failure], context)
+            with pytest.raises((OSError, KeyboardInterrupt, MemoryError)):
+                run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
+        (entry,) = ledger.entries("people")
+        assert (entry.state, len(entry.failures), len(entry.resumed)) == ("failed", number, number - 1)
+    with pytest.raises(BudgetError, match="resumes it without paying again"):
+        run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "elsewhere", ledger)
+    release = run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, len(entry.failures), len(entry.resumed)) == ("committed", 3, 3)
+    assert ledger.remaining("people") == Budget.pure(0)
+    kind = type(FAILURES[failure]()).__name__
+    assert ledger.account("people").count(f"stage count, {kind}") == 3
+    told = "".join(path.read_text() for path in folder.glob("*.json"))
+    assert kind not in release.account() + told
+
+
+def test_what_is_given_back_after_a_failed_run_is_paid_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, folder = ledger_for(TOWN_PLAN, tmp_path / "people.ledger", 2), tmp_path / "release"
+    given = ["ledger", "return", "1", "--reason", "the disk was full", "--ledger", str(ledger.path)]
+    with monkeypatch.context() as context:
+        failing_at("counted", FAILURES["full disk"], context)
+        with pytest.raises(OSError, match="No space left"):
+            run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
+    assert ledger.remaining("people") == Budget.pure(1)
+    done = CliRunner().invoke(cli.prade, given)
+    assert done.exit_code == 0, done.output
+    assert ledger.remaining("people") == Budget.pure(2)
+    run.measure(TOWN_PLAN, IN_TOWNS, folder, ledger)
+    assert [entry.state for entry in ledger.entries("people")] == ["returned", "committed"]
+    assert [entry.resumed for entry in ledger.entries("people")] == [(), ()]
+    assert ledger.remaining("people") == Budget.pure(1)
+    for number in ("1", "2"):  # what was given back, and what was released
+        done = CliRunner().invoke(cli.prade, [*given[:2], number, *given[3:]])
+        assert done.exit_code == 1
+        assert "cannot be given back" in done.output
+    assert ledger.remaining("people") == Budget.pure(1)
+
+
+@pytest.mark.parametrize("happens", ["drawing", "returned"])
+def test_a_run_whose_entry_is_used_up_while_it_counts_says_what_became_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    ledger, count = ledger_for(TOWN_PLAN, tmp_path / "people.ledger"), Counting.run
+
+    def slow(self: Counting) -> object:
+        ledger.start_drawing(1) if happens == "drawing" else ledger.give_back(1, "it takes too long")
+        return count(self)
+
+    monkeypatch.setattr(Counting, "run", slow)
+    monkeypatch.setattr(run, "_draw", lambda *_: pytest.fail("noise is drawn"))
+    with pytest.raises(PradeError, match="so it may not draw noise") as failed:
+        run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    another = (
+        f"{RESERVED}{ledger.path} as entry 1, for which another run draws noise: measure the same plan into the same "
+        "folder to get its release"
+    )
+    assert spending_of(failed.value) == (another if happens == "drawing" else NOTHING)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, entry.failures) == (happens, ())
+
+
+def test_a_ledger_that_fails_before_noise_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise is drawn; the failure is on record as soon as the ledger can be written again."""
+    ledger = ledger_for(TOWN_PLAN, tmp_path / "people.ledger")
+    with monkeypatch.context() as context:
+        context.setattr(Ledger, "start_drawing", lambda *_: (_ for _ in ()).throw(PradeError("the ledger is busy")))
+        context.setattr(run, "_draw", lambda *_: pytest.fail("noise is drawn"))
+        with pytest.raises(PradeError, match="the ledger is busy") as failed:
+            run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    assert spending_of(failed.value) == f"{RESERVED}{ledger.path} as entry 1{GO_ON}"
+    (entry,) = ledger.entries("people")
+    assert (entry.state, [(each.stage, each.kind) for each in entry.failures]) == ("failed", [("draw", "PradeError")])
+    run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
 
 
 def test_a_release_that_has_its_name_is_where_the_sentence_says(
@@ -81,9 +198,12 @@ def test_a_ledger_that_fails_while_it_records_is_asked_what_it_recorded(
     monkeypatch.setattr(Ledger, "reserve", fail)
     with pytest.raises(OSError, match="Input/output error") as failed:
         run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-    words = f"{COST}{ledger.path}, and no noisy counts were saved" if recorded else NOTHING
-    assert spending_of(failed.value) == words
+    assert spending_of(failed.value) == (f"{RESERVED}{ledger.path}{GO_ON}" if recorded else NOTHING)
     assert len(ledger.entries("people")) == recorded
+    monkeypatch.undo()
+    run.measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, len(entry.resumed)) == ("committed", recorded)
 
 
 def test_a_ledger_that_can_no_longer_be_read_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -79,6 +80,8 @@ def sources(folder, secret):
     pq.write_table(table, folder / "rows.parquet")
     lists = pa.array([[HUGE, 1] if secret else [1]] * len(rows))
     pq.write_table(table.append_column("LIST", lists), folder / "lists.parquet")
+    with duckdb.connect(str(folder / "lists.db")) as connection:
+        connection.execute(f"CREATE TABLE lists AS SELECT * FROM '{folder / 'lists.parquet'}'")
     (folder / "rows.csv").write_bytes(csv_of(rows))
     (folder / "rows.csv.gz").write_bytes(gzip.compress(csv_of(rows)))
     text = csv_of(HONEST[:2]) + b"".join(each + b"\n" for each in MALFORMED) if secret else csv_of(HONEST[:2])

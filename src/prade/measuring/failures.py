@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from prade.core.errors import PradeError
 from prade.core.interrupts import held_back
+from prade.measuring.source import EngineError
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.release.spending import Spending
@@ -45,7 +46,7 @@ def traced(ledger: Ledger) -> Iterator[Trace]:
         yield trace
     except BaseException as error:
         if trace.entry is not None:
-            kind = trace.kind or str(getattr(error, "kind", type(error).__name__))
+            kind = trace.kind or (error.kind if isinstance(error, EngineError) else type(error).__name__)
             with suppress(PradeError), held_back():
-                ledger.fail(trace.entry.id, trace.stage, kind)
+                ledger.fail(trace.entry.id, trace.stage, kind if kind.isidentifier() else "Exception")
         raise

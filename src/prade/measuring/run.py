@@ -130,6 +130,7 @@ def measure(
             makers = _prepare(plan, staging, counting.source.engine, threads)
             with held_back():
                 entry = trace.entry = _reserve(plan, ledger, cap, again, target, spending)
+                _step("reserved")
             counts = _counted(plan, counting, public, told)
             with held_back():
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
@@ -277,7 +278,6 @@ def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target
                 spending.pay_nothing()
         raise
     spending.reserve(plan.budget, f"{ledger.path} as entry {entry.id}")
-    _step("reserved")
     return entry
 
 

@@ -240,7 +240,7 @@ def test_the_epsilons_add_up_to_what_the_ledger_has(name, truth, prior, terms, l
         if "scale" in each:
             assert Fraction(1) / Fraction(each["scale"]) <= Fraction(each["epsilon"])
     assert entry.state == "committed"
-    expected = ["checked", "counted", "reserved", "written", "committed"]
+    expected = ["checked", "reserved", "counted", "written", "committed"]
     assert [step for step in STEPS if step.startswith("adaptive")] == [f"adaptive.{step}" for step in expected]
 
 
@@ -380,7 +380,8 @@ def test_a_door_takes_only_scores_whose_sensitivity_is_known(open_door):
         assert door.left == 1
 
 
-def test_a_table_beyond_the_proofs_is_refused_before_anything_is_spent(truth, terms, ledger, monkeypatch):
+def test_a_table_beyond_the_proofs_is_refused_before_anything_is_drawn(truth, terms, ledger, monkeypatch):
+    """Its number of rows is private: the refusal is on record, and can be given back."""
     given = terms | {"budget": Budget.pure(1)}
     for rows, most in ((10, 10), (11, 10)):
         monkeypatch.setattr("prade.measuring.adaptive.session.MOST_ROWS", most)
@@ -390,8 +391,13 @@ def test_a_table_beyond_the_proofs_is_refused_before_anything_is_spent(truth, te
                 run(PrivBayes(), exact_joint(truth), table, **given)
         else:
             run(Histogram(), exact_joint(truth), table, **(given | {"path": terms["path"].with_name("other.json")}))
-    assert len(ledger.entries("people")) == 1
+    done, refused = ledger.entries("people")
+    assert done.state == "committed"
+    assert [(each.stage, each.kind) for each in refused.failures] == [("count", "DataError")]
     assert not terms["path"].exists()
+    before = ledger.remaining("people")
+    assert ledger.give_back(refused.id, "it has too many rows").state == "returned"
+    assert ledger.remaining("people") == before + Budget.pure(1)
 
 
 @pytest.mark.parametrize(("rows", "refused"), [(2**33, False), (2**33 + 1, True)])
@@ -453,7 +459,9 @@ def test_a_run_that_breaks_off_has_spent_and_keeps_what_is_whole(open_door, ledg
     with pytest.raises(KeyError):
         break_off("1/2", again=False)
     assert not terms["path"].exists()
-    assert ledger.entries("people")[0].state == "reserved"
+    (entry,) = ledger.entries("people")
+    assert (entry.state, entry.drawn) == ("failed", True)
+    assert [(each.stage, each.kind) for each in entry.failures] == [("draw", "KeyError")]
     with pytest.raises(KeyError):
         break_off(1, again=True)
     found = answered(terms["path"], SCHEMA, PAIRS.parts, ledger, dataset="people", task="3f2a")

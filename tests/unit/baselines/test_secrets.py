@@ -32,7 +32,10 @@ def attempt(name, private, names=("AGE", "SEX", "CODE"), person="ID", folder="."
     try:
         run(baseline, Prior.uniform(schema), private, f"{folder}/answers-{name}.json", ledger, **terms)
     finally:
-        print(name, ledger.remaining(name), [(entry.state, entry.note) for entry in ledger.entries(name)])
+        for entry in ledger.entries(name):
+            failures = [(each.stage, each.kind) for each in entry.failures]
+            print(name, entry.state, failures, "after the draw" if entry.drawn else "before the draw", entry.note)
+        print(name, ledger.remaining(name), len(ledger.entries(name)))
 
 def attempts():
     global broken_step
@@ -41,8 +44,7 @@ def attempts():
         yield f"no rows {kind}", {"private": pandas.read_parquet("rows.parquet")[:0], "kind": kind}
     yield "malformed.csv", {"private": "malformed.csv", "kind": "PrivBayes"}
     yield "pandas", {"private": pandas.read_parquet("rows.parquet").astype(object), "kind": "MWEM"}
-    lists = ibis.duckdb.connect().read_parquet("lists.parquet")
-    yield "wrong type", {"private": lists, "names": ("AGE", "LIST")}
+    yield "wrong type", {"private": "duckdb://lists.db/lists", "names": ("AGE", "LIST")}
     yield "no person", {"private": "rows.parquet", "person": "IDS"}
     yield "no column", {"private": "malformed.csv", "names": ("AGE", "HEIGHT"), "kind": "MWEM"}
     yield "no folder", {"private": "rows.parquet", "folder": "nowhere"}
@@ -86,7 +88,18 @@ def test_all_ways_to_fail_were_tried_and_those_before_the_reservation_cost_nothi
     failed = {line.split(" DataError")[0] for line in lines if " DataError" in line}
     free = {"wrong type", "no person", "no column", "no folder"}
     assert free | {"no noise", "no choice MWEM", "no choice PrivBayes"} <= failed
-    spent = {name: f"{name} epsilon = 0 " for name in ("no noise", "reserved", "written", "committed", "Histogram")}
-    spent |= {name: f"{name} epsilon = 1 " for name in (*free, "counted")}
+    steps = ("reserved", "counted", "written", "committed")
+    spent = {name: f"{name} epsilon = 0 " for name in ("no noise", *steps, "Histogram")}
+    spent |= {name: f"{name} epsilon = 1 " for name in free}
     for name, words in spent.items():
         assert any(line.startswith(words) for line in lines), name
+    failed = {
+        "reserved": "failed [('count', 'OSError')] before the draw",
+        "counted": "failed [('count', 'OSError')] before the draw",
+        "written": "failed [('write', 'OSError')] after the draw",
+        "committed": "committed [('write', 'OSError')] after the draw",
+        "no noise": "failed [('draw', 'DataError')] after the draw",
+        "no choice MWEM": "failed [('draw', 'DataError')] after the draw",
+    }
+    for name, words in failed.items():
+        assert any(line.startswith(f"{name} {words}") for line in lines), name
