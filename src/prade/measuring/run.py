@@ -160,10 +160,7 @@ def _existing(plan: Plan, target: Path, ledger: Ledger, again: bool) -> Release 
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
             release = _released(plan, target, ledger)
             if again:
-                raise DataError(
-                    f"{target} already holds a release of this plan, which is kept; choose another folder for a second "
-                    "one"
-                )
+                raise DataError(f"{target} already holds a release of this plan, which is kept; choose another folder")
             return release
         sealed = [staging for staging in unfinished(target) if is_sealed(staging)]
     except OSError as error:
@@ -247,9 +244,7 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
 
 def _need_room(plan: Plan, staging: Path) -> None:
     """Notice a full disk before the budget is spent."""
-    counts = sum(
-        len(plan.groupings[question.level]) * part.n_cells for question in plan.questions for part in question.parts
-    )
+    counts = sum(len(plan.groupings[question.level]) * question.cells for question in plan.questions)
     needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
     if free < needed:
         raise DataError(
