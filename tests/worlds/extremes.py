@@ -1,0 +1,303 @@
+"""Extreme cells of every declared type, extreme schemas, and the questions by which the law of the door is tried.
+
+A table has one column per declared type, and one row per world: `WORLD` numbers the rows, and `ONE` is 1. Counted by
+world, the codes of every row can be read off, so that what one row changes for the others is seen to the last unit.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prade import Column, Schema, Unit
+from prade.core.errors import DataError
+from prade.measuring.counts import count
+from prade.queries.marginal import Marginal
+
+DAY = datetime.date
+WORLDS = 40  # rows of a table
+EVERY = range(WORLDS)
+# Halves by each binary digit of a world's number: any two worlds are apart in one of them.
+HALVES = [
+    tuple(world for world in EVERY if world >> digit & 1 == side)
+    for digit in range((WORLDS - 1).bit_length())
+    for side in range(2)
+]
+SUBSETS = [tuple(EVERY), (), *HALVES]  # of the rows; for each there is a table
+FEW = SUBSETS[:4]  # enough for codes
+
+# ---------------------------------------------------------------------- cells, as texts that an engine may cast
+
+NUMBERS = [
+    *("0", "1", "-1", "2", "37.5", "127", "-128", "255", "32767", "-32768", "65535", "2147483647", "-2147483648"),
+    *("4294967295", "9007199254740992", "9007199254740993", "100000000000000001", "100000000000000002"),
+    *("9223372036854775807", "-9223372036854775808", "18446744073709551615", "1" + "0" * 38, "9" * 38, "-" + "9" * 38),
+    *("170141183460469231731687303715884105727", "-170141183460469231731687303715884105728"),
+    *("340282366920938463463374607431768211455", "0.1", "-7.25", "1e300", "1.7976931348623157e308", "5e-324"),
+    *(
+        "-1.7976931348623157e308",
+        "3.4028235e38",
+        "1e-45",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "9" * 400,
+        "1e-400",
+        "0.0001",
+    ),
+]
+MOMENTS = [
+    *("2020-01-01", "2020-01-01 08:30:00", "2020-01-01 08:30:00.000001", "2020-01-01 08:30:00.000000001"),
+    *("2020-01-01 08:30:00.000000002", "1000-01-01", "0001-01-01", "9999-12-31", "9999-12-31 23:59:59.999999"),
+    *("1677-09-22", "2262-04-11", "1582-10-10", "infinity", "-infinity", "4713-01-01 BC", "0044-03-15 (BC)"),
+    *("294247-01-10 04:00:54", "290000-01-01", "294276-12-31 23:59:59", "5874897-12-31", "5881580-07-10"),
+    *("290308-12-21 (BC) 00:00:00", "+290000-01-01", "-4712-01-01", "2020-01-01 08:30:00+09", "2020-01-01 00:00:00+00"),
+    *("294247-01-10 04:00:54+00", "290308-12-22 (BC) 00:00:00+00", "infinity+00", "1969-12-31 23:59:59.999999999"),
+]
+TIMES = [
+    *("00:00:00", "24:00:00", "23:59:59.999999", "12:00:00+15:59", "12:00:00-15:59", "12:00:00.000000001", "1 month"),
+    *("29 days", "178956970 years", "-178956970 years", "1 microsecond", "00:00:01", "2562047788 hours"),
+]
+TEXTS = [
+    *("", " ", "a", "A", "b", "B", "é", "e\u0301", "Ω", "x" * 5000, 'q"', "a\nb", "1 ", " 1", "'", "null", "NULL"),
+    *("00100", "true", "false", "t", "no", "\\xff00", "\\xFF\\x00", "%s", "a\\b", "\u2028", "\U0001f600", "v50"),
+]
+OTHERS = [
+    *("010101", "1" * 200, "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    *("{}", "[1, 2]", '{"a": 1}', '"1"', "[]", "[1, NULL]", "[1, 2, 3]", "{'a': 1}", "{a=1}", "{1,2}", "{NULL}"),
+    *("(1,2)", "(1)", "(,)", "[1,5)", "{[1,5)}", "empty", "[2020-01-01,infinity)", "{}", "(1,)", "('a')", "row(1)"),
+    *("POINT (1 2)", "POINT EMPTY", "[(0,0),(1,1)]", "<(0,0),1>", "{1,2,3}", "((0,0),(1,1))", "(0,0),(1,1)"),
+    *("127.0.0.1", "::1", "10.0.0.0/8", "08:00:2b:01:02:03", "08:00:2b:01:02:03:04:05", "$1.00", "16/B374D848"),
+    *("92233720368547758.07", "-92233720368547758.08", "<a/>", "'a':1 'b'", "a & b", "$.a", "pg_class", "int4"),
+    *("10:20:10,14", "(0,1)", "english", "sum", "=", "prade", "1:1:", "@", "{{1,2},{3,4}}"),
+]
+CELLS = list(dict.fromkeys([*NUMBERS, *MOMENTS, *TIMES, *TEXTS, *OTHERS]))
+
+
+def chosen(name: str, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Some of the literals that an engine can cast to a type, each with the engine's text of it: no text twice."""
+    different: dict[str, str] = {}
+    for literal, text in texts:
+        different.setdefault(text, literal)
+    found = list(different.values())
+    most = WORLDS - 2
+    return found if len(found) <= most else random.Random(name).sample(found, most)
+
+
+# ---------------------------------------------------------------------- schemas
+
+Make = Callable[[str], Column]
+LONG = [*(f"v{number}" for number in range(98)), "a", "b", "1"]
+
+
+def _numeric(**declared: Any) -> Make:
+    return lambda name: Column(name, "numeric", **declared)
+
+
+def _listed(*values: Any, **declared: Any) -> Make:
+    return lambda name: Column(name, "categorical", values=values, **declared)
+
+
+SCHEMAS: dict[str, dict[str, Make]] = {
+    "numbers": {
+        "far edges": _numeric(edges=(-1e300, 1e300)),
+        "near edges": _numeric(edges=(-5e-324, 0, 5e-324), missing=True),
+        "edges at 2**53 and 2**63": _numeric(edges=(2**53, 2**53 + 2, 2**63, 2**64), missing=True),
+        "whole numbers of a range": _numeric(
+            edges=(5, 18, 65), integer=True, min=0, max=96, missing=True, unknown="missing"
+        ),
+        "far range": _numeric(edges=(0,), min=-1e300, max=1e300, missing=True, unknown="missing"),
+        "two numbers": _listed(0, 1, missing=True),
+        "one number": _listed(1),
+        "numbers beyond 2**53": _listed(2**53 + 1, 100000000000000001, 2**63 - 1, missing=True),
+        "fractions": _listed(0.1, 1e300, 5e-324, -7.25, other=0.1),
+        "truths": _listed(True, False, missing=True, unknown="missing"),
+        "always missing": _listed(missing=True),
+    },
+    "dates": {
+        "far edges": _numeric(edges=(DAY(1000, 1, 1), DAY(9999, 12, 31)), missing=True),
+        "far range": _numeric(edges=(DAY(2020, 1, 1),), min=DAY(1, 1, 1), max=DAY(9999, 12, 31)),
+        "first day": _numeric(edges=(DAY(1, 1, 2),), missing=True),
+        "short range": _numeric(
+            edges=(DAY(2020, 1, 1),), min=DAY(1900, 1, 1), max=DAY(2020, 7, 1), missing=True, unknown="missing"
+        ),
+    },
+    "texts": {
+        "numerals": _listed("1", "37.5", "0100", "inf", "NaN", "1e300", missing=True),
+        "codes of one width": _listed("001", "002", missing=True),
+        "dates": _listed("2020-01-01", "2020-01-01 08:30:00", "infinity", "9999-12-31", missing=True),
+        "truths": _listed("true", "False", "t", "null", missing=True),
+        "a long list": _listed(*LONG, missing=True),
+        "a long list without missing": _listed(*LONG),
+        "one text": _listed("a"),
+        "odd texts": _listed("", " ", "é", "e\u0301", "a\nb", "\\xff00", "%s", "'", missing=True, other=""),
+    },
+}
+GROUPS: dict[str, list[Any]] = {"numbers": [0, 1, 2], "texts": ["1", "a", "2020-01-01", "true"], "long": LONG}
+
+
+# ---------------------------------------------------------------------- questions
+
+
+class Question(NamedTuple):
+    """What is asked of a source: `columns` are those of the types that it is about."""
+
+    words: str
+    columns: tuple[str, ...]
+    ask: Callable[[Any, Sequence[str]], Any]
+
+
+Outcome = Any  # an array [world, count], or the words of a refusal
+
+
+def _by_world(answers: Sequence[Any]) -> Any:
+    return np.concatenate([np.asarray(answer).reshape(WORLDS, -1) for answer in answers], axis=1)
+
+
+def codes(words: str, make: Make, columns: Sequence[str]) -> Question:
+    """The codes of all cells of these columns."""
+
+    def ask(source: Any, names: Sequence[str]) -> Any:
+        schema = Schema([make(name) for name in names])
+        parts = [Marginal.of(schema, [name]) for name in names]
+        return _by_world(count(source, schema, parts, {"WORLD": list(EVERY)}))
+
+    return Question(f"codes, {words}", tuple(columns), ask)
+
+
+ONE = Schema([Column("ONE", "categorical", values=(1,))])
+
+
+def groups(kind: str, column: str) -> Question:
+    """Which worlds are in which listed group of a column of some type."""
+    values = GROUPS[kind]
+
+    def ask(source: Any, names: Sequence[str]) -> Any:
+        listed = {"WORLD": [world for world in EVERY for _ in values], column: values * WORLDS}
+        return _by_world(count(source, ONE, [Marginal.of(ONE, ["ONE"])], listed))
+
+    return Question(f"groups of {kind}", (column,), ask)
+
+
+def persons(column: str) -> Question:
+    """Which worlds count if a column of some type has the person id, and one row of a person counts."""
+
+    def ask(source: Any, names: Sequence[str]) -> Any:
+        unit = Unit(1, person_id=column)
+        return _by_world(count(source, ONE, [Marginal.of(ONE, ["ONE"])], {"WORLD": list(EVERY)}, unit))
+
+    return Question("persons", (column,), ask)
+
+
+def outcome(source: Any, question: Question, columns: Sequence[str] | None = None) -> Outcome:
+    """The counts, or the words of the refusal; all other errors are failures of the test."""
+    try:
+        return question.ask(source, question.columns if columns is None else columns)
+    except DataError as error:
+        return str(error)
+
+
+def fitting(source: Any, columns: Sequence[str]) -> tuple[list[Question], list[Question]]:
+    """All questions about codes that the table without rows allows, and, column by column, those that it refuses."""
+    asked, refused = [], []
+    for family, schemas in SCHEMAS.items():
+        left = list(columns)
+        for words, make in schemas.items():
+            while left:
+                question = codes(f"{family}: {words}", make, left)
+                found = outcome(source, question)
+                if not isinstance(found, str):
+                    asked.append(question)
+                    break
+                named = [name for name in re.findall(r"'(\w+)'", found) if name in left]
+                assert named, f"a refusal that names no column: {found}"
+                left = [name for name in left if name not in named]
+                refused += [codes(f"{family}: {words}", make, [name]) for name in named]
+    return asked, refused
+
+
+# ---------------------------------------------------------------------- the law
+
+
+class Law:
+    """The outcomes of all questions, for the same rows in several tables, compared with those of the whole table.
+
+    `opened(worlds)` opens the table that has the rows of these worlds, and `name` is what its messages call it.
+    `types` maps the names of columns to their types, for messages.
+    """
+
+    def __init__(self, types: dict[str, str], opened: Callable[[tuple[int, ...]], Any], unnamed: str = "") -> None:
+        self.types, self.opened, self.unnamed = types, opened, unnamed
+        self.broken: list[str] = []
+
+    def questions(self, *, quick: bool = False) -> list[Question]:
+        """All questions, as the table without rows allows them."""
+        with self.opened(()) as source:
+            asked, refused = fitting(source, list(self.types))
+        kinds = ["texts"] if quick else list(GROUPS)
+        every = [groups(kind, column) for kind in kinds for column in self.types]
+        return [*asked, *refused, *every, *map(persons, self.types)]
+
+    def answers(self, worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
+        with self.opened(worlds) as source:
+            found = [outcome(source, question) for question in questions]
+        return [re.sub(self.unnamed, "", each) if isinstance(each, str) and self.unnamed else each for each in found]
+
+    def check(self, texts: dict[str, list[str | None]], *, quick: bool = False) -> None:
+        """Try the law on all tables; `texts` has the engine's own text of each cell, by column."""
+        questions = self.questions(quick=quick)
+        whole = self.answers(tuple(EVERY), questions)
+        for question, found in zip(questions, whole, strict=True):
+            self._alone(question, found, texts)
+        for worlds in (FEW if quick else SUBSETS)[1:]:
+            inside = np.isin(np.arange(WORLDS), worlds)
+            asked = [k for k, each in enumerate(questions) if worlds in FEW or each.words == "persons"]
+            answers = self.answers(worlds, [questions[k] for k in asked])
+            for k, found in zip(asked, answers, strict=True):
+                self._compare(questions[k], worlds, inside, whole[k], found)
+        assert self.broken == [], "\n".join(dict.fromkeys(self.broken))
+
+    def _alone(self, question: Question, found: Outcome, texts: dict[str, list[str | None]]) -> None:
+        """What must hold in the whole table: each row has one code in each column, and each id is one person."""
+        if isinstance(found, str):
+            if "failed in" in found or not any(f"'{column}'" in found for column in question.columns):
+                self._tell(question, f"fails or is refused without its column: {found}")
+        elif question.words.startswith("codes"):
+            if (found.sum(axis=1) != len(question.columns)).any():
+                self._tell(question, "a row has no code, or two")
+        elif question.words == "persons":
+            cells = texts[question.columns[0]]
+            if (found.sum(axis=1) > [cell is not None for cell in cells]).any():
+                self._tell(question, "a row without an id counts, or one counts twice")
+
+    def _compare(
+        self, question: Question, worlds: tuple[int, ...], inside: Any, all_of_them: Outcome, found: Outcome
+    ) -> None:
+        if isinstance(found, str) or isinstance(all_of_them, str):
+            if str(found) != str(all_of_them):
+                self._tell(question, f"{_short(all_of_them)} with all rows, {_short(found)} with {len(worlds)}")
+        elif (found[inside] != all_of_them[inside]).any() or found[~inside].any():
+            self._tell(question, f"codes are others with {len(worlds)} rows")
+
+    def _tell(self, question: Question, words: str) -> None:
+        """Keep what is broken; of a question about all columns, say which."""
+        names = question.columns
+        if len(names) > 1:
+            with self.opened(tuple(EVERY)) as whole:
+                alone = [name for name in names if isinstance(outcome(whole, question, [name]), str)]
+            names = tuple(alone) or names[:3]
+        self.broken += [f"{self.types[name]} ({question.words}): {words}" for name in names]
+
+
+def _short(found: Outcome) -> str:
+    return found[:160] if isinstance(found, str) else "counted"
+
+
+def literal(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
