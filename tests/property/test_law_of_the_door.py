@@ -89,7 +89,10 @@ def duckdb_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
         database.register(
             "raw", pa.table({"WORLD": list(EVERY), **{c: pa.array(each, pa.string()) for c, each in cells.items()}})
         )
-        casts = ", ".join(f"TRY_CAST({column} AS {name}) AS {column}" for column, name in types.items())
+        casts = ", ".join(
+            f"CASE WHEN {column} IS NOT NULL THEN TRY_CAST({column} AS {name}) END AS {column}"
+            for column, name in types.items()
+        )
         database.execute(f"CREATE TABLE rows_0 AS SELECT WORLD, 1 AS ONE, {casts}, NULL AS nothing FROM raw")
         for number, worlds in enumerate(SUBSETS):
             if number:
@@ -250,9 +253,9 @@ def test_postgres_databases_that_are_not_unicode(encoding: str, postgres_url: st
 # ---------------------------------------------------------------------- SQLite
 
 STORED = [
-    *(0, 1, -1, 2**53 + 1, 2**53 + 2, 2**63 - 1, -(2**63), 37.5, 1e300, -1e300, 5e-324, math.inf, -math.inf, 0.1),
-    *("", "a", "A", "é", "x", "2020-01-01", "9999-12-31", "true", "1e999", "9" * 400, "a\x00b", "q\"'", "x" * 5000),
-    *(b"", b"\xff", b"\x00", b"b", b"\xc3\xa9!", b"\xff" * 900),
+    *(0, 1, -1, 2**53 + 1, 2**53 + 2, 2**63 - 1, -(2**63), 37.5, 1e300, -1e300, 5e-324, math.inf, -math.inf),
+    *("", "a", "A", "é", "x", "2020-01-01", "9999-12-31", "true", "1e999", "9" * 400, "a\x00b", "x" * 5000),
+    *(b"", b"\xff", b"\x00", b"b", b"\xff" * 900),
 ]
 SQLITE_TYPES = [
     *("INTEGER", "REAL", "TEXT", "NUMERIC", "BLOB", "", "DATE", "DATETIME", "BOOLEAN", "DECIMAL(10, 2)", "VARCHAR(3)"),
@@ -341,14 +344,14 @@ ARROW = {
     "interval": arrays(pa.month_day_nano_interval(), [(1, 2, 3)]),
     "bool": arrays(pa.bool_(), [True, False]),
     "null": arrays(pa.null(), []),
-    "string": arrays(pa.string(), WORDS[:38]),
-    "large_string": arrays(pa.large_string(), CELLS[-38:]),
-    "string_view": arrays(pa.string_view(), WORDS[38:76]),
+    "string": arrays(pa.string(), WORDS[:30]),
+    "large_string": arrays(pa.large_string(), CELLS[-30:]),
+    "string_view": arrays(pa.string_view(), WORDS[30:60]),
     "binary": arrays(pa.binary(), RAW),
     "text that is not UTF-8": stored(pa.binary(), pa.string(), RAW),
     "binary(2)": arrays(pa.binary(2), [b"ab", b"\xff\xfe"]),
     "binary_view": arrays(pa.binary_view(), RAW),
-    "dictionary of text": arrays(pa.dictionary(pa.int8(), pa.string()), WORDS[76:114]),
+    "dictionary of text": arrays(pa.dictionary(pa.int8(), pa.string()), WORDS[60:90]),
     "dictionary of numbers": arrays(pa.dictionary(pa.int8(), pa.int64()), whole(64)),
     "list": arrays(pa.list_(pa.int64()), [[1], [], [None]]),
     "struct": arrays(pa.struct([("a", pa.int64())]), [{"a": 1}, {"a": None}]),
