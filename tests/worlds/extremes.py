@@ -10,7 +10,7 @@ import datetime
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -138,87 +138,105 @@ SCHEMAS: dict[str, dict[str, Make]] = {
         "odd texts": _listed("", " ", "é", "e\u0301", "a\nb", "\\xff00", "%s", "'", missing=True, other=""),
     },
 }
-GROUPS: dict[str, list[Any]] = {"numbers": [0, 1, 2], "texts": LONG}
 
 
 # ---------------------------------------------------------------------- questions
 
-
-class Question(NamedTuple):
-    """What is asked of a source: `columns` are those of the types that it is about."""
-
-    words: str
-    columns: tuple[str, ...]
-    ask: Callable[[Any, Sequence[str]], Any]
-
-
 Outcome = Any  # an array [world, count], or the words of a refusal
-
-
-def _by_world(answers: Sequence[Any]) -> Any:
-    return np.concatenate([np.asarray(answer).reshape(WORLDS, -1) for answer in answers], axis=1)
-
-
-def codes(words: str, make: Make, columns: Sequence[str]) -> Question:
-    """The codes of all cells of these columns."""
-
-    def ask(source: Any, names: Sequence[str]) -> Any:
-        schema = Schema([make(name) for name in names])
-        parts = [Marginal.of(schema, [name]) for name in names]
-        return _by_world(count(source, schema, parts, {"WORLD": list(EVERY)}))
-
-    return Question(f"codes, {words}", tuple(columns), ask)
-
-
 ONE = Schema([Column("ONE", "categorical", values=(1,))])
+FOR_GROUPS: dict[str, list[Any]] = {"numbers": [0, 1, 2], "texts": LONG}
 
 
-def groups(kind: str, column: str) -> Question:
+class Question:
+    """What is asked of a source about columns of some types, in the tables of the first few subsets of rows."""
+
+    words, tables = "", len(FEW)
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+
+    def ask(self, source: Any) -> Any:
+        """An array [world, count]."""
+        raise NotImplementedError
+
+    def outcome(self, source: Any) -> Outcome:
+        """The counts, or the words of the refusal; all other errors are failures of the test."""
+        try:
+            return np.concatenate([np.asarray(each).reshape(WORLDS, -1) for each in self.ask(source)], axis=1)
+        except DataError as error:
+            return str(error)
+
+
+class Codes(Question):
+    """The codes of all cells of some columns; a table may have a type's column once for every schema."""
+
+    def __init__(self, makes: dict[str, tuple[str, Make]]) -> None:
+        super().__init__(*makes)
+        self.makes = makes
+        schemas = dict.fromkeys(words for words, _ in makes.values())
+        self.words = f"codes, {', '.join(schemas) if len(schemas) < 3 else 'all schemas'}"
+
+    def ask(self, source: Any) -> Any:
+        if not self.columns:  # all are refused
+            return [np.zeros((WORLDS, 0), int)]
+        schema = Schema([make(name) for name, (_, make) in self.makes.items()])
+        return count(source, schema, [Marginal.of(schema, [name]) for name in self.columns], {"WORLD": list(EVERY)})
+
+    def some(self, names: Iterable[str]) -> Codes:
+        return Codes({name: self.makes[name] for name in names})
+
+    def family(self, name: str) -> str:
+        """Numbers, dates or texts."""
+        return self.makes[name][0].partition(":")[0]
+
+    def differing(self, wrong: Any) -> list[str]:
+        """The columns to which these counts belong."""
+        ends = np.cumsum([make(name).size for name, (_, make) in self.makes.items()])
+        return [self.columns[place] for place in np.unique(np.searchsorted(ends, np.flatnonzero(wrong), side="right"))]
+
+    def failing(self, source: Any) -> list[str]:
+        """The columns on which the question alone fails."""
+        if not isinstance(self.outcome(source), str):
+            return []
+        if len(self.columns) == 1:
+            return list(self.columns)
+        middle = len(self.columns) // 2
+        halves = self.some(self.columns[:middle]), self.some(self.columns[middle:])
+        return [name for half in halves for name in half.failing(source)]
+
+
+class InGroups(Question):
     """Which worlds are in which listed group of a column of some type."""
-    values = GROUPS[kind]
 
-    def ask(source: Any, names: Sequence[str]) -> Any:
-        listed = {"WORLD": [world for world in EVERY for _ in values], column: values * WORLDS}
-        return _by_world(count(source, ONE, [Marginal.of(ONE, ["ONE"])], listed))
+    tables = 3
 
-    return Question(f"groups of {kind}", (column,), ask)
+    def __init__(self, column: str, kind: str) -> None:
+        super().__init__(column)
+        self.words, self.values = f"groups of {kind}", FOR_GROUPS[kind]
+
+    def ask(self, source: Any) -> Any:
+        worlds = [world for world in EVERY for _ in self.values]
+        listed = {"WORLD": worlds, self.columns[0]: self.values * WORLDS}
+        return count(source, ONE, [Marginal.of(ONE, ["ONE"])], listed)
 
 
-def persons(column: str) -> Question:
+class Persons(Question):
     """Which worlds count if a column of some type has the person id, and one row of a person counts."""
 
-    def ask(source: Any, names: Sequence[str]) -> Any:
-        unit = Unit(1, person_id=column)
-        return _by_world(count(source, ONE, [Marginal.of(ONE, ["ONE"])], {"WORLD": list(EVERY)}, unit))
+    words, tables = "persons", len(SUBSETS)
 
-    return Question("persons", (column,), ask)
-
-
-def outcome(source: Any, question: Question, columns: Sequence[str] | None = None) -> Outcome:
-    """The counts, or the words of the refusal; all other errors are failures of the test."""
-    try:
-        return question.ask(source, question.columns if columns is None else columns)
-    except DataError as error:
-        return str(error)
+    def ask(self, source: Any) -> Any:
+        unit = Unit(1, person_id=self.columns[0])
+        return count(source, ONE, [Marginal.of(ONE, ["ONE"])], {"WORLD": list(EVERY)}, unit)
 
 
-def fitting(source: Any, columns: Sequence[str]) -> tuple[list[Question], list[Question]]:
-    """All questions about codes that the table without rows allows, and, column by column, those that it refuses."""
-    asked, refused = [], []
-    for family, schemas in SCHEMAS.items():
-        left = list(columns)
-        for words, make in schemas.items():
-            while left:
-                question = codes(f"{family}: {words}", make, left)
-                found = outcome(source, question)
-                if not isinstance(found, str):
-                    asked.append(question)
-                    break
-                named = [name for name in re.findall(r"'(\w+)'", found) if name in left]
-                assert named, f"a refusal that names no column: {found}"
-                left = [name for name in left if name not in named]
-                refused += [codes(f"{family}: {words}", make, [name]) for name in named]
-    return asked, refused
+def copies(column: str) -> dict[str, str]:
+    """The names of a type's column in a table that has it once for every schema, and those schemas."""
+    return {f"{column}_{number}": words for number, words in enumerate(_schemas())}
+
+
+def _schemas() -> dict[str, Make]:
+    return {f"{family}: {words}": make for family, each in SCHEMAS.items() for words, make in each.items()}
 
 
 # ---------------------------------------------------------------------- the law
@@ -227,53 +245,78 @@ def fitting(source: Any, columns: Sequence[str]) -> tuple[list[Question], list[Q
 class Law:
     """The outcomes of all questions, for the same rows in several tables, compared with those of the whole table.
 
-    `opened(worlds)` opens the table that has the rows of these worlds, and `name` is what its messages call it.
-    `types` maps the names of columns to their types, for messages.
+    `opened(worlds)` opens the table that has the rows of these worlds; `unnamed` is what messages call it. `types` maps
+    the names of columns to their types. `few` are the columns of an engine that takes its time: it is asked less about
+    the others, and about all schemas at once, for which the table has `copies` of each column.
     """
 
-    def __init__(self, types: dict[str, str], opened: Callable[[tuple[int, ...]], Any], unnamed: str = "") -> None:
-        self.types, self.opened, self.unnamed = types, opened, unnamed
+    def __init__(
+        self,
+        types: dict[str, str],
+        opened: Callable[[tuple[int, ...]], Any],
+        unnamed: str = "",
+        few: Sequence[str] | None = None,
+    ) -> None:
+        self.types, self.opened, self.unnamed, self.few = types, opened, unnamed, few
         self.broken: list[str] = []
 
-    def questions(self, *, quick: bool = False) -> list[Question]:
-        """All questions, as the table without rows allows them."""
-        with self.opened(()) as source:
-            asked, refused = fitting(source, list(self.types))
-        kinds = ["texts"] if quick else list(GROUPS)
-        every = [groups(kind, column) for kind in kinds for column in self.types]
-        return [*asked, *refused, *every, *map(persons, self.types)]
-
-    def answers(self, worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
-        with self.opened(worlds) as source:
-            found = [outcome(source, question) for question in questions]
-        return [re.sub(self.unnamed, "", each) if isinstance(each, str) and self.unnamed else each for each in found]
-
-    def check(self, texts: dict[str, list[str | None]], *, quick: bool = False) -> None:
-        """Try the law on all tables; `texts` has the engine's own text of each cell, by column."""
-        questions = self.questions(quick=quick)
-        whole = self.answers(tuple(EVERY), questions)
+    def check(self) -> None:
+        """Try the law on all tables."""
+        questions = self._questions()
+        whole = self._answers(tuple(EVERY), questions)
         for question, found in zip(questions, whole, strict=True):
-            self._alone(question, found, texts)
-        for worlds in (FEW if quick else SUBSETS)[1:]:
+            self._alone(question, found)
+        for number, worlds in enumerate(SUBSETS):
             inside = np.isin(np.arange(WORLDS), worlds)
-            asked = [k for k, each in enumerate(questions) if _needed(each, worlds)]
-            answers = self.answers(worlds, [questions[k] for k in asked])
-            for k, found in zip(asked, answers, strict=True):
+            asked = [k for k, each in enumerate(questions) if number and self._needed(each, number, whole[k])]
+            for k, found in zip(asked, self._answers(worlds, [questions[k] for k in asked]), strict=True):
                 self._compare(questions[k], worlds, inside, whole[k], found)
         assert self.broken == [], "\n".join(dict.fromkeys(self.broken))
 
-    def _alone(self, question: Question, found: Outcome, texts: dict[str, list[str | None]]) -> None:
-        """What must hold in the whole table: each row has one code in each column, and each id is one person."""
+    def _needed(self, question: Question, number: int, whole: Outcome) -> bool:
+        """Whether a table tells anything new: persons are told apart only where one of them is alone."""
+        if self.few is None:
+            return number < question.tables
+        if isinstance(question, Codes):
+            return number < 3
+        return number < 4 and (question.columns[0] in self.few or isinstance(whole, str))
+
+    def _questions(self) -> list[Question]:
+        """All questions; those about codes as the table without rows allows them."""
+        asked: list[Question] = []
+        with self.opened(()) as source:
+            if self.few is None:
+                for family, schemas in SCHEMAS.items():
+                    left = tuple(self.types)
+                    for words, make in schemas.items():
+                        allowed, *refused = _allowed(source, Codes(dict.fromkeys(left, (f"{family}: {words}", make))))
+                        asked += [allowed, *refused]
+                        left = allowed.columns  # a type that is refused once is not asked about again
+            else:
+                makes = _schemas()
+                every = {own: (words, makes[words]) for name in self.types for own, words in copies(name).items()}
+                asked += _allowed(source, Codes(every))
+        kinds = list(FOR_GROUPS) if self.few is None else ["texts"]
+        asked += [InGroups(column, kind) for kind in kinds for column in self.few or self.types]
+        return [*asked, *map(Persons, self.types)]
+
+    def _answers(self, worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
+        if not questions:
+            return []
+        with self.opened(worlds) as source:
+            found = [question.outcome(source) for question in questions]
+        return [re.sub(self.unnamed, "", each) if isinstance(each, str) and self.unnamed else each for each in found]
+
+    def _alone(self, question: Question, found: Outcome) -> None:
+        """What must hold in the whole table: each row has one code in each column, and counts as one at most."""
         if isinstance(found, str):
             if "failed in" in found or not any(f"'{column}'" in found for column in question.columns):
-                self._tell(question, f"fails or is refused without its column: {found}")
-        elif question.words.startswith("codes"):
+                self._tell(question, f"fails, or is refused without naming its column: {found[:160]}")
+        elif isinstance(question, Codes):
             if (found.sum(axis=1) != len(question.columns)).any():
                 self._tell(question, "a row has no code, or two")
-        elif question.words == "persons":
-            cells = texts[question.columns[0]]
-            if (found.sum(axis=1) > [cell is not None for cell in cells]).any():
-                self._tell(question, "a row without an id counts, or one counts twice")
+        elif (found.sum(axis=1) > 1).any():
+            self._tell(question, "a row counts twice")
 
     def _compare(
         self, question: Question, worlds: tuple[int, ...], inside: Any, all_of_them: Outcome, found: Outcome
@@ -281,29 +324,43 @@ class Law:
         if isinstance(found, str) or isinstance(all_of_them, str):
             if str(found) != str(all_of_them):
                 self._tell(question, f"{_short(all_of_them)} with all rows, {_short(found)} with {len(worlds)}")
-        elif (found[inside] != all_of_them[inside]).any() or found[~inside].any():
-            self._tell(question, f"codes are others with {len(worlds)} rows")
+            return
+        wrong = np.where(inside[:, None], found != all_of_them, found != 0)
+        if wrong.any():
+            names = question.differing(wrong.any(axis=0)) if isinstance(question, Codes) else question.columns
+            self._tell(question, f"{int(wrong.sum())} counts are others with {len(worlds)} rows", names)
 
-    def _tell(self, question: Question, words: str) -> None:
-        """Keep what is broken; of a question about all columns, say which."""
-        names = question.columns
-        if len(names) > 1:
+    def _tell(self, question: Question, words: str, names: Sequence[str] = ()) -> None:
+        """Keep what is broken, and which types break it."""
+        if not names and isinstance(question, Codes):
             with self.opened(tuple(EVERY)) as whole:
-                alone = [name for name in names if isinstance(outcome(whole, question, [name]), str)]
-            names = tuple(alone) or names[:3]
-        self.broken += [f"{self.types[name]} ({question.words}): {words}" for name in names]
+                names = question.failing(whole)
+        for name in names or question.columns[:1]:
+            asked = question.some([name]).words if isinstance(question, Codes) else question.words
+            kind = self.types.get(name) or self.types[_bare(name)]
+            self.broken.append(f"{kind} ({asked}): {words}")
 
 
-def _needed(question: Question, worlds: tuple[int, ...]) -> bool:
-    """Persons are told apart only where one of them is alone; two tables tell of groups, and one more of codes."""
-    few = {"persons": len(SUBSETS), "groups": 3}.get(question.words.split()[0], len(FEW))
-    return SUBSETS.index(worlds) < few
+def _allowed(source: Any, question: Codes) -> list[Codes]:
+    """The question about those columns that the table allows, and, one by one, about those that it refuses.
+
+    A column that is refused takes its copies for schemas of the same family along.
+    """
+    refused: list[Codes] = []
+    while question.columns and isinstance(found := question.outcome(source), str):
+        named = [name for name in re.findall(r"'(\w+)'", found) if name in question.columns]
+        assert named, f"a refusal that names no column: {found}"
+        refused += [question.some([name]) for name in named]
+        alike = {(_bare(name), question.family(name)) for name in named}
+        question = question.some(
+            [name for name in question.columns if (_bare(name), question.family(name)) not in alike]
+        )
+    return [question, *refused]
+
+
+def _bare(name: str) -> str:
+    return name.partition("_")[0]
 
 
 def _short(found: Outcome) -> str:
     return found[:160] if isinstance(found, str) else "counted"
-
-
-def literal(text: str) -> str:
-    """A text in SQL."""
-    return "'" + text.replace("'", "''") + "'"
