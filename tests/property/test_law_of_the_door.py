@@ -414,12 +414,16 @@ def test_spark(spark: Any) -> None:
     session.createDataFrame(given).createOrReplaceTempView("law_raw")
     made = {column: f"try_cast({column} AS {types[column]})" for column in cells}
     made |= {f"m{number}": each for number, each in enumerate(SPARK_MADE.values())}
-    selected = [f"{each} AS {own}" for column, each in made.items() for own in (column, *copies(column))]
+    once = [f"{each} AS {column}" for column, each in made.items()]
+    often = [f"{column} AS {own}" for column in made for own in copies(column)]
     for number, worlds in enumerate(SUBSETS[:4]):
-        listed = ", ".join(map(str, (-1, *worlds)))
-        session.sql(
-            f"CREATE OR REPLACE TEMPORARY VIEW law_{number} AS "
-            f"SELECT WORLD, 1 AS ONE, {', '.join(selected)} FROM law_raw WHERE WORLD IN ({listed})"
-        )
+        rows = f"FROM law_raw WHERE WORLD IN ({', '.join(map(str, (-1, *worlds)))})"
+        view = "CREATE OR REPLACE TEMPORARY VIEW"
+        session.sql(f"{view} law_{number} AS SELECT WORLD, 1 AS ONE, {', '.join(once)} {rows}")
+        session.sql(f"{view} wide_law_{number} AS SELECT WORLD, ONE, {', '.join(often)} FROM law_{number}")
+
+    def opened(worlds: tuple[int, ...], name: str = "law") -> Any:
+        return open_source(f"spark://session/{name}_{SUBSETS.index(worlds)}")
+
     few = [column for column, name in types.items() if name in THOROUGHLY]
-    Law(types, lambda worlds: open_source(f"spark://session/law_{SUBSETS.index(worlds)}"), r"law_\d+", few).check()
+    Law(types, opened, r"law_\d+", few, lambda worlds: opened(worlds, "wide_law")).check()

@@ -7,6 +7,7 @@ world, the codes of every row can be read off, so that what one row changes for 
 from __future__ import annotations
 
 import datetime
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -247,7 +248,7 @@ class Law:
 
     `opened(worlds)` opens the table that has the rows of these worlds; `unnamed` is what messages call it. `types` maps
     the names of columns to their types. `few` are the columns of an engine that takes its time: it is asked less about
-    the others, and about all schemas at once, for which the table has `copies` of each column.
+    the others, and about all schemas at once, for which the table that `wide(worlds)` opens has `copies` of each column.
     """
 
     def __init__(
@@ -256,8 +257,9 @@ class Law:
         opened: Callable[[tuple[int, ...]], Any],
         unnamed: str = "",
         few: Sequence[str] | None = None,
+        wide: Callable[[tuple[int, ...]], Any] | None = None,
     ) -> None:
-        self.types, self.opened, self.unnamed, self.few = types, opened, unnamed, few
+        self.types, self.opened, self.unnamed, self.few, self.wide = types, opened, unnamed, few, wide or opened
         self.broken: list[str] = []
 
     def check(self) -> None:
@@ -284,7 +286,7 @@ class Law:
     def _questions(self) -> list[Question]:
         """All questions; those about codes as the table without rows allows them."""
         asked: list[Question] = []
-        with self.opened(()) as source:
+        with self.wide(()) as source:
             if self.few is None:
                 for family, schemas in SCHEMAS.items():
                     left = tuple(self.types)
@@ -301,10 +303,10 @@ class Law:
         return [*asked, *map(Persons, self.types)]
 
     def _answers(self, worlds: tuple[int, ...], questions: Sequence[Question]) -> list[Outcome]:
-        if not questions:
-            return []
-        with self.opened(worlds) as source:
-            found = [question.outcome(source) for question in questions]
+        found: list[Outcome] = []
+        for about_codes, alike in itertools.groupby(questions, lambda question: isinstance(question, Codes)):
+            with (self.wide if about_codes else self.opened)(worlds) as source:
+                found += [question.outcome(source) for question in alike]
         return [re.sub(self.unnamed, "", each) if isinstance(each, str) and self.unnamed else each for each in found]
 
     def _alone(self, question: Question, found: Outcome) -> None:
@@ -333,7 +335,7 @@ class Law:
     def _tell(self, question: Question, words: str, names: Sequence[str] = ()) -> None:
         """Keep what is broken, and which types break it."""
         if not names and isinstance(question, Codes):
-            with self.opened(tuple(EVERY)) as whole:
+            with self.wide(tuple(EVERY)) as whole:
                 names = question.failing(whole)
         for name in names or question.columns[:1]:
             asked = question.some([name]).words if isinstance(question, Codes) else question.words
