@@ -248,7 +248,7 @@ class Law:
 
     `opened(worlds)` opens the table that has the rows of these worlds; `unnamed` is what messages call it. `types` maps
     the names of columns to their types. `few` are the columns of an engine that takes its time: it is asked less about
-    the others, and about all schemas at once, for which the table that `wide(worlds)` opens has `copies` of each column.
+    the others, and about all schemas at once: the table that `wide(worlds)` opens has `copies` of each column.
     """
 
     def __init__(
