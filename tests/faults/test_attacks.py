@@ -25,8 +25,8 @@ from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.data.cells import text_of_bytes
 from prade.data.csv_format import CsvFormat
+from prade.data.csv_records import csv_batches
 from prade.measuring.counts import count
-from prade.measuring.csv_records import csv_batches
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
 from prade.queries.marginal import Marginal
@@ -350,7 +350,7 @@ def batches(place: Path, text: bytes) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
 def test_a_line_that_is_too_long_changes_no_other_record(block: int, tmp_path: Path, monkeypatch: Any) -> None:
     """Which bytes of it count does not depend on the lines before and after it, wherever they are cut into blocks."""
-    monkeypatch.setattr("prade.measuring.csv_records.BLOCK", block)
+    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
     long = [
         b"x" * (LONG - 4) + b",2,3,4",
         b"1,2," + b"y" * 3 * LONG,

@@ -14,8 +14,8 @@ import pytest
 from prade import Column, Schema, Unit
 from prade.core.errors import DataError
 from prade.data.cells import object_cells, texts_of
+from prade.data.person_ids import exact_ids
 from prade.measuring.counts import count
-from prade.measuring.person_bound import exact_ids
 from prade.measuring.source import open_source
 from prade.queries.marginal import Marginal
 
