@@ -223,7 +223,7 @@ def test_ids_of_postgres(kind: str, postgres_url: str) -> None:
     assert np.abs(found[1] - found[0]).sum() == 1
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ids_of_spark(spark: Any) -> None:
     for kind in ("BIGINT", "STRING", "DECIMAL(38, 0)"):
 

@@ -393,7 +393,7 @@ SPARK_MADE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_spark(spark: Any) -> None:
     """In a session that the process has already, as temporary views, which may have types that no file has."""
     session = spark.session
