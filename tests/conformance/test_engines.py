@@ -291,6 +291,7 @@ def test_postgres(postgres_url):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its sockets
 def test_spark(spark):
     columns = declared(SPARK)
     types = ", ".join(f"`{name}` {kind.removesuffix(' large')}" for name, (_, kind) in columns.items())

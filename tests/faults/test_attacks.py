@@ -338,10 +338,10 @@ def test_other_databases_are_refused_by_name(address: str) -> None:
 LONG = 1000  # bytes of a line that count, in these tests
 
 
-def batches(place: Path, text: bytes) -> list[tuple[Any, ...]]:
+def batches(place: Path, text: bytes, line_breaks: bool = False) -> list[tuple[Any, ...]]:
     """The records of a file whose lines may have few bytes, in any order: of each the first and the third cell."""
     place.write_bytes(b"a,b,c\n" + text)
-    form, found = CsvFormat(), []
+    form, found = CsvFormat(line_breaks=line_breaks), []
     for columns in csv_batches(str(place), form, 3, [0, 2], longest=LONG):
         found += list(zip(*(column.to_pylist() for column in columns), strict=True))
     return sorted(found, key=str)
@@ -366,6 +366,25 @@ def test_a_line_that_is_too_long_changes_no_other_record(block: int, tmp_path: P
         lines = [short[0], others[0], short[1], others[1], short[2]]
         expected = sorted(itertools.chain(*(alone[line] for line in lines)), key=str)
         assert batches(tmp_path / "rows.csv", b"\n".join(lines) + b"\n") == expected
+
+
+@pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
+def test_a_record_of_many_lines_that_is_too_long_changes_no_other(block: int, tmp_path: Path, monkeypatch: Any) -> None:
+    """Where cells may have line breaks, its end is still the line end after its last quote, which is not kept."""
+    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    long = [
+        b'1,"' + b"z\n" * LONG + b'",3',
+        b'1,"' + b'""\n' * LONG + b'",3',
+        b'1,2,"' + b"y" * (LONG - 6) + b'"\r',
+        b'"' + b"x\n" * (LONG // 2) + b'","","' + b"\n" * LONG + b'"',
+    ]
+    short = [b"1,2,3", b'4,"5\n5",6', b"7,8"]
+    alone = {each: batches(tmp_path / "rows.csv", each + b"\n", True) for each in (*long, *short)}
+    assert all(len(records) == 1 for records in alone.values())
+    for others in itertools.permutations(long, 2):
+        lines = [short[0], others[0], short[1], others[1], short[2]]
+        expected = sorted(itertools.chain(*(alone[line] for line in lines)), key=str)
+        assert batches(tmp_path / "rows.csv", b"\n".join(lines) + b"\n", True) == expected
 
 
 def test_different_bytes_are_different_texts() -> None:

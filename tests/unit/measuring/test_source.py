@@ -157,18 +157,6 @@ def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, tmp_path):
     assert young_and_old(tmp_path / name, text) == (1, before + 5000)
 
 
-@pytest.mark.parametrize("line_breaks", [False, True])
-@pytest.mark.parametrize("note", [b"x", b'"'])
-def test_the_rest_of_a_record_that_would_fill_the_memory_is_not_read(line_breaks, note, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.data.csv_records.LONGEST", 5_000)
-    monkeypatch.setattr("prade.data.csv_records.BLOCK", 1_000)
-    lines = [b"AGE,NOTE,SEX", *[b"70,x,f"] * 100, b'3,"' + note * 20_000 + b'",m', *[b"70,x,f"] * 100, b""]
-    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
-    with open_source(CsvFile(tmp_path / "rows.csv", line_breaks=line_breaks)) as source:
-        (found,) = count(source, SCHEMA, PARTS[:1])
-    assert found.tolist() == [[1, 0, 200, 0]]
-
-
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with spill_folder() as made:
