@@ -663,8 +663,10 @@ def test_a_plan_for_other_public_files_is_refused_before_anything_is_spent(tmp_p
     for name, table in (("one.csv", PUBLIC), ("two.csv", PUBLIC.iloc[:-1])):
         table.to_csv(tmp_path / name, index=False)
     synthesizer(tmp_path, public=tmp_path / "one.csv").plan()
-    with pytest.raises(DataError, match="not one of the public files"):
-        synthesizer(tmp_path, public=tmp_path / "two.csv").fit(PRIVATE)
+    other = synthesizer(tmp_path, public=tmp_path / "two.csv")
+    for use in (other.plan, lambda: other.fit(PRIVATE)):
+        with pytest.raises(DataError, match="not one of the public files"):
+            use()
     assert not custodian.exists()
     found = synthesizer(tmp_path, public=PUBLIC).fit(PRIVATE)  # a table in memory: the plan stays as it was paid for
     assert found.release_.plan == Plan.load(tmp_path / "release.plan.toml")

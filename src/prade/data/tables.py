@@ -62,11 +62,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None, *, guess: bool
     if isinstance(source, pa.Table):
         return replace_invalid_utf8(source.select(chosen))
     arrays = [_arrow_column(source, name, guess) for name in chosen]
-    lengths = {len(array) for array in arrays}
-    if len(lengths) > 1:
-        raise DataError(
-            f"the columns differ in length ({', '.join(map(str, sorted(lengths)))}); give columns of equal length"
-        )
+    if len({len(array) for array in arrays}) > 1:
+        raise DataError("the columns differ in length; give columns of equal length")
     return pa.table(arrays, names=chosen)
 
 

@@ -1,47 +1,28 @@
-"""True counts of parts by group: rows pass through the one codec once, and only their codes are counted.
+"""True counts of parts by group: what to count follows from declarations alone, and all rows are read once.
 
-For every row of a listed group and every part k of a level
-
-    counts_k[g, c] += 1        g: the row's group at that level    c: its cell in part k
-
-Rows in no listed group are left out; listed groups without rows get zeros. The results are exact counts: they are
-private until noise is added.
-
-    Counting.of     what to count, from declarations alone: nothing here reads a row
-    Counting.run    reads all rows, once for all levels
+Counting.of     checks the parts, the source's columns and their declared types: nothing here reads a row
+Counting.run    reads all rows, once for all levels (`prade.measuring.tally`)
 """
 
 from __future__ import annotations
 
-import secrets
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prade.core.errors import DataError, WorkloadError
-from prade.core.threads import cores
+from prade.core.errors import DataError
 from prade.data.column import LARGEST_WHOLE, Column
-from prade.data.groups import Groups, KeyedGroups
-from prade.data.matching import code_cells
-from prade.measuring.person_bound import MEMORY, PersonRows, Records, exact_ids, hashed, record_type
+from prade.data.groups import Groups
 from prade.measuring.source import Source, guarded
-from prade.measuring.streams import Batch
+from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
 from prade.privacy.unit import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema
-
-Counts = NDArray[np.int64]
-MOST_COUNTS = 2**31  # each of them is kept in memory and gets noise
 
 
 def count(
@@ -124,163 +105,9 @@ class Counting:
     def run(self) -> list[list[Counts]]:
         """The counts of each level's parts."""
         counts = guarded(f"counting {self.source.name}", lambda: self.source.tallied(self.tally))
-        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in counts]
+        tables = self.tally.tables(counts)
+        return [[np.ascontiguousarray(each[:, :-1]) for each in of_level] for of_level in tables]
 
 
 def _beyond_doubles(column: Column) -> bool:
     return max(abs(int(value)) for value in column.values) >= LARGEST_WHOLE
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Codes rows and counts them, here or wherever this object is sent: it holds declarations, and no rows.
-
-    `listed` has the groups of each level and `parts` its parts. `secret` is the key of the persons' hashes.
-    """
-
-    schema: Schema
-    listed: tuple[KeyedGroups, ...]
-    parts: tuple[tuple[Part, ...], ...]
-    unit: Unit | None = None
-    secret: bytes = field(default_factory=lambda: bytes.fromhex(secrets.token_hex(32)), repr=False)
-
-    def check(self) -> None:
-        """Refuse parts that private rows have no cell in, and more counts than fit into memory."""
-        if not any(self.parts):
-            raise WorkloadError("there is no part to count; give at least one")
-        for part in self._all_parts:
-            part.check(self.schema)
-            if part.rows is not None:
-                raise WorkloadError(
-                    f"part {part.name!r} is bound to the rows of one support, so private rows have no cell in it; "
-                    "use a marginal, cells or a query instead"
-                )
-        sizes = [sum(part.n_cells + 1 for part in parts) for parts in self.parts]
-        counts = sum(size * listed.size for size, listed in zip(sizes, self.listed, strict=True))
-        if counts > MOST_COUNTS:
-            raise WorkloadError(
-                f"{self.listed[-1].size:,} groups times {sizes[-1]:,} cells are {counts:,} counts, more than the "
-                f"{MOST_COUNTS:,} that fit in memory; ask for fewer parts or coarser bins"
-            )
-
-    @cached_property
-    def _all_parts(self) -> list[Part]:
-        return [part for parts in self.parts for part in parts]
-
-    @cached_property
-    def _coded(self) -> dict[str, Column]:
-        names = dict.fromkeys(name for part in self._all_parts for name in part.columns)
-        return {name: self.schema[name] for name in names}
-
-    @property
-    def columns(self) -> list[Column]:
-        """The columns whose cells are coded: those of the groups, and those of the parts."""
-        return list(dict.fromkeys([*self.listed[0].columns, *self._coded.values()]))
-
-    @property
-    def person(self) -> str | None:
-        """The column with the person's id, if a bound on a person's rows is enforced."""
-        return None if self.unit is None else self.unit.person_id
-
-    @property
-    def names(self) -> list[str]:
-        """The columns to read."""
-        people = [] if self.person is None else [self.person]
-        return list(dict.fromkeys([*(column.name for column in self.columns), *people]))
-
-    # ---------------------------------------------------------------- rows into codes
-
-    def coded(self, cells: Batch) -> Rows:
-        """The rows of listed groups, in codes; with a person id, those that have one."""
-        rows = len(next(iter(cells.values())))
-        joint, number = self.listed[0].joint_codes(cells, rows, refuse=False)
-        kept, people = number >= 0, None
-        if self.person is not None:
-            people, known = hashed(exact_ids(cells[self.person]), self.secret)
-            kept &= known
-        whole = bool(kept.all())
-        place = np.searchsorted(self.listed[0].joint, joint if whole else joint[kept])
-        codes = {}
-        for name, column in self._coded.items():
-            code, _ = code_cells(column, cells[name], refuse=False)
-            codes[name] = (code if whole else code[kept]).astype(code_type(column.size))
-        return Rows(place, codes, people if people is None or whole else people[kept])
-
-    @cached_property
-    def record(self) -> np.dtype[Any]:
-        """A row of a person in codes, as it is kept until all rows of that person are there."""
-        return record_type({name: code_type(column.size) for name, column in self._coded.items()})
-
-    def of_records(self, records: Records) -> Rows:
-        """Rows that were kept."""
-        return Rows(records["place"], {name: records[f"code {name}"] for name in self._coded}, None)
-
-    # ---------------------------------------------------------------- codes into counts
-
-    def zeros(self) -> list[list[Counts]]:
-        """Counts of no rows; the last cell of each part is for rows in none of its cells."""
-        pairs = zip(self.listed, self.parts, strict=True)
-        return [[np.zeros((listed.size, part.n_cells + 1), np.int64) for part in parts] for listed, parts in pairs]
-
-    def add(self, rows: Rows, counts: list[list[Counts]]) -> None:
-        """Count some rows."""
-        for listed, parts, of_level in zip(self.listed, self.parts, counts, strict=True):
-            group = listed.number[rows.place]
-            for part, table in zip(parts, of_level, strict=True):
-                key = group * (part.n_cells + 1) + part.cells(self.schema, rows.codes)
-                flat = table.reshape(-1)
-                if len(flat) <= len(key):
-                    flat += np.bincount(key, minlength=len(flat))
-                else:
-                    np.add.at(flat, key, 1)
-
-    def run(self, batches: Iterable[Batch], memory: int = MEMORY, threads: int | None = None) -> list[list[Counts]]:
-        """The counts of all rows of a stream, with the last cell of each part."""
-        counts = self.zeros()
-        with ExitStack() as stack:
-            coded = _ahead(stack, self.coded, batches, threads or cores())
-            if self.unit is None or self.person is None:
-                for rows in coded:
-                    self.add(rows, counts)
-                return counts
-            people = PersonRows(self.record, self.unit, stack, memory)
-            for rows in coded:
-                people.add(rows.records(self.record))
-            for records in people.bounded():
-                self.add(self.of_records(records), counts)
-        return counts
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows in codes: the place of each in the list of groups, its codes, and its person in two halves."""
-
-    place: NDArray[np.int64]
-    codes: dict[str, NDArray[Any]]
-    people: NDArray[np.uint64] | None
-
-    def records(self, kind: np.dtype[Any]) -> Records:
-        """The rows as records of one array, which can be sorted, written and sent."""
-        assert self.people is not None
-        records = np.empty(len(self.place), kind)
-        columns: Iterator[Any] = iter([*self.people.T, self.place, *self.codes.values()])
-        for name, values in zip(kind.names or (), columns, strict=True):
-            records[name] = values
-        return records
-
-
-def _ahead(stack: ExitStack, work: Callable[[Batch], Rows], batches: Iterable[Batch], threads: int) -> Iterator[Rows]:
-    """The result for each batch, computed in threads while this one reads. The stack waits for them to end."""
-    pool = stack.enter_context(ThreadPoolExecutor(threads, thread_name_prefix="prade-codec"))
-    waiting: deque[Future[Rows]] = deque()
-    for batch in batches:
-        waiting.append(pool.submit(work, batch))
-        if len(waiting) > 2 * threads:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
-def code_type(size: int) -> np.dtype[Any]:
-    """The narrowest signed type for codes below `size`."""
-    return np.dtype(np.int16 if size <= 2**15 else np.int32)

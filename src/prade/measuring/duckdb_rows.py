@@ -11,9 +11,9 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from prade.core.errors import DataError
+from prade.core.locked_folders import spill_folder
 from prade.data.cells import decimal_cells
 from prade.measuring.connections import no_table
-from prade.measuring.locked_folders import spill_folder
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
 
 NUMBERS = (

@@ -72,7 +72,7 @@ from prade.release.spending import Spending, spending_stated
 from prade.release.unrecorded_releases import need_on_record
 
 if TYPE_CHECKING:
-    from prade.measuring.counts import Counts
+    from prade.measuring.tally import Counts
 
 BYTES_PER_COUNT = 32  # more than a row of the file takes
 SPARE_BYTES = 2**20

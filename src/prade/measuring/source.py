@@ -22,12 +22,13 @@ from prade.measuring.duckdb_rows import duckdb_stream
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.postgres_rows import postgres_stream
 from prade.measuring.public_overlap import found_files, paths_of
-from prade.measuring.spark import PORTS, open_spark
+from prade.measuring.spark_rows import SparkTable
+from prade.measuring.spark_sessions import PORTS, Session, open_session
 from prade.measuring.sqlite_rows import sqlite_stream, sqlite_tables
 from prade.measuring.streams import Stream, csv_stream, memory_stream, parquet_stream
 
 if TYPE_CHECKING:
-    from prade.measuring.counts import Counts, Tally
+    from prade.measuring.tally import Counts, Tally
 
 Result = TypeVar("Result")
 ENDINGS = (".parquet", ".csv", ".csv.gz")
@@ -40,7 +41,7 @@ HELP = (
 SIZES = {"": 1, "B": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)}}
 SIZES |= {f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
-Tallied = Callable[["Tally"], list[list["Counts"]]]
+Tallied = Callable[["Tally"], "Counts"]
 
 
 class Source:
@@ -72,7 +73,7 @@ class Source:
         """The names of the table's columns."""
         return self.stream.columns
 
-    def tallied(self, tally: Tally) -> list[list[Counts]]:
+    def tallied(self, tally: Tally) -> Counts:
         """Read all rows and count them."""
         if self._elsewhere is not None:
             return self._elsewhere(tally)
@@ -102,7 +103,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     `source` is a path or glob (or a list of paths) of parquet or CSV files, a pandas, polars or pyarrow table, or the
     address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
     ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema) or one of Spark
-    (`prade.measuring.spark`).
+    (`prade.measuring.spark_sessions`).
 
     Where a bound on a person's rows is enforced, rows in codes are kept until all of a person's are there. Those that
     do not fit into `memory_limit` (such as ``"1GiB"``; None: 512 MiB) go to disk, to a folder ``prade-spill-...`` in
@@ -114,7 +115,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     counts as a value outside its column's domain. SQLite does not enforce its types, so its rows are treated alike.
 
     A CSV file is UTF-8 with commas, or has the format that a `prade.CsvFile` declares. It begins with a header, and
-    every line after it is one record, whatever bytes it has (`prade.measuring.csv_records`): no cell can change how the
+    every line after it is one record, whatever bytes it has (`prade.data.csv_records`): no cell can change how the
     records of others are read. All cells are text, because one person's cell could change what is guessed about others.
 
     prade cannot look inside a view of a database: you must make sure that its rows do not depend on each other.
@@ -202,8 +203,7 @@ def _open_address(address: str, memory: int, memory_limit: str | None) -> Source
     if scheme in PORTS:
         if memory_limit is not None:
             raise DataError(f"memory_limit is for rows that are counted here, but {name} is counted by Spark")
-        session = open_spark(scheme, database, query[1:], table, name)
-        return Source(session.stream, "spark", name, elsewhere=session.tallied, release=session.close)
+        return _open_spark(open_session(scheme, database, query[1:], name), table, name)
     if scheme == "duckdb":
         stream = guarded(f"opening {name}", lambda: duckdb_stream(database, table, memory_limit))
     elif scheme == "sqlite":
@@ -216,6 +216,16 @@ def _open_address(address: str, memory: int, memory_limit: str | None) -> Source
     else:
         raise DataError(f"{scheme}:// is not a known kind of address; {HELP}")
     return Source(stream, "postgres" if scheme == "postgresql" else scheme, name, memory=memory)
+
+
+def _open_spark(opened: Session, table: str, name: str) -> Source:
+    session, end = opened
+    try:
+        rows = SparkTable(session, table)
+    except BaseException:
+        end()
+        raise
+    return Source(rows.stream, "spark", name, elsewhere=rows.tallied, release=end)
 
 
 def _bytes_in(size: str) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from prade.core.errors import DataError, PradeError
 from prade.core.files import replace_file
-from prade.measuring.locked_folders import locked, new_locked_folder, remove_locked
+from prade.core.locked_folders import locked, new_locked_folder, remove_locked
 from prade.release.release import EXTRACT, HASHED, MANIFEST, sealed_text
 
 UNFINISHED = ".unfinished"

@@ -23,9 +23,9 @@ from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.column import Column
 from prade.data.csv_format import CsvFormat, header_of
+from prade.data.csv_records import csv_batches
 from prade.data.matching import NUMBER, numerals
 from prade.data.tables import column_names, read_table
-from prade.measuring.csv_records import csv_batches
 
 ROWS_PER_BATCH = 2**16
 BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
@@ -114,31 +114,10 @@ def memory_stream(table: Any) -> Stream:
 
     def read(wanted: Sequence[str]) -> Iterator[Batch]:
         rows = table.select(list(wanted)).collect() if lazy else table
-        cells = {name: _chunks(read_table(rows, [name], guess=False)[name]) for name in wanted}
-        if len({sum(map(len, chunks)) for chunks in cells.values()}) > 1:
-            raise DataError("the columns of the table in memory differ in length; give columns of equal length")
-        yield from _aligned(cells)
+        for batch in read_table(rows, wanted, guess=False).to_batches(max_chunksize=ROWS_PER_BATCH):
+            yield dict(zip(wanted, batch.columns, strict=True))
 
     return Stream(tuple(names), read)
-
-
-def _chunks(column: Any) -> list[Any]:
-    return [chunk for chunk in column.chunks if len(chunk)]
-
-
-def _aligned(cells: Mapping[str, list[Any]]) -> Iterator[Batch]:
-    """Batches of rows of columns whose chunks may end at different rows."""
-    rows = sum(map(len, next(iter(cells.values()))))
-    places = dict.fromkeys(cells, (0, 0))  # the chunk and the cell that come next
-    done = 0
-    while done < rows:
-        left = [len(cells[name][chunk]) - start for name, (chunk, start) in places.items()]
-        size = min(ROWS_PER_BATCH, *left)
-        yield {name: cells[name][chunk].slice(start, size) for name, (chunk, start) in places.items()}
-        for name, (chunk, start) in places.items():
-            whole = start + size == len(cells[name][chunk])
-            places[name] = (chunk + 1, 0) if whole else (chunk, start + size)
-        done += size
 
 
 # ---------------------------------------------------------------------- files

@@ -111,7 +111,8 @@ def test_the_people_are_those_of_the_release_before(files, tmp_path, custodian):
     given = ["--max-rows-per-person", 2, "--person-id", "PERSON", "--dataset", "people"]
     first = tmp_path / "first"
     call("ledger", "open", "people", "--cap", 9, *given[:4])
-    write_table(pa.table({"STATE": [98], "PLACE": ["a"], "AGE": [4], "SEX": [1], "PERSON": [7]}), tmp_path / "p.csv")
+    people = {"STATE": [98] * 400, "PLACE": ["a"] * 400, "AGE": [4] * 400, "SEX": [1] * 400, "PERSON": range(400)}
+    write_table(pa.table(people), tmp_path / "p.csv")
     call("synthesize", tmp_path / "p.csv", *planning(files, ["public.csv"], *given)[1:], "-o", first)
     named = ["--public", files / "public.csv"]  # it lies outside the release's folder
     following = planning(files, [], "--previous", first, "--force", "-o", tmp_path / "next.toml")

@@ -160,8 +160,8 @@ def test_files_in_the_plans_folder_are_used_and_said(world):
 def test_what_was_named_in_this_run_need_not_be_named_again(world):
     """Through all stages, in Python and by `synthesize`; a later run has to name it."""
     plan = prade.plan(Task("private", SCHEMA, 1), f"own/{SECRET}", tune=False)
-    release = prade.measure(plan, pa.table({"AGE": [5, 30]}), "incoming/release", cap=2)
-    assert prade.sample(prade.estimate(release)).num_rows >= 0
+    release = prade.measure(plan, pa.table({"AGE": [5, 30] * 100}), "incoming/release", cap=2)
+    assert prade.sample(prade.estimate(release)).num_rows > 0
     prade.plan(Task("private", SCHEMA, 1), release, tune=False)
     with pytest.raises(DataError, match=OUTSIDE):
         prade.sample("incoming/release")

@@ -119,7 +119,9 @@ def test_without_an_accelerator_the_command_says_what_is_missing(tmp_path, monke
     monkeypatch.setitem(sys.modules, "cupy", None)  # as if it were not installed
     with pytest.raises(EstimationError, match=r"CuPy is not installed \(prade\[cuda\] has it\); leave out cuda=True"):
         cuda.need_accelerator()
-    done = call("estimate", many_places.release(tmp_path / "release").path, "--cuda", code=1)
+    (tmp_path / "public.csv").write_text("not read before")
+    named = ["--public", tmp_path / "public.csv"]
+    done = call("estimate", many_places.release(tmp_path / "release").path, *named, "--cuda", code=1)
     assert "leave out --cuda" in done.stderr
 
 

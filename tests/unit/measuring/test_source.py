@@ -20,10 +20,10 @@ import pytest
 
 from prade import Column, CsvFile, Schema
 from prade.core.errors import DataError
+from prade.core.locked_folders import spill_folder
 from prade.data.encoding import encode
 from prade.measuring.connections import without_secrets
 from prade.measuring.counts import count
-from prade.measuring.locked_folders import spill_folder
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
 from prade.privacy.unit import Unit
@@ -159,8 +159,8 @@ def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_pa
 @pytest.mark.parametrize("line_breaks", [False, True])
 @pytest.mark.parametrize("note", [b"x", b'"'])
 def test_the_rest_of_a_record_that_would_fill_the_memory_is_not_read(line_breaks, note, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.measuring.csv_records.LONGEST", 5_000)
-    monkeypatch.setattr("prade.measuring.csv_records.BLOCK", 1_000)
+    monkeypatch.setattr("prade.data.csv_records.LONGEST", 5_000)
+    monkeypatch.setattr("prade.data.csv_records.BLOCK", 1_000)
     lines = [b"AGE,NOTE,SEX", *[b"70,x,f"] * 100, b'3,"' + note * 20_000 + b'",m', *[b"70,x,f"] * 100, b""]
     (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
     with open_source(CsvFile(tmp_path / "rows.csv", line_breaks=line_breaks)) as source:

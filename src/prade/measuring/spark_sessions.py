@@ -1,14 +1,9 @@
-"""Spark: sessions at an address, and rows that are coded and counted where they are.
+"""Sessions of Spark at an address, and what holds while one counts private rows.
 
-An address names where the driver finds its workers:
-
-    spark://local/database.table        Spark in this process's own Java machine, with all cores
-    spark://host:7077/database.table    the master of a standalone cluster; the driver is here
-    sc://host:15002/database.table      a Spark Connect server; nothing but this Python is here
-    spark://session/database.table      the session that this process has already, of whatever cluster
-
-The codec runs in Spark's workers, which need prade; only counts come back. Where the workers lack it, rows are streamed
-through this process. Spark evaluates nothing on a cell but conversions that exist for every value of a type.
+    local          Spark in this process's own Java machine, with all cores
+    host:7077      the master of a standalone cluster; the driver is here
+    sc, host       a Spark Connect server; nothing but this Python is here
+    session        the session that this process has already, of whatever cluster
 
 A session that is opened here writes what it must write on this machine, shuffled codes among them, to a locked folder
 that is removed at the end, has no web page and no event log, and its Java machine's own words go to a file in that
@@ -27,27 +22,16 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
-from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
-import numpy as np
-
-from prade.core.errors import DataError, Remark
-from prade.core.words import closest
-from prade.data.cells import decimal_cells, plain_array
-from prade.measuring.connections import no_table, without_secrets
-from prade.measuring.locked_folders import spill_folder
-from prade.measuring.person_bound import PersonRows
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
-
-if TYPE_CHECKING:
-    from prade.measuring.counts import Counts, Tally
+from prade.core.errors import DataError
+from prade.core.locked_folders import spill_folder
+from prade.measuring.connections import without_secrets
+from prade.measuring.streams import ROWS_PER_BATCH
 
 LOCAL, OWN, CONNECT = "local", "session", "sc"
 PORTS = {"spark": 7077, CONNECT: 15002}
@@ -76,213 +60,6 @@ OWN_SESSION = {
     "spark.eventLog.enabled": "false",
 }
 Session = tuple[Any, Callable[[], None]]  # a session of Spark, and what ends it
-
-# What cells of a type can be. Spark's workers get these types natively, and all others but those it cannot write as
-# text, as text.
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "number"),
-    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "date"),
-    **dict.fromkeys(("string", "char", "varchar", "void"), "text"),
-    "boolean": "boolean",
-    "binary": "other",
-}
-WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "interval", "time")
-
-
-# ---------------------------------------------------------------------- tables
-
-
-class SparkTable:
-    """A table of a session. `stream` reads its rows through this process, `tallied` counts them where they are."""
-
-    def __init__(self, session: Any, name: str, end: Callable[[], None]) -> None:
-        self._session, self._end = session, end
-        with counting_in(session):
-            self._table = _found(session, name)
-            self._types = {each.name: each.dataType for each in self._table.schema.fields}
-            self._remote = _have_prade(session)
-        declared = {column: _declared(kind) for column, kind in self._types.items()}
-        self.stream = Stream(tuple(declared), self._read, declared)
-
-    def close(self) -> None:
-        """End the session, if it was opened here."""
-        self._end()
-
-    def tallied(self, tally: Tally) -> list[list[Counts]]:
-        """Count the rows, in the workers if they have prade."""
-        names = tally.names or list(self._types)[:1]
-        if not self._remote:
-            return tally.run(self.stream.read(names))
-        with counting_in(self._session):
-            rows = self._table.select(*(self._native(number, name) for number, name in enumerate(names)))
-            if tally.person is None:
-                counted = rows.mapInArrow(partial(_count, tally, names), "key long, rows long")
-            else:
-                people = rows.mapInArrow(partial(_code, tally, names), "person binary, codes binary")
-                bounded = people.repartition("person").select("codes")
-                counted = bounded.mapInArrow(partial(_bound_and_count, tally), "key long, rows long")
-            added = counted.groupBy("key").sum("rows").toArrow()
-        counts = tally.zeros()
-        flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
-        flat[added.column(0).to_numpy()] = added.column(1).to_numpy()
-        _unflattened(flat, counts)
-        return counts
-
-    def _column(self, name: str) -> Any:
-        return self._table["`" + name.replace("`", "``") + "`"]
-
-    def _native(self, number: int, name: str) -> Any:
-        """A column as workers get it, under a name of ours."""
-        kind = _kind_name(self._types[name])
-        column = self._column(name)
-        text = kind in WRITTEN or KINDS.get(kind) == "text"  # a text may have a collation, and void has no type
-        return (column.cast("string") if text else column).alias(f"c{number}")
-
-    def _read(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Rows through this process: numbers, or bytes."""
-        with counting_in(self._session):
-            forms = [self._plain(name) for name in names]
-            rows = self._table.select(*(column.alias(f"c{n}") for n, (column, _) in enumerate(forms)))
-            remaining = rows.toLocalIterator()
-            for chunk in iter(lambda: list(islice(remaining, ROWS_PER_BATCH)), []):
-                columns = zip(*chunk, strict=True)
-                yield {name: made(cells) for name, (_, made), cells in zip(names, forms, columns, strict=True)}
-
-    def _plain(self, name: str) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
-        """A column in a form that Python has for every value, and how to make Arrow cells of it."""
-        import pyarrow as pa
-        import pyspark.sql.functions as F
-
-        kind, column = _kind_name(self._types[name]), self._column(name)
-        if kind == "boolean":
-            return column, partial(pa.array, type=pa.bool_())
-        if kind == "date":
-            return F.unix_date(column), lambda cells: pa.array(cells, pa.int32()).cast(pa.date32())
-        if kind in ("timestamp", "timestamp_ntz"):
-            since = F.unix_micros(column.cast("timestamp"))
-            return since, lambda cells: pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
-        if kind in ("float", "double"):
-            return column.cast("double"), partial(pa.array, type=pa.float64())
-        if KINDS.get(kind) == "number" and kind != "decimal":
-            return column.cast("long"), partial(pa.array, type=pa.int64())
-        raw = column if kind == "binary" else column.cast("string").cast("binary")
-
-        def made(cells: Sequence[Any]) -> Any:
-            texts = pa.array([None if cell is None else bytes(cell) for cell in cells], pa.large_binary())
-            return decimal_cells(plain_array(texts)) if kind == "decimal" else texts
-
-        return raw, made
-
-
-def _kind_name(kind: Any) -> str:
-    """Spark's name of a type, without its details, such as "decimal" for decimal(10,2)."""
-    name = str(kind.typeName()).partition("(")[0].partition(" ")[0]
-    return "interval" if "interval" in str(kind.typeName()) else name
-
-
-def _declared(kind: Any) -> DeclaredType:
-    name = _kind_name(kind)
-    return DeclaredType(str(kind.simpleString()), KINDS.get(name, "other" if name in WRITTEN else "unreadable"))
-
-
-def _found(session: Any, name: str) -> Any:
-    """The table ``[[catalog.]database.]table``, or a temporary view; an error lists what there is."""
-    database, _, _ = name.rpartition(".")
-    catalog = session.catalog
-    if catalog.tableExists(name):
-        return session.table(name)
-    if database and not catalog.databaseExists(database):
-        known = [each.name for each in catalog.listDatabases()]
-        hint = closest(database, known) or "; check its name"
-        raise DataError(f"there is no database {database!r} in Spark{hint}: it has {', '.join(sorted(known))}")
-    tables = [each.name for each in catalog.listTables(database or None)]
-    raise no_table(name, [f"{database}.{each}" if database else each for each in tables])
-
-
-# ---------------------------------------------------------------------- in the workers
-
-
-def _have_prade(session: Any) -> bool:
-    """Whether the workers have this version of prade; they are asked with a row of our own."""
-    own = version("prade")
-
-    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent as it is, because a worker may not know this module
-        from importlib.metadata import version
-
-        import pyarrow
-
-        try:
-            import prade.measuring.spark
-
-            found = version("prade") if prade.measuring.spark else ""
-        except Exception:
-            found = ""
-        for batch in batches:
-            yield pyarrow.record_batch({"version": [found] * batch.num_rows})
-
-    try:
-        (answer,) = session.range(1).mapInArrow(ask, "version string").collect()
-        there = answer["version"]
-    except Exception:  # workers without pyarrow, for instance
-        there = ""
-    if there != own:
-        warnings.warn(
-            f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
-            f'it there with pip install "prade=={own}"',
-            Remark,
-            stacklevel=2,
-        )
-    return bool(there == own)
-
-
-def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:
-    return (dict(zip(names, batch.columns, strict=True)) for batch in batches)
-
-
-def _count(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
-    """The counts of one partition's rows."""
-    yield _flattened(tally.run(_batches(names, batches), threads=1))
-
-
-def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterator[Any]:
-    """Rows in codes, each with its person, by which they are brought together."""
-    import pyarrow as pa
-
-    for cells in _batches(names, batches):
-        records = tally.coded(cells).records(tally.record)
-        rows = [record.tobytes() for record in records]
-        yield pa.record_batch({"person": pa.array([row[:16] for row in rows], pa.binary()), "codes": rows})
-
-
-def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:
-    """The counts of one partition's persons, each of whom has all rows here."""
-    counts = tally.zeros()
-    assert tally.unit is not None
-    with ExitStack() as folders:
-        people = PersonRows(tally.record, tally.unit, folders)
-        for batch in batches:
-            people.add(np.frombuffer(b"".join(batch.column(0).to_pylist()), tally.record))
-        for records in people.bounded():
-            tally.add(tally.of_records(records), counts)
-    yield _flattened(counts)
-
-
-def _flattened(counts: list[list[Counts]]) -> Any:
-    """The counts other than zero, with their places among all."""
-    import pyarrow as pa
-
-    flat = np.concatenate([each.reshape(-1) for of_level in counts for each in of_level])
-    places = np.flatnonzero(flat)
-    return pa.record_batch({"key": pa.array(places, pa.int64()), "rows": pa.array(flat[places], pa.int64())})
-
-
-def _unflattened(flat: Counts, counts: list[list[Counts]]) -> None:
-    """Put counts that were laid one after the other into their tables."""
-    place = 0
-    for of_level in counts:
-        for each in of_level:
-            each.reshape(-1)[:] = flat[place : place + each.size]
-            place += each.size
 
 
 # ---------------------------------------------------------------------- while rows are counted
@@ -361,15 +138,14 @@ def _silent_java(session: Any) -> Iterator[None]:
 # ---------------------------------------------------------------------- sessions
 
 
-def open_spark(scheme: str, host: str, query: str, table: str, name: str) -> SparkTable:
-    """A table of the Spark at a host, which messages call `name`. `query` has options of Spark Connect."""
+def open_session(scheme: str, host: str, query: str, name: str) -> Session:
+    """A session of the Spark at a host, for a table that messages call `name`. `query` has options of Spark Connect."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
         raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
     if host not in (LOCAL, OWN):
         _need_answer(host, PORTS[scheme], name)
-    address = f"{scheme}://{host}/?{query}"
 
     def connect() -> Session:
         if scheme == CONNECT:
@@ -378,12 +154,7 @@ def open_spark(scheme: str, host: str, query: str, table: str, name: str) -> Spa
             return _session_here(), lambda: None
         return _with_driver_here("local[*]" if host == LOCAL else f"spark://{_with_port(host, PORTS[scheme])}")
 
-    session, end = _opened(name, address, connect)
-    try:
-        return SparkTable(session, table, end)
-    except BaseException:
-        end()
-        raise
+    return _opened(name, f"{scheme}://{host}/?{query}", connect)
 
 
 def _session_here() -> Any:
