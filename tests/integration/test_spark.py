@@ -27,10 +27,9 @@ from prade.measuring.source import open_source
 from prade.queries.marginal import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
-from worlds.observation import differences
 from worlds.plans import ledger_for
 from worlds.private_tables import TABLES
-from worlds.small_plan import EMPTY, LEDGER, PLAN, Runs, succeeded
+from worlds.small_plan import LEDGER, PLAN
 from worlds.spark_session import Spark
 
 SECRET = "hush-4711"
@@ -224,20 +223,6 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
                 levels.append(str(log4j.LogManager.getRootLogger().getLevel()))
     assert seen == [("false", "OFF")] * 2
     assert set(levels) == {"ERROR"}
-
-
-def test_any_two_tables(spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `test_noninterference.py`: with the noise held fixed, any two tables of Spark make the same run."""
-
-    def in_spark(rows: pa.Table, folder: Path) -> str:
-        spark.save("observed", rows)
-        return spark.address("observed")
-
-    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.INFO)  # it tells when garbage is collected
-    runs = Runs(tmp_path)
-    nobody = succeeded(runs.measured(in_spark, EMPTY))
-    for name in ("thousands", "wild"):
-        assert differences(runs.measured(in_spark, TABLES[name]), nobody) == [], name
 
 
 SECRETS = """
