@@ -150,7 +150,7 @@ def _found(session: Any, name: str) -> Any:
 def _have_prade(session: Any) -> bool:
     """Whether the workers have this version of prade; they are asked with a row of our own."""
 
-    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent as it is, because a worker may not know this module
+    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value, because a worker may not know this module
         from importlib.metadata import version
 
         import pyarrow
