@@ -22,8 +22,7 @@ import pytest
 
 from prade import Column, Schema
 from prade.core.errors import DataError
-from prade.data.groups import Groups
-from prade.measuring.counts import coded_rows, count
+from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
@@ -219,16 +218,19 @@ def sql_table(execute, name, kinds, mark, cell_of):
         execute(f"INSERT INTO {name} VALUES ({', '.join([mark] * len(row))})", row)
 
 
-def refusal(source, schema, name):
-    """What a database says about a type that cannot fit, before it counts anything."""
-    if source.stream is None:
-        everybody = Groups.of(None)
+def counted(source, schema, names):
+    """The counts of the columns that can be counted, and what is said about the others before anything is counted."""
+    refused = {}
+    while True:
+        readable = [name for name in names if name not in refused]
         try:
-            listed = everybody.keyed(source.columns, everybody.level(()).number)
-            coded_rows(source, schema, [Marginal.of(schema, [name])], listed)
+            counts = count(source, schema, [Marginal.of(schema, [name]) for name in readable])
         except DataError as error:
-            return str(error)
-    return None
+            refused |= {name: str(error) for name in readable if f"column {name!r}" in str(error)} or pytest.fail(
+                str(error)
+            )
+        else:
+            return dict(zip(readable, counts, strict=True)), refused
 
 
 def check(source, kinds, cells_of, empty=None):
@@ -236,10 +238,7 @@ def check(source, kinds, cells_of, empty=None):
     columns = declared(kinds)
     schema = Schema([column for column, _ in columns.values()])
     longest = max(len(cells_of(kind)) for kind in kinds)
-    refused = {name: words for name in columns if (words := refusal(source, schema, name))}
-    readable = [name for name in columns if name not in refused]
-    counts = count(source, schema, [Marginal.of(schema, [name]) for name in readable])
-    found = dict(zip(readable, counts, strict=True))
+    found, refused = counted(source, schema, columns)
     for name, counts in found.items():
         column, kind = columns[name]
         cells = [*cells_of(kind), *[None] * (longest - len(cells_of(kind)))]
@@ -291,6 +290,8 @@ def test_postgres(postgres_url):
         assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its sockets
 def test_spark(spark):
     columns = declared(SPARK)
     types = ", ".join(f"`{name}` {kind.removesuffix(' large')}" for name, (_, kind) in columns.items())
@@ -310,21 +311,14 @@ def test_spark(spark):
         assert {"dates of BIGINT", "bins of DATE", "list of TIMESTAMP"} <= set(refused)
 
 
-@pytest.mark.parametrize("way", ["address", "ibis"])
-def test_sqlite(way, tmp_path):
+def test_sqlite(tmp_path):
     """No type is refused: a SQLite column's type binds none of its cells."""
-    kinds = SQLITE if way == "address" else {kind: cells for kind, cells in SQLITE.items() if kind}
     database = sqlite3.connect(tmp_path / "rows.sqlite")
-    sql_table(database.execute, "people", kinds, "?", lambda cell, kind: cell)
+    sql_table(database.execute, "people", SQLITE, "?", lambda cell, kind: cell)
     database.commit()
     database.close()
-    with ExitStack() as opened:
-        private = f"sqlite://{tmp_path}/rows.sqlite/people"
-        if way == "ibis":
-            connection = pytest.importorskip("ibis").sqlite.connect(tmp_path / "rows.sqlite")
-            opened.callback(connection.disconnect)
-            private = connection.table("people")
-        assert check(opened.enter_context(open_source(private)), kinds, kinds.__getitem__) == []
+    with open_source(f"sqlite://{tmp_path}/rows.sqlite/people") as source:
+        assert check(source, SQLITE, SQLITE.__getitem__) == []
 
 
 def arrow_columns():
@@ -385,7 +379,7 @@ def test_csv(tmp_path):
         [True, True, False, None],
         [b"7", b"7", b"\xff", None],
         [7, "7", 7.5, None],
-        [2**53, 2**53 + 1, 2**60, None],  # numbers are told apart as doubles are, in whatever column
+        [2**60, str(2**60), 2**60 + 1, None],  # exactly, however many digits there are
     ],
     ids=str,
 )

@@ -7,6 +7,7 @@ A driver (see `worlds/drivers.py`) runs in an interpreter of its own; its assert
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 from collections.abc import Callable
@@ -128,43 +129,64 @@ print(6)  # the steps that were tried, if every assertion above held
 
 
 def test_folders_that_may_not_be_written(drive: Drive) -> None:
-    """A parent folder, then a ledger, that only others may write: refused, and nothing spent."""
+    """A parent folder, then a ledger, that only others may write: refused, and nothing spent.
+
+    The folders belong to a stranger, and the process to the owner of the code, who can read it wherever it is; an
+    administrator gives up all powers.
+    """
     if os.geteuid() != 0:
-        pytest.skip("only the administrator can act as another user, and everybody's own folders can be written")
+        pytest.skip("only the administrator can give folders away, and everybody's own folders can be written")
+    if not hasattr(ctypes.CDLL(None), "capset"):
+        pytest.skip("only Linux has powers that an administrator can give up")
     refusals = drive(
         """
-def as_nobody(act):
-    "What a user who owns nothing here is refused with."
+import ctypes
+import prade
+
+OWNER = os.stat(prade.__file__).st_uid
+STRANGER = 65534 if OWNER != 65534 else 65533
+
+def without_powers(act):
+    "What the owner of the code, who owns nothing here and has no powers, is refused with."
     def work():
         os.setgroups([])
-        os.setresuid(65534, 65534, 65534)
+        os.setresuid(OWNER, OWNER, OWNER)
+        if ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()) != 0:
+            raise OSError("the powers could not be given up")
         act()
     return words_of(work)
+
+def given_away(*paths):
+    for path in paths:
+        os.chown(path, STRANGER, STRANGER)
 
 tempfile.tempdir = None
 here = Path(tempfile.mkdtemp())  # where all users may enter, which they may not into pytest's folders
 try:
+    os.chown(here, OWNER, -1)
     world = World("parent", within=here)
     apart = Path(shutil.move(world.ledger.path, here))
-    apart.chmod(0o666)
-    here.chmod(0o777)
-    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, world.place, Ledger(apart)))
+    os.chown(apart, OWNER, -1)
+    given_away(world.home)
+    refused = without_powers(lambda: measure(TOWN_PLAN, IN_TOWNS, world.place, Ledger(apart)))
     assert "that you can write to; make it first" in refused, refused
     assert not list(world.home.iterdir()) and not Ledger(apart).entries("people")
-    here.chmod(0o755)
 
     world = World("ledger", within=here)
+    world.ledger.path.chmod(0o644)
+    given_away(world.home, world.ledger.path)
     outside = here / "open"
     outside.mkdir()
-    outside.chmod(0o777)
-    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
+    os.chown(outside, OWNER, -1)
+    refused = without_powers(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
     nothing_spent(world, refused, "so nothing was recorded; get write access")
     assert not list(outside.iterdir())
     measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger)
     world.entries(1)
 
     (outside / "release").chmod(0o700)
-    refused = as_nobody(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
+    given_away(outside / "release")
+    refused = without_powers(lambda: measure(TOWN_PLAN, IN_TOWNS, outside / "release", world.ledger))
     assert "cannot be read (Permission denied): ask for permission to read it" in refused, refused
     print(3)  # the refusals that were seen, if every assertion above held
 finally:

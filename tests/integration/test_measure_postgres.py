@@ -123,15 +123,22 @@ class Line:
             end.close()
 
 
-def nothing_happened(error: DataError, ledger: Ledger, *, connected: bool = True) -> None:
-    """`connected` says whether rows may have been read: connecting reads none, so the driver's message may be shown."""
+def broke_off(error: DataError, ledger: Ledger, kinds: list[str], *, reading: bool = True) -> None:
+    """Nothing was released, and the ledger has a trace of each run that began to read; of errors, their kinds alone.
+
+    `reading` says whether this one did: connecting reads no row, so the driver's message may be shown.
+    """
     silent = "its own message is not shown because it may quote private rows"
-    assert (silent in str(error)) == connected
-    for word in ("terminating", "administrator", "server closed", "SELECT", "slow\n"):
+    assert (silent in str(error)) == reading
+    for word in ("terminating", "administrator", "server closed", "COPY", "slow\n"):
         assert word not in str(error)
+        assert word.encode() not in ledger.path.read_bytes()
     assert error.__context__ is None
     assert error.__cause__ is None
-    assert ledger.remaining("people") == Budget.pure(1)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, entry.drawn) == ("failed", False)
+    assert [(each.stage, each.kind) for each in entry.failures] == [("count", kind) for kind in kinds]
+    assert ledger.remaining("people") == Budget.pure(0)
     assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]
 
 
@@ -152,7 +159,7 @@ def test_a_backend_that_is_ended_in_mid_query(slow_url: str, postgres_url: str, 
     ):
         measure(PLAN, slow_url, ledger.path.with_name("release"), ledger)
     assert ended, "the query was over before it could be broken off"
-    nothing_happened(caught.value, ledger)
+    broke_off(caught.value, ledger, ["AdminShutdown"])
     finishes(slow_url, ledger)
 
 
@@ -171,8 +178,8 @@ def test_a_line_that_is_cut_in_mid_query(slow_url: str, postgres_url: str, ledge
         measure(PLAN, through, place, ledger)
     assert cut, "the query was over before it could be broken off"
     end(postgres_url, cut[0])  # which has not noticed
-    nothing_happened(caught.value, ledger)
+    broke_off(caught.value, ledger, ["OperationalError"])
     with pytest.raises(DataError, match="connecting to the postgres table 'slow' failed") as caught:
         measure(PLAN, through, place, ledger)
-    nothing_happened(caught.value, ledger, connected=False)
+    broke_off(caught.value, ledger, ["OperationalError"], reading=False)
     finishes(slow_url, ledger)

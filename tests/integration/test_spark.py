@@ -1,4 +1,4 @@
-"""The same counts from Spark, from DuckDB and from numpy; Spark says nothing about rows, and leaves nothing behind."""
+"""The same counts from Spark, from memory and from numpy; Spark says nothing about rows, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,18 +20,17 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, Schema, Unit
-from prade.core.errors import DataError
-from prade.measuring import counts as counts_module
-from prade.measuring import spark as spark_module
+from prade.core.errors import DataError, Remark
+from prade.data.encoding import encode
+from prade.measuring import spark_rows, spark_sessions
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.queries.marginal import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
-from worlds.observation import differences
 from worlds.plans import ledger_for
 from worlds.private_tables import TABLES
-from worlds.small_plan import EMPTY, LEDGER, PLAN, Runs, succeeded
+from worlds.small_plan import LEDGER, PLAN
 from worlds.spark_session import Spark
 
 SECRET = "hush-4711"
@@ -43,12 +43,6 @@ def people(spark: Spark) -> str:
     """Address of the table `people`."""
     spark.save("people", table())
     return spark.address("people")
-
-
-def ibis_table(spark: Spark, name: str) -> Any:
-    import ibis
-
-    return ibis.pyspark.connect(spark.session).table(name)
 
 
 # ---------------------------------------------------------------------- counts
@@ -65,24 +59,51 @@ def test_the_same_counts_from_three(people: str) -> None:
 
 
 @pytest.mark.parametrize("unit", [Unit(1, "ID"), Unit(4, "ID", per_group=1)])
-def test_a_person_is_bounded_in_the_query(spark: Spark, people: str, unit: Unit) -> None:
+def test_a_person_is_bounded(people: str, unit: Unit) -> None:
     declared = schema()
     covering = [part for part in parts(declared) if part.covers][:3]
-    with open_source(ibis_table(spark, "people")) as source:
+    with open_source(people) as source:
         for answer in count(source, declared, covering, {"STATE": [36, 42]}, unit):
             assert answer.sum() == rows_kept(table(), unit)
 
 
-def test_which_rows_of_a_person_count_is_the_same_in_duckdb(people: str) -> None:
-    """The tickets are hashes of the same texts, whatever engine computes them."""
+def test_which_rows_of_a_person_count_is_the_same_elsewhere(people: str) -> None:
+    """The tickets follow from the same ids, contents and secret, wherever they are computed."""
     rows, declared = table(), schema()
     some = [Marginal.of(declared, [name]) for name in ("AGE", "RACE")]
-    with patch("prade.measuring.counts.secrets.token_hex", lambda size: "fixed"):
+    with patch("prade.measuring.tally.secrets.token_hex", lambda size: "00" * size):
         found = []
         for private in (people, rows):
             with open_source(private) as source:
                 found.append([each.tolist() for each in count(source, declared, some, {"STATE": [36]}, Unit(2, "ID"))])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("unit", [None, Unit(2, "ID", per_group=1)])
+def test_workers_without_prade_send_their_rows(people: str, unit: Unit | None) -> None:
+    """The counts are the same, and a remark says how to do better."""
+    declared = schema()
+    asked = declared, parts(declared), GROUPS, unit
+    with patch("prade.measuring.tally.secrets.token_hex", lambda size: "00" * size):
+        with open_source(people) as source:
+            there = count(source, *asked)
+        with (
+            patch.object(spark_rows, "version", lambda name: "9.9"),
+            pytest.warns(Remark, match=r"Spark's workers do not have prade \d.*pip install"),
+            open_source(people) as source,
+        ):
+            here = count(source, *asked)
+    for one, other in zip(there, here, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_the_session_that_this_process_has(spark: Spark) -> None:
+    """Its temporary views are tables, too."""
+    spark.session.createDataFrame([(3,), (70,)], "AGE int").createOrReplaceTempView("few")
+    declared = Schema([Column("AGE", "numeric", edges=(18,))])
+    with open_source("spark://session/few") as source:
+        assert source.engine == "spark"
+        assert count(source, declared, [Marginal.of(declared, ["AGE"])])[0].tolist() == [[1, 1]]
 
 
 ODD_TEXTS = ["a\\b", "it's", "x\x0by", "x\x0cy", "xvy", 'q"', "`t`", "\n", "é\u2028", "$z", "%s", "--", "A", "a"]
@@ -106,7 +127,7 @@ def test_every_listed_text_is_matched_by_its_bytes(spark: Spark, more: int) -> N
             assert found.sum(axis=1).tolist() == [1] * len(listed), name
 
 
-def test_a_long_list_of_numbers_is_joined(spark: Spark) -> None:
+def test_a_long_list_of_numbers(spark: Spark) -> None:
     listed = [float(number) / 2 for number in range(150)]
     spark.save("numbers", pa.table({"x": [0.0, -0.0, 0.5, 74.5, 75.0, float("nan"), float("inf"), None]}))
     declared = Schema([Column("x", "categorical", values=listed, missing=True)])
@@ -145,16 +166,18 @@ def test_no_text_fails_a_cast_even_where_casts_may_fail(spark: Spark, ansi: str)
     )
     dates = Schema([Column("x", "numeric", edges=(day,), missing=True)])
     with (
-        patch.dict(spark_module.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
+        patch.dict(spark_sessions.WHILE_COUNTING, {"spark.sql.ansi.enabled": ansi}),
         open_source(spark.address("broken_text")) as source,
     ):
         numbers, old, texts = count(source, declared, [Marginal.of(declared, [name]) for name in declared.coded])
         (by_day,) = count(source, dates, [Marginal.of(dates, ["x"])])
     rows = len(TEXTS_OF_NUMBERS) + 1
-    assert numbers.tolist() == [[0, 2, 0, rows - 2]]
+    codes = encode(declared, {"x": [*TEXTS_OF_NUMBERS, "\ufffd"], "old": [None] * rows, "y": [None] * rows}).codes
+    assert numbers.tolist() == [np.bincount(codes["x"], minlength=4).tolist()] == [[0, 7, 2, rows - 9]]
     assert old.tolist() == [[rows - 1, 0, 1]]
     assert texts[0, -1] == rows
-    assert by_day.tolist() == [[0, 1, rows - 1]]
+    codes = encode(dates, {"x": [*TEXTS_OF_NUMBERS, "\ufffd"]}).codes
+    assert by_day.tolist() == [np.bincount(codes["x"], minlength=3).tolist()] == [[0, 2, rows - 2]]
 
 
 def test_ancient_dates_of_files_by_other_writers_fail_no_run(spark: Spark) -> None:
@@ -197,7 +220,7 @@ def test_a_spark_that_fails_on_a_row_does_not_quote_it(spark: Spark, caplog: pyt
 
 
 def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
-    """Its settings and its loggers' levels, after success and after failure."""
+    """Its settings and its loggers' levels, after success and after failure, and as they should be in between."""
     session = spark.session
     broken(spark)
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -205,39 +228,25 @@ def test_the_session_is_as_it_was(spark: Spark, people: str) -> None:
     levels = [str(log4j.LogManager.getRootLogger().getLevel())]
     declared = Schema([Column("AGE", "numeric", edges=(2,))])
     seen: list[tuple[str, str]] = []
-    counting = counts_module._count_keys
 
-    def watched(*arguments: Any) -> Any:
+    def watched(rows: Any, size: int) -> Any:  # is asked for each batch
         seen.append((session.conf.get("spark.sql.ansi.enabled"), str(log4j.LogManager.getRootLogger().getLevel())))
-        return counting(*arguments)
+        return islice(rows, size)
 
-    with patch.object(counts_module, "_count_keys", watched):
+    with patch.object(spark_rows, "islice", watched), patch.object(spark_rows, "_have_prade", lambda session: False):
         for name in ("people", "broken"):
-            with open_source(ibis_table(spark, name)) as source:
-                session.conf.set("spark.sql.session.timeZone", "America/New_York")
-                try:
-                    count(source, declared, [Marginal.of(declared, ["AGE"])])
-                except DataError:
-                    assert name == "broken"
-                assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
-                assert session.conf.get("spark.sql.ansi.enabled") == "true"
-                levels.append(str(log4j.LogManager.getRootLogger().getLevel()))
-    assert seen == [("false", "OFF")] * 2
+            with pytest.warns(Remark, match="which is slow"):
+                source = open_source(f"spark://session/default.{name}")
+            session.conf.set("spark.sql.session.timeZone", "America/New_York")
+            try:
+                count(source, declared, [Marginal.of(declared, ["AGE"])])
+            except DataError:
+                assert name == "broken"
+            assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
+            assert session.conf.get("spark.sql.ansi.enabled") == "true"
+            levels.append(str(log4j.LogManager.getRootLogger().getLevel()))
+    assert set(seen) == {("false", "OFF")}
     assert set(levels) == {"ERROR"}
-
-
-def test_any_two_tables(spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `test_noninterference.py`: with the noise held fixed, any two tables of Spark make the same run."""
-
-    def in_spark(rows: pa.Table, folder: Path) -> str:
-        spark.save("observed", rows)
-        return spark.address("observed")
-
-    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.INFO)  # it tells when garbage is collected
-    runs = Runs(tmp_path)
-    nobody = succeeded(runs.measured(in_spark, EMPTY))
-    for name in ("thousands", "wild"):
-        assert differences(runs.measured(in_spark, TABLES[name]), nobody) == [], name
 
 
 SECRETS = """
@@ -261,8 +270,8 @@ def attempt(name, private, names=("AGE", "SEX", "CODE")):
     print(name, measure(plan, private, f"release-{name}", ledger), ledger.remaining(name))
 
 def attempts():
-    connection = ibis.pyspark.connect(session)
-    yield "ibis", {"private": connection.read_parquet("rows.parquet")}
+    session.read.parquet("rows.parquet").createOrReplaceTempView("view")
+    yield "view", {"private": "spark://session/view"}
     yield "address", {"private": "spark://local/default.people"}
     yield "broken", {"private": "spark://local/default.broken"}
     yield "no column", {"private": "spark://local/default.people", "names": ("AGE", "HEIGHT")}
@@ -278,11 +287,11 @@ def test_secrets_are_in_nothing_that_is_said_or_written(
     code, said, written = secret_rows.run(tmp_path / "with", True, SECRETS)
     assert code == 0, said
     assert secret_rows.traces(said, written) == []
-    assert b"ibis Release" in said[0]
+    assert b"view Release" in said[0]
     assert b"address Release" in said[0]
     assert b"broken DataError counting the spark table 'default.broken' failed in the engine" in said[0]
     assert b"Spark" in said[1]  # it speaks, but not of rows
-    assert {name.split("/")[0] for name in written} <= {"ledger", "release-ibis", "release-address", "spark-warehouse"}
+    assert {name.split("/")[0] for name in written} <= {"ledger", "release-view", "release-address", "spark-warehouse"}
 
 
 # ---------------------------------------------------------------------- what is left behind
@@ -293,36 +302,20 @@ def leftovers(spark: Spark) -> tuple[int, list[str]]:
     return spark.session.sparkContext._jsc.getPersistentRDDs().size(), views
 
 
-def test_nothing_is_left_behind_in_spark(spark: Spark, people: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the choice of rows must be kept between statements, it is cached, and dropped, also after a failure.
-
-    Ibis drops a cache that nothing refers to. A traceback may refer to it for long, so the test does, too.
-    """
-    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 2)
+def test_nothing_is_left_behind_in_spark(spark: Spark, people: str) -> None:
+    """Neither a cache nor a view, after success and after failure."""
+    broken(spark)
     declared = schema()
     some = [Marginal.of(declared, [name]) for name in ("AGE", "RACE", "SEX")]
-    cached, held, counting = [], [], counts_module._count_keys
-    before = leftovers(spark)[1]  # other tests use the same session
-    fails = False
-
-    def watched(*arguments: Any) -> Any:
-        held.append(arguments)
-        answers = counting(*arguments)
-        cached.append(leftovers(spark)[0])
-        if fails:
-            raise RuntimeError(SECRET)
-        return answers
-
-    monkeypatch.setattr(counts_module, "_count_keys", watched)
-    with open_source(ibis_table(spark, "people")) as source:
+    before = leftovers(spark)  # other tests use the same session
+    with open_source(people) as source:
         found = count(source, declared, some, None, Unit(1, "ID"))
-        assert len({int(answer.sum()) for answer in found}) == 1
-        assert cached == [1, 1]
-        assert leftovers(spark) == (0, before)
-        fails = True
-        with pytest.raises(DataError, match="its own message"):
-            count(source, declared, some, None, Unit(1, "ID"))
-    assert leftovers(spark) == (0, before)
+    assert len({int(answer.sum()) for answer in found}) == 1
+    assert leftovers(spark) == before
+    ages = Schema([Column("AGE", "numeric", edges=(2,))])
+    with open_source("spark://session/default.broken") as source, pytest.raises(DataError, match="its own message"):
+        count(source, ages, [Marginal.of(ages, ["AGE"])], None, Unit(1, "ID"))
+    assert leftovers(spark) == before
 
 
 # ---------------------------------------------------------------------- addresses
@@ -380,7 +373,7 @@ def test_the_command_line_through_spark_connect(spark: Spark, tmp_path: Path) ->
 # ---------------------------------------------------------------------- faults
 
 
-def test_a_java_machine_that_dies_costs_nothing(spark_settings: Path, tmp_path: Path) -> None:
+def test_a_java_machine_that_dies_leaves_a_trace(spark_settings: Path, tmp_path: Path) -> None:
     """Workers that die again and again, then the driver: what the driver's process finds and says is in the script."""
     script = Path(__file__).parents[1] / "worlds" / "spark_faults.py"
     done = subprocess.run(

@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import shutil
+import sqlite3
 import sys
 import tempfile
 import threading
@@ -19,7 +20,7 @@ import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -92,8 +93,12 @@ def observing(home: Path, *, broken: str = "") -> Iterator[Observed]:
         finally:
             STEPS.heard = None
     found["logs"] = [(each.name, each.levelno, each.getMessage()) for each in records]
-    found["warnings"] = [(each.category.__name__, str(each.message)) for each in warned]
+    told = [(each.category.__name__, str(each.message)) for each in warned]
+    # Spark leaves the sockets of its answers to the garbage collector, which comes when it comes.
+    found["warnings"] = [each for each in told if not each[1].startswith("unclosed <socket.socket")]
     found.update(said)
+    for path in sorted(home.rglob("*.ledger")):
+        found[f"ledger {path.relative_to(home)}"] = events_of(path)
     for path in sorted(home.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         found[f"file {path.relative_to(home)}"] = (path.stat().st_mode, len(content), content)
@@ -108,6 +113,13 @@ def differences(first: Observed, second: Observed) -> list[str]:
         for name in names
         if first.get(name) != second.get(name)
     ]
+
+
+def events_of(ledger: Path) -> list[str]:
+    """All rows of a ledger's file, its events in their order; what is random in a run is counted here, so it stays."""
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        return [f"{name}: {row}" for name in tables for row in file.execute(f'SELECT * FROM "{name}" ORDER BY 1')]
 
 
 def run_command(*arguments: object) -> None:

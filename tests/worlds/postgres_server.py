@@ -1,5 +1,6 @@
 """A real PostgreSQL for the tests: made in a temporary folder, on loopback, stopped and removed afterwards."""
 
+import importlib.util
 import os
 import pwd
 import secrets
@@ -8,6 +9,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,8 +29,8 @@ def programs() -> Path | None:
     )
 
 
-def unprivileged() -> dict[str, object]:
-    """PostgreSQL refuses to run as root: for root, the user to start it as."""
+def account() -> dict[str, object] | None:
+    """PostgreSQL refuses to run as root: for root, the user to start it as; None if there is none."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -36,27 +39,45 @@ def unprivileged() -> dict[str, object]:
         except KeyError:
             continue
         return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    pytest.skip("PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it")
+    return None
+
+
+def absent() -> str:
+    """What PostgreSQL lacks here, in words; nothing if it can run."""
+    if importlib.util.find_spec("psycopg") is None:
+        return "psycopg is absent: the tests against PostgreSQL need it"
+    if programs() is None:
+        return "PostgreSQL is absent: install Debian's package postgresql to run these tests"
+    if account() is None:
+        return "PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it"
+    return ""
 
 
 @pytest.fixture(scope="session")
-def postgres_url():
+def postgres_url() -> Iterator[str]:
     """Address of an empty database of a server of our own, without a table's name."""
-    pytest.importorskip("psycopg", reason="psycopg is absent: the tests against PostgreSQL need it")
-    where = programs()
-    if where is None:
-        pytest.skip("PostgreSQL is absent: install Debian's package postgresql to run these tests")
-    account = unprivileged()
+    if words := absent():
+        pytest.skip(words)
+    with server() as url:
+        yield url
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A server for as long as the block lasts: the address of its database."""
+    where, user = programs(), account()
+    assert where is not None, absent()
+    assert user is not None, absent()
     folder = Path(tempfile.mkdtemp(prefix="prade-postgres-"))
     word = secrets.token_hex(16)
     (folder / "word").write_text(word)
-    if account:
+    if user:
         for path in (folder, folder / "word"):
-            os.chown(path, account["user"], account["group"])
+            os.chown(path, user["user"], user["group"])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **account}
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
     data = folder / "data"
     subprocess.run(
         [
@@ -67,7 +88,7 @@ def postgres_url():
         timeout=120,
         **quiet,
     )
-    server = subprocess.Popen(
+    running = subprocess.Popen(
         [
             *[where / "postgres", "-D", data, "-p", str(port), "-k", folder],
             # A zone of its own: what is counted must not depend on the session's.
@@ -77,24 +98,24 @@ def postgres_url():
     )
     try:
         url = f"postgres://{ROLE}:{quote(word)}@127.0.0.1:{port}/postgres"
-        wait_for(url, server)
+        wait_for(url, running)
         yield url
     finally:
-        server.terminate()
+        running.terminate()
         try:
-            server.wait(timeout=30)
+            running.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait(timeout=30)
+            running.kill()
+            running.wait(timeout=30)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_for(url: str, server: subprocess.Popen) -> None:
+def wait_for(url: str, running: subprocess.Popen) -> None:
     """Return when the server answers."""
     import psycopg
 
     for _ in range(300):
-        assert server.poll() is None, "PostgreSQL ended while it was starting"
+        assert running.poll() is None, "PostgreSQL ended while it was starting"
         try:
             psycopg.connect(url, connect_timeout=5).close()
         except psycopg.OperationalError:

@@ -19,12 +19,17 @@ PAGES = "tests/docs/test_docs.py::test_code_blocks_run["
 SPARK = (
     "tests/conformance/test_engines.py::test_spark",
     f"{PAGES}docs/recipes.md]",
+    "tests/faults/test_attacks.py::test_ids_of_spark",
+    "tests/integration/test_noninterference_engines.py::test_any_two_tables_of_spark",
+    "tests/integration/test_noninterference_engines.py::test_cells_on_which_spark_fails",
+    "tests/integration/test_noninterference_engines.py::test_runs_that_break_off_in_spark",
     "tests/integration/test_spark.py",
-    "tests/property/test_one_person.py::test_spark",
+    "tests/property/test_law_of_the_door.py::test_spark",
 )
 # Units of more than five processor seconds, the longest first. An old list costs time, nothing else.
 LONGEST = (
     "spark",
+    "tests/property/test_law_of_the_door.py",
     f"{PAGES}docs/command-line.md]",
     "tests/property/test_one_person.py",
     "tests/faults/test_measure_faults.py",

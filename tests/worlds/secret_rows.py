@@ -33,7 +33,7 @@ MALFORMED = [
 
 BEGIN = """
 import errno, logging, sys, traceback
-import ibis, pandas, pyarrow.parquet
+import pandas, pyarrow.parquet
 from prade import Budget, Column, Ledger, Schema, Unit, Workload
 from prade.data.prior import Prior
 from prade.core.errors import PradeError

@@ -22,7 +22,7 @@ from prade.core.locked_folders import SPILL
 from prade.measuring.counts import count
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
-from prade.measuring.spark import open_spark
+from prade.measuring.spark_sessions import open_session
 from prade.planning.questions import Level
 from prade.queries.marginal import Marginal
 from worlds.people import AGES, EVERYBODY, SCHEMA
@@ -46,8 +46,8 @@ def tables(session):
         session.sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM people WHERE {act} = 'null'")
 
 
-def nothing_spent(private, name):
-    """Counting fails with a plain error, and nothing is spent."""
+def left_a_trace(private, name):
+    """Counting fails with a plain error, nothing is released, and the ledger has the failure."""
     home = HERE / name
     home.mkdir()
     ledger = ledger_for(PLAN, home / "budget.ledger")
@@ -59,10 +59,13 @@ def nothing_spent(private, name):
     assert failure is not None, "it was counted"
     words = "\n".join([str(failure), *failure.__notes__])
     assert "its own message is not shown because it may quote private rows" in words, words
-    assert "nothing was spent" in words, words
+    assert "was reserved in" in words, words
     assert SECRET not in words
     assert failure.__context__ is None
-    assert ledger.remaining("people") == Budget.pure(1)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, [each.stage for each in entry.failures]) == ("failed", ["count"]), entry
+    assert SECRET.encode() not in ledger.path.read_bytes()
+    assert ledger.remaining("people") == Budget.pure(0)
     assert [path.name for path in home.iterdir()] == ["budget.ledger"]
 
 
@@ -84,16 +87,16 @@ def children(word):
 def our_own_driver():
     """It writes to a locked folder, is silent, dies with a plain error, and leaves nothing."""
     before = signal.getsignal(signal.SIGINT)
-    connection, release = open_spark("spark", "local", "", "the table")
+    session, release = open_session("spark", "local", "", "the table")
     (folder,) = spills()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (folder / "words").stat().st_size > 0
-    tables(connection._session)
-    with open_source(connection.table("people")) as source:
+    tables(session)
+    with open_source("spark://session/people") as source:
         (found,) = count(source, SCHEMA, [Marginal.of(SCHEMA, ["AGE"])], None, Unit(1, "ID"))
     assert found.sum() == 60, found
     assert any(path.name.startswith("blockmgr") for path in folder.iterdir()), "shuffled rows went elsewhere"
-    nothing_spent(connection.table("dying"), "driver")
+    left_a_trace("spark://session/dying", "driver")
     release()
     assert spills() == []
     assert children(b"SparkSubmit") == []
@@ -101,16 +104,13 @@ def our_own_driver():
 
 
 def workers_of_a_cluster():
-    """One that is killed is replaced, and the counts are right; when all die, again and again, nothing is spent."""
-    import ibis
+    """One that is killed is replaced, and the counts are right; when all die, again and again, the run fails."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local-cluster[1,2,600]").config("spark.task.maxFailures", "2")
     builder = builder.config("spark.executor.extraJavaOptions", QUICK)  # five of them start, and live for seconds
     session = builder.config("spark.executor.memory", "500m").config("spark.ui.enabled", "false").getOrCreate()
     tables(session)
-    connection = ibis.pyspark.connect(session)
-
     killed = []
 
     def kill():
@@ -119,14 +119,14 @@ def workers_of_a_cluster():
             os.kill(process, signal.SIGKILL)
             killed.append(process)
 
-    with open_source(connection.table("slow")) as source:
+    with open_source("spark://session/slow") as source:
         killer = threading.Thread(target=kill)
         killer.start()
         (found,) = count(source, SCHEMA, [Marginal.of(SCHEMA, ["AGE"])], None)
         killer.join()
     assert killed
     assert found.sum() == 60, found
-    nothing_spent(connection.table("dying"), "workers")
+    left_a_trace("spark://session/dying", "workers")
     session.stop()
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -78,6 +79,7 @@ def spark_settings() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # of workers, also of those that serve Spark Connect
         yield settings
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -87,14 +89,12 @@ def spark(spark_settings: Path) -> Iterator[Spark]:
     """Spark in local mode, with two threads."""
     port = free_port()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Spark's about pandas, and of Ibis'
-        import ibis
+        warnings.simplefilter("ignore")  # of Spark's about pandas
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
         if SparkContext._active_spark_context is not None:  # of a page of the documentation
             SparkContext._active_spark_context.stop()
-        ibis.pyspark
         builder = SparkSession.builder.master("local[2]").appName("tests")
         builder = builder.config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
         builder = builder.config("spark.connect.grpc.binding.address", "127.0.0.1")

@@ -61,10 +61,10 @@ def measure(
 ) -> None:
     """Measure the PRIVATE table once: this spends the budget.
 
-    The command counts what the PLAN lists, adds noise, writes the RELEASE folder, and enters the cost in the ledger.
+    The command enters the cost in the ledger, counts what the PLAN lists, adds noise, and writes the RELEASE folder.
     The ledger must have the data set and its cap: see `prade ledger open`. A second run finds the release and spends
-    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, spark://host:port/database.table, or
-    an Ibis address followed by /table.
+    nothing. PRIVATE is a file, a quoted pattern of files, duckdb://file.db/table, sqlite://file.db/table,
+    postgres://user@host/database/table or spark://host:port/database.table.
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import measure as run_measure

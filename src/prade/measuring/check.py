@@ -161,7 +161,7 @@ class _Look:
         if (elsewhere := number < 0).any():
             self._unlisted += int(elsewhere.sum())
             each = zip(*(_texts(cells[name], elsewhere) for name in keys), strict=True)
-            _remember(self._groups, [" ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
+            _remember(self._groups, [", ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
         if self._tally.person is not None:
             halves, known = hashed(exact_ids(cells[self._tally.person]), self._tally.secret)
             place = np.where(known, joint, -1).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""At most so many rows of each person: the bound that the noise is calibrated for, enforced on the stream of codes.
+"""The bound on the rows of each person that the noise is calibrated for, enforced on the stream of codes.
 
 A row carries its person as a keyed hash of the exact id,
 

@@ -59,23 +59,35 @@ def refuse_same_files(private: Any, *public: Any) -> None:
     origin = getattr(private, "origin", private)
     if (pair := find_same_file(_sides(origin, public))) is not None:
         raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link or compression)")
-    if paths_of(origin) is not None or isinstance(origin, str):  # other texts are addresses of databases
-        return
-    for each in public:
-        in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
-        if in_memory and (shared := _shared(origin, each)):
-            raise _refusal(shared)
+    if not _is_lazy(origin):  # whose rows would have to be computed
+        _refuse_shared_memory(origin, public)
 
 
 def refuse_same_contents(private: Any, *public: Any) -> None:
-    """Refuse private files with the same contents as one of the public files.
+    """Refuse private files with the same contents as one of the public files, and a LazyFrame of a public table.
 
-    This reads the private files, so its outcome is about private rows: in a run of a plan from outside, it belongs
+    This reads the private rows, so its outcome is about private rows: in a run of a plan from outside, it belongs
     after the reservation. The public files themselves are compared, never hashes that a plan brings, because these
     could be guesses.
     """
-    if (pair := find_same_content(_sides(getattr(private, "origin", private), public))) is not None:
+    origin = getattr(private, "origin", private)
+    if (pair := find_same_content(_sides(origin, public))) is not None:
         raise _refusal(f"{pair[0]} has the same content as the public file {pair[1]}")
+    if _is_lazy(origin):
+        _refuse_shared_memory(origin, public)
+
+
+def _refuse_shared_memory(private: Any, public: Sequence[Any]) -> None:
+    if paths_of(private) is not None or isinstance(private, str):  # other texts are addresses of databases
+        return
+    for each in public:
+        in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
+        if in_memory and (shared := _shared(private, each)):
+            raise _refusal(shared)
+
+
+def _is_lazy(table: Any) -> bool:
+    return type(table).__name__ == "LazyFrame"
 
 
 def _sides(private: Any, public: Sequence[Any]) -> list[list[str]]:
@@ -131,9 +143,8 @@ def _shared(private: Any, public: Any) -> str | None:
 
 def _columns(table: Any) -> dict[str, Any]:
     """The columns of a table as arrays, without copying them; none for a table that holds no rows itself."""
-    if type(table).__name__ == "LazyFrame":
-        table = _collected(table)
-    if table is None or type(table).__module__.startswith("ibis."):
+    table = _collected(table) if _is_lazy(table) else table
+    if table is None:
         return {}
     return {name: _array(table[name]) for name in column_names(table)}
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,7 +46,17 @@ from prade.measuring.failures import Trace, traced
 from prade.measuring.noise import add_noise
 from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
 from prade.measuring.source import open_source
-from prade.measuring.staging import is_sealed, reason, staging_folder, sweep, sync, unfinished, unwritable, write_sealed
+from prade.measuring.staging import (
+    is_sealed,
+    need_room,
+    reason,
+    staging_folder,
+    sweep,
+    sync,
+    unfinished,
+    unwritable,
+    write_sealed,
+)
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger
@@ -74,8 +83,6 @@ from prade.release.unrecorded_releases import need_on_record
 if TYPE_CHECKING:
     from prade.measuring.tally import Counts
 
-BYTES_PER_COUNT = 32  # more than a row of the file takes
-SPARE_BYTES = 2**20
 LIBRARIES = ("prade", "opendp", "duckdb", "numpy", "pyarrow")
 
 
@@ -136,18 +143,8 @@ def measure(
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
                     return other
                 spending.pay(plan.budget, f"{ledger.path} as entry {entry.id}", target, staging)
-                failure: DataError | KeyboardInterrupt | None = None
-                try:
-                    noisy = _draw(plan, counts, threads, told)
-                    del counts
-                    _step("drawn")
-                    trace.stage = "write"
-                    _write(staging, plan, noisy, entry, makers)
-                    told("writing", 1, 1)
-                except (Exception, KeyboardInterrupt) as error:
-                    trace.kind = type(error).__name__
-                    failure = _broken_off(staging, target, plan, error)
-                if failure is not None:  # outside the handler, so that not even its context leads back to a count
+                failure = _draw_and_write(plan, counts, staging, target, trace, makers, threads, told)
+                if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
                 return _finish(staging, target, plan, ledger)
 
@@ -161,10 +158,7 @@ def _existing(plan: Plan, target: Path, ledger: Ledger, again: bool) -> Release 
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
             release = _released(plan, target, ledger)
             if again:
-                raise DataError(
-                    f"{target} already holds a release of this plan, which is kept; choose another folder for a second "
-                    "one"
-                )
+                raise DataError(f"{target} already holds a release of this plan, which is kept; choose another folder")
             return release
         sealed = [staging for staging in unfinished(target) if is_sealed(staging)]
     except OSError as error:
@@ -233,7 +227,8 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
     for question in plan.questions:
         add_noise(np.zeros(1, np.int64), question.law, question.scale, threads=threads)
     try:
-        _need_room(plan, staging)
+        counts = sum(len(plan.groupings[question.level]) * question.cells for question in plan.questions)
+        need_room(counts, staging)
         plan.save(staging / PLAN)
     except OSError as error:
         raise unwritable(staging, error) from None
@@ -244,18 +239,6 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
     versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
     _step("prepared")
     return {"engine": engine, "versions": versions}
-
-
-def _need_room(plan: Plan, staging: Path) -> None:
-    """Notice a full disk before the budget is spent."""
-    counts = sum(
-        len(plan.groupings[question.level]) * part.n_cells for question in plan.questions for part in question.parts
-    )
-    needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
-    if free < needed:
-        raise DataError(
-            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}: free some space"
-        )
 
 
 # ---------------------------------------------------------------------- reserve, count
@@ -301,6 +284,32 @@ def _start_drawing(plan: Plan, target: Path, ledger: Ledger, trace: Trace, spend
         if (release := _existing(plan, target, ledger, again=False)) is not None:
             return release
         raise
+    return None
+
+
+def _draw_and_write(
+    plan: Plan,
+    counts: list[list[Counts]],
+    staging: Path,
+    target: Path,
+    trace: Trace,
+    makers: Mapping[str, Any],
+    threads: int | None,
+    told: Progress,
+) -> DataError | KeyboardInterrupt | None:
+    """Draw the noise and seal the noisy counts in the folder; the true ones are gone after that, whatever happens."""
+    assert trace.entry is not None
+    try:
+        noisy = _draw(plan, counts, threads, told)
+        _step("drawn")
+        trace.stage = "write"
+        _write(staging, plan, noisy, trace.entry, makers)
+        told("writing", 1, 1)
+    except (Exception, KeyboardInterrupt) as error:
+        trace.kind = type(error).__name__
+        return _broken_off(staging, target, plan, error)
+    finally:
+        counts.clear()
     return None
 
 
@@ -359,8 +368,7 @@ def _finish(staging: Path, target: Path, plan: Plan, ledger: Ledger) -> Release:
     try:
         manifest = read_manifest(staging)
         release = Release.load(staging)
-        entry = _paid(manifest, staging, plan, ledger)
-        entry = ledger.commit(entry.id, manifest["files"][MEASUREMENTS])
+        entry = ledger.commit(_paid(manifest, staging, plan, ledger).id, manifest["files"][MEASUREMENTS])
         _step("committed")
         write_sealed(staging / EXTRACT, _extract(ledger, entry))
         _step("extracted")

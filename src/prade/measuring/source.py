@@ -10,12 +10,13 @@ import re
 import warnings
 import weakref
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prade.core.duplicate_files import find_same_file, refuse_duplicates
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, Remark
 from prade.data.csv_format import CsvFormat, format_of
 from prade.measuring.connections import no_table
 from prade.measuring.duckdb_rows import duckdb_stream
@@ -221,10 +222,18 @@ def _open_address(address: str, memory: int, memory_limit: str | None) -> Source
 def _open_spark(opened: Session, table: str, name: str) -> Source:
     session, end = opened
     try:
-        rows = SparkTable(session, table)
+        rows = guarded(f"opening {name}", lambda: SparkTable(session, table))
     except BaseException:
         end()
         raise
+    if not rows.codes_there:
+        own = version("prade")
+        warnings.warn(
+            f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
+            f'it there with pip install "prade=={own}"',
+            Remark,
+            stacklevel=2,
+        )
     return Source(rows.stream, "spark", name, elsewhere=rows.tallied, release=end)
 
 

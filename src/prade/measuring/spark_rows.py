@@ -9,7 +9,6 @@ through this process. Spark evaluates nothing on a cell but conversions that exi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError, Remark
+from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
 from prade.measuring.connections import no_table
@@ -42,21 +41,24 @@ WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "in
 
 
 class SparkTable:
-    """A table of a session. `stream` reads its rows through this process, `tallied` counts them where they are."""
+    """A table of a session. `stream` reads its rows through this process, `tallied` counts them where they are.
+
+    `codes_there` says whether the workers have prade.
+    """
 
     def __init__(self, session: Any, name: str) -> None:
         self._session = session
         with counting_in(session):
             self._table = _found(session, name)
             self._types = {each.name: each.dataType for each in self._table.schema.fields}
-            self._remote = _have_prade(session)
+            self.codes_there = _have_prade(session)
         declared = {column: _declared(kind) for column, kind in self._types.items()}
         self.stream = Stream(tuple(declared), self._read, declared)
 
     def tallied(self, tally: Tally) -> Counts:
         """Count the rows, in the workers if they have prade."""
         names = tally.names or list(self._types)[:1]
-        if not self._remote:
+        if not self.codes_there:
             return tally.run(self.stream.read(names))
         with counting_in(self._session):
             rows = self._table.select(*(self._native(number, name) for number, name in enumerate(names)))
@@ -147,9 +149,8 @@ def _found(session: Any, name: str) -> Any:
 
 def _have_prade(session: Any) -> bool:
     """Whether the workers have this version of prade; they are asked with a row of our own."""
-    own = version("prade")
 
-    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent as it is, because a worker may not know this module
+    def ask(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value, because a worker may not know this module
         from importlib.metadata import version
 
         import pyarrow
@@ -168,14 +169,7 @@ def _have_prade(session: Any) -> bool:
         there = answer["version"]
     except Exception:  # workers without pyarrow, for instance
         there = ""
-    if there != own:
-        warnings.warn(
-            f"Spark's workers do not have prade {own}, so all rows are sent to this process, which is slow: install "
-            f'it there with pip install "prade=={own}"',
-            Remark,
-            stacklevel=2,
-        )
-    return bool(there == own)
+    return bool(there == version("prade"))
 
 
 def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:

@@ -200,6 +200,7 @@ def _remote(host: str, query: str) -> Session:
     try:
         # Spark would try for ten minutes; what answers as a server does so within seconds.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=4000)])
+        session.version  # noqa: B018 - asks the server, which may be none
         return session, session.stop
     except BaseException:
         with suppress(Exception):

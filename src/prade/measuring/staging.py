@@ -21,6 +21,8 @@ from prade.core.locked_folders import locked, new_locked_folder, remove_locked
 from prade.release.release import EXTRACT, HASHED, MANIFEST, sealed_text
 
 UNFINISHED = ".unfinished"
+BYTES_PER_COUNT = 32  # more than a row of the file takes
+SPARE_BYTES = 2**20
 
 
 @contextmanager
@@ -42,6 +44,15 @@ def staging_folder(target: Path) -> Iterator[Path]:
         finally:
             if not is_sealed(staging):
                 shutil.rmtree(staging, ignore_errors=True)
+
+
+def need_room(counts: int, staging: Path) -> None:
+    """Notice a full disk before the budget is spent."""
+    needed, free = counts * BYTES_PER_COUNT + SPARE_BYTES, shutil.disk_usage(staging).free
+    if free < needed:
+        raise DataError(
+            f"{staging.parent} has {free:,} bytes free, but the release may need {needed:,}: free some space"
+        )
 
 
 def unfinished(target: Path) -> list[Path]:

@@ -115,7 +115,7 @@ class Tally:
 
     @cached_property
     def record(self) -> np.dtype[Any]:
-        """A row of a person in codes, as it is kept until all rows of that person are there."""
+        """A row of a person in codes, in the form that is kept until all rows of that person are there."""
         return record_type({name: code_type(column.size) for name, column in self._coded.items()})
 
     # ---------------------------------------------------------------- codes into counts

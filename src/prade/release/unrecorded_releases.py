@@ -20,6 +20,7 @@ from prade.core.remedies import Remedy
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget
+from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.chain import Head
 from prade.privacy.ledger.records import Claim, Entry
@@ -106,7 +107,7 @@ def _releases(dataset: str, target: Path) -> Iterator[_Neighbour]:
     """The releases of a data set at `target` and next to it, including those that a run left sealed and unfinished."""
     for folder in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
         release = _release(folder)
-        if release is not None and release.dataset == dataset:
+        if release is not None and (release.dataset == dataset or confusable(release.dataset, dataset)):
             yield release
 
 

@@ -296,18 +296,30 @@ def test_synthesize_does_all_and_a_second_run_pays_nothing(files, tmp_path, cust
 def test_a_synthesis_that_broke_off_goes_on_with_its_plan(files, tmp_path, custodian):
     """Otherwise a plan tuned anew could be paid for beside the one that was."""
     enter(2)
-    missing = complaint_after_plan(files, tmp_path)
-    assert "has no column" in missing
-    assert Ledger(custodian).entries("private") == []
+    content = bytearray((files / "private.parquet").read_bytes())
+    content[4:200] = bytes(196)  # of its first column; the names of the columns stand at the end
+    (tmp_path / "damaged.parquet").write_bytes(content)
+    said = call("synthesize", tmp_path / "damaged.parquet", *planning(files), "-o", tmp_path / "r", code=1).stderr
+    assert "failed in the engine" in said
+    assert "was reserved in" in said
+    (entry,) = Ledger(custodian).entries("private")
+    assert (entry.state, entry.failures[0].stage) == ("failed", "count")
     kept = (tmp_path / "r.plan.toml").read_bytes()
     call("synthesize", files / "private.parquet", *planning(files), "-o", tmp_path / "r")
     assert (tmp_path / "r.plan.toml").read_bytes() == kept
     assert Plan.load(tmp_path / "r" / "plan.toml") == Plan.load(tmp_path / "r.plan.toml")
+    assert [each.state for each in Ledger(custodian).entries("private")] == ["committed"]
 
 
-def complaint_after_plan(files, tmp_path):
+def test_a_missing_column_is_said_before_a_plan_is_made(files, tmp_path, custodian):
+    enter(2)
     (tmp_path / "other.csv").write_text("AGE\n40\n")
-    return call("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r", code=1).stderr
+    said = complaint("synthesize", tmp_path / "other.csv", *planning(files), "-o", tmp_path / "r")
+    assert "other.csv" in said
+    assert "has no column" in said
+    assert "nothing was spent" in said
+    assert not (tmp_path / "r.plan.toml").exists()
+    assert Ledger(custodian).entries("private") == []
 
 
 def test_tuning_says_what_to_expect(files, tmp_path):
@@ -530,7 +542,7 @@ def test_the_private_file_is_not_a_public_one(files, tmp_path):
     for each in private:
         said = complaint("measure", tmp_path / "p.toml", each, "-o", tmp_path / "r", *named(files))
         assert "private.parquet has the same content as the public file" in said
-        assert said.endswith("In this run nothing was spent\n")
+        assert "was reserved in" in said  # it took reading private rows
         assert "as the public file" in complaint("synthesize", each, *planning(files), "-o", tmp_path / "s")
     assert sorted(tmp_path.iterdir()) == before
 

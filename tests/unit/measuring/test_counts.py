@@ -1,12 +1,13 @@
-"""Counts made in an engine equal the codec's codes counted with numpy, and nothing private gets out with an error."""
+"""Counts of every source equal the codec's codes counted with numpy, and nothing private gets out with an error."""
 
 import datetime
 import decimal
 import sqlite3
-import warnings
+import tempfile
 from contextlib import contextmanager
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +15,6 @@ import pytest
 from prade import Budget, Column, Schema, Workload
 from prade.core.errors import DataError, PradeError, SchemaError, WorkloadError
 from prade.data.encoding import encode
-from prade.measuring import counts as counts_module
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.run import measure
@@ -85,18 +85,16 @@ def declarations():
 
 @contextmanager
 def in_database(table):
-    """The table in a DuckDB of its own: its engine codes the rows, by its declared types."""
-    ibis = pytest.importorskip("ibis")
-    connection = ibis.duckdb.connect()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
-        connection.con.register("rows", pa.table(table))
-        with open_source(connection.table("rows")) as source:
+    """The table in a DuckDB file of its own, which declares its types."""
+    with tempfile.TemporaryDirectory() as folder:
+        with duckdb.connect(f"{folder}/rows.db") as connection:
+            connection.register("given", pa.table(table))
+            connection.execute('CREATE TABLE "rows" AS SELECT * FROM given')
+        with open_source(f"duckdb://{folder}/rows.db/rows") as source:
             yield source
-    connection.disconnect()
 
 
-ways = pytest.mark.parametrize("way", [open_source, in_database], ids=["streamed", "in its database"])
+ways = pytest.mark.parametrize("way", [open_source, in_database], ids=["in memory", "in a database"])
 
 
 def expected_codes(cells):
@@ -129,7 +127,8 @@ def test_codes_are_those_of_the_codec(cells, way):
             if way is in_database:
                 with pytest.raises(DataError) as error:
                     count(source, schema, [parts[column.name]])
-                assert str(error.value).split(",")[0] == message.split(",")[0]
+                assert f"column {column.name!r}: " in str(error.value)
+                assert f"column {column.name!r}: " in message
             else:
                 (counts,) = count(source, schema, [parts[column.name]])
                 missing = CELLS[cells].is_null(nan_is_null=True).to_numpy(zero_copy_only=False) & column.missing
@@ -188,7 +187,7 @@ def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database():
 
 
 @pytest.mark.parametrize(
-    ("text", "streamed"),
+    ("text", "expected"),
     [
         ("1e999", 1),
         ("-1e999", 0),
@@ -200,24 +199,20 @@ def test_whole_numbers_beyond_doubles_are_told_apart_in_a_database():
         ("1" * 150, 1),
     ],
 )
-def test_no_text_is_too_much_for_an_engine(text, streamed):
+@ways
+def test_no_number_as_text_is_too_long(text, expected, way):
     schema = Schema([Column("x", "numeric", edges=(0,), missing=True)])
-    with open_source(pa.table({"x": [text]})) as source:
-        assert np.flatnonzero(count(source, schema, [Marginal.of(schema, ["x"])])[0][0]).tolist() == [streamed]
-    with in_database(pa.table({"x": [text, "-1"]})) as source:
-        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
-    assert found.sum() == 2
-    assert found[0, 0] == 1
+    with way(pa.table({"x": [text]})) as source:
+        assert np.flatnonzero(count(source, schema, [Marginal.of(schema, ["x"])])[0][0]).tolist() == [expected]
 
 
 VARIANTS = ["va", "VA", "Va", "vA", "vb"]
-LONG = [f"w{place}" for place in range(100)] + VARIANTS  # long: joined, not compared
+LONG = [f"w{place}" for place in range(100)] + VARIANTS
 
 
 @pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
 def test_a_row_counts_once_whatever_the_collation_takes_for_equal(collation, tmp_path):
     """Under NOCASE the cell va equals four values of the list: one of them is its place, no others."""
-    duckdb = pytest.importorskip("duckdb")
     cells = ["va", "VA", "vb", "VB", "v\u00e4", "w7", None]
     with duckdb.connect(str(tmp_path / "rows.db")) as database:
         database.execute(f"CREATE TABLE t (x VARCHAR COLLATE {collation}, y INTEGER)")
@@ -230,16 +225,6 @@ def test_a_row_counts_once_whatever_the_collation_takes_for_equal(collation, tmp
         (by_group,) = count(source, schema, [Marginal.of(schema, ["y"])], {"x": LONG})
     assert found[0].tolist() == np.bincount(codes, minlength=106).tolist()
     assert by_group[:, 1].tolist() == [cells.count(value) for value in LONG]
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "another"])
-def test_long_lists_of_text_are_found_in_any_engine(engine, monkeypatch):
-    """By their bytes where it is known how to get them, and otherwise by one comparison after another."""
-    monkeypatch.setattr("prade.measuring.source.Source.engine", engine)
-    schema = Schema([Column("x", "categorical", values=LONG, missing=True)])
-    with in_database({"x": ["va", "VA", "w7", None, "\u00e9"]}) as source:
-        (found,) = count(source, schema, [Marginal.of(schema, ["x"])])
-    assert {place: found[0, place] for place in np.flatnonzero(found[0])} == {7: 1, 100: 1, 101: 1, 105: 2}
 
 
 OUR_NAMES = ["raw_0", "place", "place_0", "place_0_key", "place_0_value", "group", "group_listed", "group_number"]
@@ -331,32 +316,7 @@ def test_all_kinds_of_parts_by_group(way):
     assert found[0].sum() < len(table)
 
 
-@ways
-def test_parts_in_several_statements_give_the_same(way, monkeypatch):
-    schema, table = people()
-    parts = all_kinds(schema)
-    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 2)
-    with way(table) as source:
-        found = count(source, schema, parts, GROUP_TABLE)
-    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
-        assert answer.tolist() == expected.tolist()
-
-
-@ways
-def test_an_engine_without_arrays_is_asked_part_by_part(way, monkeypatch):
-    monkeypatch.setattr("prade.measuring.dialects.Dialect.has_arrays", False)
-    schema, table = people()
-    parts = all_kinds(schema)
-    with way(table) as source:
-        found = count(source, schema, parts, GROUP_TABLE)
-        bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
-    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
-        assert answer.tolist() == expected.tolist()
-    assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
-
-
 def test_the_rows_of_a_sqlite_table_are_streamed(tmp_path):
-    ibis = pytest.importorskip("ibis")
     schema, table = people()
     parts = all_kinds(schema)
     with sqlite3.connect(tmp_path / "rows.sqlite") as database:
@@ -365,15 +325,12 @@ def test_the_rows_of_a_sqlite_table_are_streamed(tmp_path):
             "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", zip(*table.to_pydict().values(), strict=True)
         )
     database.close()
-    connection = ibis.sqlite.connect(tmp_path / "rows.sqlite")
-    for private in (connection.table("people"), f"sqlite://{tmp_path}/rows.sqlite/people"):
-        with open_source(private) as source:
-            found = count(source, schema, parts, GROUP_TABLE)
-            bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
-        for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
-            assert answer.tolist() == expected.tolist()
-        assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
-    connection.disconnect()
+    with open_source(f"sqlite://{tmp_path}/rows.sqlite/people") as source:
+        found = count(source, schema, parts, GROUP_TABLE)
+        bounded = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
+    for answer, expected in zip(found, by_numpy(schema, table, parts, GROUPS), strict=True):
+        assert answer.tolist() == expected.tolist()
+    assert bounded[0].sum() == len(set(table["ID"].to_pylist()))
     with pytest.raises(DataError, match="there is no table 'nobody'"):
         open_source(f"sqlite://{tmp_path}/rows.sqlite/nobody")
 
@@ -435,10 +392,8 @@ def test_per_group_means_the_groups_of_the_whole_list_at_every_level(by):
             assert found.sum() == counted
 
 
-@pytest.mark.parametrize("chunk", [500, 1])
-def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
-    """With one row a person, two queries that no row satisfies together may not both count the same person."""
-    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", chunk)
+def test_all_parts_see_the_same_rows_of_a_person():
+    """With one row per person, two queries that no row satisfies together may not both count the same person."""
     schema, _ = people()
     persons = 300
     table = {"AGE": [3, 80] * persons, "ID": np.repeat(np.arange(persons), 2)}
@@ -447,30 +402,6 @@ def test_all_parts_see_the_same_rows_of_a_person(chunk, monkeypatch):
         young, old = count(source, schema, parts, None, Unit(1, person_id="ID"))
     assert young.sum() + old.sum() == persons
     assert 90 < young.sum() < 210  # each with probability 1/2; beyond these bounds once in 10^12
-
-
-def test_rows_that_change_between_statements_are_counted_as_they_were(monkeypatch):
-    """Others write to the database meanwhile: the rows chosen of a person are still the same in all parts."""
-    ibis = pytest.importorskip("ibis")
-    monkeypatch.setattr(counts_module, "PARTS_PER_STATEMENT", 1)
-    schema, _ = people()
-    connection = ibis.duckdb.connect()
-    connection.con.execute("CREATE TABLE people AS SELECT range AS ID, 3 AS AGE FROM range(20)")
-    counted = counts_module._count_keys
-
-    def then_aged(*given):
-        answer = counted(*given)
-        connection.con.execute("UPDATE people SET AGE = 80")
-        return answer
-
-    monkeypatch.setattr(counts_module, "_count_keys", then_aged)
-    parts = [Predicate(parse("AGE < 5", schema)), Predicate(parse("AGE >= 65", schema))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
-        with open_source(connection.table("people")) as source:
-            young, old = count(source, schema, parts, None, Unit(1, person_id="ID"))
-    assert (young.sum(), old.sum()) == (20, 0)
-    connection.disconnect()
 
 
 def test_rows_without_an_id_are_not_counted():
@@ -515,12 +446,11 @@ def test_cells_without_a_code_are_refused_by_their_type_only():
     table = pa.table({"x": pa.array([[987654321]], pa.list_(pa.int64()))})
     with open_source(table) as source:  # whose types follow its rows
         assert count(source, schema, [Marginal.of(schema, ["x"])])[0].tolist() == [[0, 1]]
-    with in_database(table) as source, pytest.raises(DataError, match="cannot be coded") as refused:
+    with in_database(table) as source, pytest.raises(DataError, match="the schema has numbers") as refused:
         count(source, schema, [Marginal.of(schema, ["x"])])
     assert "987654321" not in str(refused.value)
 
 
-@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize(
     ("values", "cells"),
     [
@@ -528,21 +458,18 @@ def test_cells_without_a_code_are_refused_by_their_type_only():
         (["soon", "late"], pa.array([DAY(2020, 1, 1)])),
         (["a", "b"], pa.array([decimal.Decimal("1.0")])),
         (["yes", "no"], pa.array([True])),
-        ([0.5, 1.5], pa.array([1, 2])),
     ],
-    ids=["words for numbers", "words for dates", "words for decimals", "words for truths", "halves"],
+    ids=["words for numbers", "words for dates", "words for decimals", "words for truths"],
 )
-def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, long, monkeypatch):
+def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells):
     """By type and list alone: an empty table is refused as well, and one fitting value is enough for both."""
-    if long:
-        monkeypatch.setattr(counts_module, "LONG_LIST", 0)
     schema = Schema([Column("x", "categorical", values=values), Column("y", "categorical", values=(0, 1))])
     table = pa.table({"x": cells, "y": pa.array([0] * len(cells))})
     for rows in (table, table.slice(0, 0)):
         with in_database(rows) as source:
             with pytest.raises(DataError, match=r"column 'x': no cell of the table's type .* can equal a listed value"):
                 count(source, schema, [Marginal.of(schema, ["x"])])
-            with pytest.raises(DataError, match="Nothing was counted: write the values as the table does"):
+            with pytest.raises(DataError, match=r"write the values as the table does, .*\. Nothing was counted"):
                 count(source, schema, [Marginal.of(schema, ["y"])], {"x": values})
     fitting = str(cells[0].as_py()).lower().removesuffix(".0") if isinstance(values[0], str) else cells[0].as_py()
     schema = Schema([Column("x", "categorical", values=[*values, fitting], missing=True)])
@@ -550,12 +477,9 @@ def test_a_list_that_no_cell_of_the_type_can_be_in_is_refused(values, cells, lon
         assert count(source, schema, [Marginal.of(schema, ["x"])])[0][0, 2] == 1
 
 
-@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal128(25, 2), pa.string()])
 @ways
-def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(way, kind, long, monkeypatch):
-    if long:
-        monkeypatch.setattr(counts_module, "LONG_LIST", 0)
+def test_codes_of_one_width_are_found_where_a_table_keeps_them_as_numbers(way, kind):
     schema = Schema([Column("x", "categorical", values=("00100", "00200", "other"), missing=True)])
     cells = ["00100", "00200", "00100"] if kind == pa.string() else pa.array([100, 200, 100]).cast(kind)
     with way({"x": cells}) as source:
@@ -614,7 +538,7 @@ def test_a_level_is_counted_from_the_finer_list_and_unlisted_rows_count_nowhere(
             count(source, schema, [part], groups, by=["STATE", "PUMA"])
 
 
-def test_levels_by_number_agree_between_join_and_comparison(monkeypatch):
+def test_levels_are_counted_by_the_numbers_of_their_groups():
     schema, table = people(400)
     parts = [Marginal.of(schema, ["AGE"])]
     generator = np.random.default_rng(4)
@@ -622,8 +546,5 @@ def test_levels_by_number_agree_between_join_and_comparison(monkeypatch):
     groups = {"STATE": [place % 3 for place in range(25)], "PUMA": list(range(25))}
     rows = {"AGE": table["AGE"], "PUMA": puma}
     with open_source(rows) as source:
-        joined = count(source, schema, parts, groups, by=["STATE"])[0]
-        monkeypatch.setattr("prade.measuring.dialects.Dialect.has_arrays", False)
-        compared = count(source, schema, parts, groups, by=["STATE"])[0]
-    assert np.array_equal(joined, compared)
-    assert joined.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]
+        (found,) = count(source, schema, parts, groups, by=["STATE"])
+    assert found.sum(axis=1).tolist() == [int(((puma % 3 == state) & (puma < 25)).sum()) for state in range(3)]

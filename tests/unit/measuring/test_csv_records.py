@@ -46,7 +46,7 @@ def _text(cell):
     try:
         return cell.decode()
     except UnicodeDecodeError:
-        return NOT_TEXT + "".join(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in cell)
+        return NOT_TEXT + cell.hex()
 
 
 def expected_rows(content, encoding="utf-8", delimiter=",", columns=3):
@@ -74,7 +74,7 @@ def _decoded(raw, encoding):
     try:
         return raw.decode(encoding) or None
     except UnicodeDecodeError:
-        return NOT_TEXT + "".join(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in raw)
+        return NOT_TEXT + raw.hex()
 
 
 # ---------------------------------------------------------------------- every byte in every position
@@ -298,7 +298,7 @@ def test_a_header_in_another_format_is_refused_before_anything_is_spent(content,
 def test_rows_are_never_looked_at_to_find_the_format(tmp_path):
     """Rows with semicolons, or in another encoding, under a sound header are read as declared."""
     (tmp_path / "rows.csv").write_bytes(b"A,B,C\n" + "1;ä;3\n".encode("latin-1") * 3)
-    assert rows_read(tmp_path / "rows.csv") == Counter({(f"{NOT_TEXT}1;\\xe4;3", None, None): 3})
+    assert rows_read(tmp_path / "rows.csv") == Counter({(NOT_TEXT + b"1;\xe4;3".hex(), None, None): 3})
 
 
 # ---------------------------------------------------------------------- text that is not Unicode, from elsewhere

@@ -24,6 +24,7 @@ from prade.core.locked_folders import spill_folder
 from prade.data.encoding import encode
 from prade.measuring.connections import without_secrets
 from prade.measuring.counts import count
+from prade.measuring.person_bound import PersonRows
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
 from prade.privacy.unit import Unit
@@ -128,44 +129,32 @@ def test_records_with_too_few_or_too_many_cells_count_by_their_first(tmp_path):
         assert count(source, SCHEMA, PARTS[:1])[0].sum() == 7  # every line but the empty one
 
 
-def young_and_old(path, text, threads):
+def young_and_old(path, text):
     """How many rows are below 18 and how many are 65 or more, of CSV text written to a file."""
     path.write_bytes(gzip.compress(text, 1) if path.suffix == ".gz" else text)
-    with open_source(CsvFile(path, line_breaks=True), threads=threads) as source:
+    with open_source(CsvFile(path, line_breaks=True)) as source:
         (found,) = count(source, SCHEMA, PARTS[:1])
     return found[0, 0], found[0, 2]
 
 
 @pytest.mark.parametrize(
-    ("name", "cut", "size", "threads"),
+    ("name", "cut", "size"),
     [
-        ("rows.csv", 2**23, 70, 1),
-        ("rows.csv", 2**23, 700, 2),
-        ("rows.csv", 2**23, 20_000_000, 2),
-        ("rows.csv.gz", 2**23, 700, 2),
-        ("rows.csv.gz", 2**23, 1_000_000, 1),
+        ("rows.csv", 2**23, 70),
+        ("rows.csv", 2**23, 700),
+        ("rows.csv", 2**23, 20_000_000),
+        ("rows.csv.gz", 2**23, 700),
+        ("rows.csv.gz", 2**23, 1_000_000),
     ],
 )
-def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, threads, tmp_path):
+def test_lines_inside_a_quoted_cell_are_no_rows(name, cut, size, tmp_path):
     """Files are read in pieces of 2**22 bytes; a cell full of lines lies across a cut."""
     header, line, inner = b"AGE,NOTE\r\n", b"70," + b"x" * 500 + b"\r\n", b"\r\n3,x"
     note = inner * (size // len(inner))
     before, rest = divmod(max(cut - len(header) - len(note) // 2, 10_000), len(line))
     filler = line.replace(b"x", b"x" * (rest + 1), 1)  # so that the middle of the cell is at the cut
     text = header + filler + line * (before - 1) + b'3,"' + note + b'"\r\n' + line * 5000
-    assert young_and_old(tmp_path / name, text, threads) == (1, before + 5000)
-
-
-@pytest.mark.parametrize("line_breaks", [False, True])
-@pytest.mark.parametrize("note", [b"x", b'"'])
-def test_the_rest_of_a_record_that_would_fill_the_memory_is_not_read(line_breaks, note, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.data.csv_records.LONGEST", 5_000)
-    monkeypatch.setattr("prade.data.csv_records.BLOCK", 1_000)
-    lines = [b"AGE,NOTE,SEX", *[b"70,x,f"] * 100, b'3,"' + note * 20_000 + b'",m', *[b"70,x,f"] * 100, b""]
-    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines))
-    with open_source(CsvFile(tmp_path / "rows.csv", line_breaks=line_breaks)) as source:
-        (found,) = count(source, SCHEMA, PARTS[:1])
-    assert found.tolist() == [[1, 0, 200, 0]]
+    assert young_and_old(tmp_path / name, text) == (1, before + 5000)
 
 
 def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch):
@@ -174,13 +163,12 @@ def test_what_a_killed_run_spilled_is_removed_by_the_next(tmp_path, monkeypatch)
         left = made.with_name("prade-spill-left")
         shutil.copytree(made, left)  # with the mark; nobody holds it
     (left / "rows.tmp").write_text("private")
-    with open_source(pa.table(ROWS)) as first:
+    with spill_folder():
         own = {path.name for path in tmp_path.iterdir()}
         assert len(own) == 1
         assert left.name not in own
-        with open_source(pa.table(ROWS)) as second:  # leaves the living one's folder alone
+        with spill_folder():  # leaves the living one's folder alone
             assert own < {path.name for path in tmp_path.iterdir()}
-            assert first.columns == second.columns
         assert own == {path.name for path in tmp_path.iterdir()}
     assert list(tmp_path.iterdir()) == []
 
@@ -213,18 +201,20 @@ def sweep_at(moment, monkeypatch):
 def test_a_spill_folder_that_another_run_sweeps_is_made_anew_and_held(moment, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made, swept = sweep_at(moment, monkeypatch)
-    with open_source(ROWS):
+    with spill_folder():
         assert len(made) == 2
         assert len(swept) == 1
-        with open_source(ROWS):  # would sweep it if nobody had locked it
+        with spill_folder():  # would sweep it if nobody had locked it
             assert os.path.isdir(made[1])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_temporary_folder_the_error_is_a_plain_one(tmp_path, monkeypatch):
+    """Only a bound on a person's rows takes one, and only where there are more rows than memory."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(DataError, match="does not start"):
-        open_source(ROWS)
+    assert answers(ROWS) == RIGHT
+    with open_source(ROWS, memory_limit="1B") as source, pytest.raises(DataError, match=r"failed .*FileNotFoundError"):
+        count(source, SCHEMA, PARTS, GROUPS, Unit(1, person_id="PUMA"))
 
 
 def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
@@ -243,111 +233,47 @@ def test_a_table_in_a_duckdb_file(tmp_path, monkeypatch):
         assert answers(f"duckdb://{tmp_path}/rows.db/{name}") == RIGHT
     monkeypatch.chdir(tmp_path)
     assert answers("duckdb://rows.db/people") == RIGHT
-    monkeypatch.setattr("prade.measuring.counts.PARTS_PER_STATEMENT", 1)
     with open_source("duckdb://rows.db/people") as source:
         (young, *_) = count(source, SCHEMA, PARTS, None, Unit(1, person_id="PUMA"))
     assert young.sum() == 3
     assert (tmp_path / "rows.db").read_bytes() == before
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls what the newest DuckDB has renamed
-def test_an_ibis_table_is_counted_by_its_own_engine_and_left_open():
-    ibis = pytest.importorskip("ibis")
-    connection = ibis.duckdb.connect()
-    connection.con.register("rows", pa.table(ROWS))
-    table = connection.table("rows")
-    assert answers(table.filter(table.AGE.notnull() | table.SEX.notnull())) == RIGHT
-    with pytest.raises(DataError, match="memory_limit is a setting of the embedded DuckDB"):
-        open_source(table, memory_limit="1GiB")
-    assert connection.table("rows").count().execute() == len(ROWS["AGE"])
-    connection.disconnect()
+@pytest.mark.parametrize(
+    ("limit", "size"), [("1GiB", 2**30), ("500 MB", 5 * 10**8), ("0.5kib", 512), ("7", 7), ("7B", 7)]
+)
+def test_a_memory_limit_is_a_size(limit, size):
+    with open_source(ROWS, memory_limit=limit) as source:
+        assert source._memory == size
 
 
-ROW_BY_ROW = {
-    "the table": lambda rows, ibis: rows,
-    "columns": lambda rows, ibis: rows.select("PUMA", "AGE", "SEX", CODE=rows.CODE + 0),
-    "other names": lambda rows, ibis: rows.rename(OLD="AGE").rename(AGE="OLD"),
-    "casts": lambda rows, ibis: rows.cast({"AGE": "float64"}).mutate(SEX=rows.SEX.lower()),
-    "rows": lambda rows, ibis: rows.filter(rows.PUMA.isin(["a", "b"])).drop_null("PUMA"),
-    "more": lambda rows, ibis: rows.mutate(more=rows.AGE * 2).drop("more").order_by("AGE").view(),
-}
-DEPENDENT = {
-    "Limit": lambda rows, ibis: rows.limit(5),
-    "Sample": lambda rows, ibis: rows.sample(0.5),
-    "Distinct": lambda rows, ibis: rows.distinct(),
-    "Aggregate": lambda rows, ibis: rows.group_by("AGE", "SEX", "CODE", "PUMA").aggregate(n=rows.count()),
-    "WindowFunction": lambda rows, ibis: rows.mutate(AGE=rows.AGE - rows.AGE.max()),
-    "RowNumber|WindowFunction": lambda rows, ibis: rows.mutate(place=ibis.row_number()).drop("place"),
-    "ScalarSubquery|Aggregate|Max": lambda rows, ibis: rows.filter(rows.AGE.max() > rows.AGE),
-    "InSubquery": lambda rows, ibis: rows.filter(rows.AGE.isin(rows.CODE)),
-    "JoinChain": lambda rows, ibis: rows.join(rows.view(), "PUMA"),
-    "Union": lambda rows, ibis: rows.union(rows),
-    "Unnest": lambda rows, ibis: rows.mutate(AGE=ibis.array([rows.AGE, rows.CODE]).unnest()),
-    "RowID": lambda rows, ibis: rows.filter(rows.rowid() < 5),
-    "RandomScalar": lambda rows, ibis: rows.filter(ibis.random() < 0.5),
-    "AliasedRelation": lambda rows, ibis: rows.alias("other"),
-}
-
-
-@pytest.fixture
-def rows_in_ibis():
-    ibis = pytest.importorskip("ibis")
-    connection = ibis.duckdb.connect()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis calls what the newest DuckDB has renamed
-        yield connection.create_table("people", pa.table(ROWS)), ibis
-    connection.disconnect()
-
-
-@pytest.mark.parametrize("name", ROW_BY_ROW)
-def test_an_ibis_table_may_choose_and_compute_row_by_row(name, rows_in_ibis):
-    assert answers(ROW_BY_ROW[name](*rows_in_ibis)) == RIGHT
-
-
-@pytest.mark.parametrize("name", DEPENDENT)
-def test_an_ibis_table_in_which_rows_depend_on_each_other_is_refused(name, rows_in_ibis):
-    table = DEPENDENT[name](*rows_in_ibis)
-    with pytest.raises(DataError, match=rf"contains the operation ({name}),.*make it a table or a view"):
-        open_source(table)
-    table = table.mutate(one=1).drop("one") if name != "Unnest" else table  # also where it is deeper inside
-    with pytest.raises(DataError, match=f"contains the operation ({name}),"):
-        open_source(table)
-
-
-def test_settings_reach_the_embedded_engine(tmp_path):
-    spill = tmp_path / "spill"
-    with open_source(ROWS, memory_limit="300MiB", temp_directory=spill, threads=1) as source:
-        names = ("memory_limit", "threads", "temp_directory")
-        asked = ", ".join(f"current_setting('{name}')" for name in names)
-        assert source.connection.raw_sql(f"SELECT {asked}").fetchone() == ("300.0 MiB", 1, str(spill))
-    with pytest.raises(DataError, match="does not start"):
-        open_source(ROWS, memory_limit="much")
+@pytest.mark.parametrize("limit", ["much", "", "-1GiB", "1 GiB of", "1XB"])
+def test_other_memory_limits_are_refused(limit):
+    with pytest.raises(DataError, match="give a size such as 500MB or 1GiB"):
+        open_source(ROWS, memory_limit=limit)
 
 
 def test_it_spills_to_a_private_folder_that_goes_away(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    rows = 1_000_000
+    rows = 300_000
     table = pa.table({"AGE": np.arange(rows) % 100, "ID": np.arange(rows) // 2})
-    source = open_source(table, memory_limit="60MiB", threads=1)
-    (folder,) = (tmp_path / "temporary").iterdir()
-    assert oct(folder.stat().st_mode)[-3:] == "700"
-    (found,) = count(source, SCHEMA, PARTS[:1], None, Unit(1, person_id="ID"))
+    seen = []
+    spill = PersonRows._spill
+
+    def watched(self, folder):
+        spill(self, folder)
+        seen.append((oct(folder.stat().st_mode)[-3:], len(list(folder.iterdir()))))
+
+    monkeypatch.setattr(PersonRows, "_spill", watched)
+    with open_source(table, memory_limit="2MiB") as source:
+        (found,) = count(source, SCHEMA, PARTS[:1], None, Unit(1, person_id="ID"))
     assert found.sum() == rows // 2
-    source.close()
-    source.close()
+    assert len(seen) > 2
+    assert set(seen) == {("700", 257)}  # a file for each pile of persons, and the mark
     assert list((tmp_path / "temporary").iterdir()) == []
     assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
-
-
-def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    source = open_source(ROWS)
-    assert len(list(tmp_path.iterdir())) == 1
-    del source
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -358,7 +284,7 @@ def test_a_source_forgotten_is_cleaned_up(tmp_path, monkeypatch):
         ("*.nothing", r"there is no file \*.nothing"),
         ("duckdb://nothing.db/rows", "there is no DuckDB file nothing.db"),
         ("duckdb://nothing", "does not end in the name of a table"),
-        ("gopher://host/rows", "the gopher table 'rows' failed"),
+        ("gopher://host/rows", "gopher:// is not a known kind of address"),
         ("postgres://user:word@127.0.0.1:1/database/rows", r"the postgres table 'rows' failed: .*port 1 .*refused"),
         ("postgres://user:word@127.0.0.1:0/database/rows?token=word", r"the postgres table 'rows' failed: "),
     ],
@@ -429,7 +355,7 @@ def test_a_source_is_returned_as_it_is():
     with open_source(ROWS) as source:
         assert open_source(source) is source
         assert isinstance(source, Source)
-        assert repr(source) == "Source('a table in memory', engine='duckdb', 4 columns)"
+        assert repr(source) == "Source('the private table', engine='arrow', 4 columns)"
 
 
 # ---------------------------------------------------------------------- planted secrets
@@ -479,7 +405,7 @@ def test_planted_secrets_stay_inside(kind, unit, tmp_path, capfd, caplog, monkey
         warnings.simplefilter("always")
         with open_source(source) as opened:
             out.write(repr(opened) + repr([answer.tolist() for answer in count(opened, SCHEMA, PARTS, GROUPS, unit)]))
-            failing = Source(Stream(opened.columns, quoting), opened.connection, opened.name)
+            failing = Source(Stream(opened.columns, quoting), opened.engine, opened.name)
             try:
                 count(failing, SCHEMA, PARTS, GROUPS, unit)
             except DataError:
@@ -506,17 +432,19 @@ def test_planted_secrets_stay_inside(kind, unit, tmp_path, capfd, caplog, monkey
     assert os.listdir(tmp_path / "temporary") == []
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls what the newest DuckDB has renamed
-def test_an_engine_that_quotes_a_row_is_not_quoted():
+def test_an_engine_that_quotes_a_row_is_not_quoted(tmp_path):
     """Its own words do quote the row: without `guarded` they would come out."""
-    ibis = pytest.importorskip("ibis")
-    connection = ibis.duckdb.connect()
-    table = connection.create_table("people", pa.table(planted()))
-    broken = table.mutate(CODE=table.CODE.cast("int64"))
-    with pytest.raises(Exception, match=SECRET):
-        broken.CODE.sum().execute()
-    with open_source(broken) as source, pytest.raises(DataError, match="failed in the engine") as refused:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(tmp_path / "rows.duckdb") as database:
+        database.register("given", pa.table(planted()))
+        database.execute("CREATE TABLE people AS SELECT * FROM given")
+        database.execute("CREATE VIEW broken AS SELECT * REPLACE (CAST(CODE AS BIGINT) AS CODE) FROM people")
+        with pytest.raises(Exception, match=SECRET):
+            database.execute("SELECT sum(CODE) FROM broken").fetchall()
+    with (
+        open_source(f"duckdb://{tmp_path}/rows.duckdb/broken") as source,
+        pytest.raises(DataError, match="failed in the engine") as refused,
+    ):
         count(source, SCHEMA, PARTS, GROUPS)
     assert secrets_in("".join(traceback.format_exception(refused.value))) == []
     assert refused.value.__context__ is None
-    connection.disconnect()

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from prade.core.errors import DataError
-from prade.measuring import spark
+from prade.measuring import spark_sessions as spark
 from prade.measuring.source import open_source
 
 
@@ -27,7 +27,7 @@ def test_a_host_that_does_not_answer_is_said_at_once(scheme: str) -> None:
         open_source(f"{scheme}://127.0.0.1:no/default.people")
     with pytest.raises(DataError, match=rf"the {scheme} address does not end in the name of a table"):
         open_source(f"{scheme}://127.0.0.1/")
-    with pytest.raises(DataError, match="memory_limit is a setting of the embedded DuckDB"):
+    with pytest.raises(DataError, match="memory_limit is for rows that are counted here"):
         open_source(f"{scheme}://127.0.0.1/default.people", memory_limit="1GiB")
 
 

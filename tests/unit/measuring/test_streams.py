@@ -45,7 +45,7 @@ def test_row_groups_and_batches_lose_no_row(tmp_path: Path, monkeypatch: pytest.
 
 def test_measure_takes_a_memory_limit(tmp_path: Path) -> None:
     ledger = ledger_for(TOWN_PLAN, tmp_path / "budget.ledger")
-    with pytest.raises(DataError, match="the embedded DuckDB does not start"):
+    with pytest.raises(DataError, match="give a size such as 500MB or 1GiB"):
         measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, memory_limit="much")
     assert ledger.entries("people") == []
     assert measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger, memory_limit="100MiB").noisy

@@ -1,0 +1,495 @@
+"""Attacks on the door: plans, tables and bytes that once told, for nothing, what one person's row holds.
+
+A plan may come from outside. Whatever it asks, whether a run succeeds must not depend on a row; and if it ever does,
+the run has been paid for, and the ledger shows it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prade import Budget, Column, Ledger, Level, Plan, Schema, Unit, Workload
+from prade.core.errors import BudgetError, DataError, PradeError
+from prade.data.cells import text_of_bytes
+from prade.data.csv_format import CsvFormat
+from prade.data.csv_records import csv_batches
+from prade.measuring.counts import count
+from prade.measuring.run import measure
+from prade.measuring.source import open_source
+from prade.queries.marginal import Marginal
+
+DAY = datetime.date
+CAP = Budget.pure(3)
+
+
+def duckdb_file(place: Path, *statements: str, **frames: Any) -> str:
+    """The address of the tables of a DuckDB file, without a table's name."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(place) as database:
+        for name, frame in frames.items():
+            database.register(f"given_{name}", frame)
+            database.execute(f"CREATE TABLE {name} AS SELECT * FROM given_{name}")
+        for statement in statements:
+            database.execute(statement)
+    return f"duckdb://{place}"
+
+
+def counted(private: Any, column: Column, groups: Any = None, unit: Unit | None = None) -> Any:
+    schema = Schema([column])
+    with open_source(private) as source:
+        return count(source, schema, [Marginal.of(schema, [column.name])], groups, unit)[0]
+
+
+def tried(plan: Plan, private: Any, folder: Path, ledger: Ledger) -> str:
+    """What a run says, without the names of its folder; all of it, notes included."""
+    try:
+        measure(plan, private, folder, ledger)
+    except PradeError as error:
+        said = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])]
+        return "\n".join(said).replace(str(folder), "FOLDER")
+    return "released"
+
+
+# ---------------------------------------------------------------------- dates of birth, one question after the other
+
+BORN = DAY(1961, 5, 4)
+BIRTHS = {"p17": BORN, "p18": DAY(1990, 1, 1), "p19": None}
+
+
+@pytest.fixture
+def births(tmp_path: Path) -> str:
+    """A table as DuckDB makes it of a pandas frame: dates are TIMESTAMP_NS, which ends in 1677 and 2262."""
+    frame = pd.DataFrame({"PERSON": list(BIRTHS), "BORN": pd.to_datetime(pd.Series(list(BIRTHS.values())))})
+    kind = "ALTER TABLE people ALTER BORN TYPE TIMESTAMP_NS"
+    return duckdb_file(tmp_path / "births.duckdb", kind, people=frame) + "/people"
+
+
+def test_a_date_beyond_nanoseconds_and_a_column_that_is_not_there_tell_nothing(births: str, tmp_path: Path) -> None:
+    """Seventeen such plans once gave a date of birth: whether a run missed the column or overflowed was the answer.
+
+    The column is missed before a row is read, whatever the date; so nothing is spent, and nothing is learned.
+    """
+    ledger = Ledger(tmp_path / "budget.ledger")
+    ledger.open_dataset("people", Unit(1), CAP)
+    low, high, said = DAY(1900, 1, 1), DAY(2020, 1, 1), []
+    for _ in range(17):
+        middle = low + (high - low) / 2
+        born = Column("BORN", "numeric", edges=(DAY(1000, 1, 1), middle))
+        schema = Schema([born, Column("GONE", "numeric", edges=(1,))])
+        levels = [Level("PERSON", Workload.marginals(schema, [name])) for name in ("BORN", "GONE")]
+        plan = Plan("people", schema, Budget.pure(1), Unit(1), levels, {"PERSON": ["p17"]})
+        said.append(tried(plan, births, tmp_path / "release", ledger))
+        low, high = (middle, high) if middle <= BORN else (low, middle)  # as an attacker would, had it been told
+    assert low == BORN
+    assert set(said) == {said[0]}
+    assert "'GONE'" in said[0]
+    assert ledger.entries("people") == []
+    assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({"edges": (DAY(1000, 1, 1), DAY(1961, 5, 5))}, [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]),
+        ({"edges": (DAY(1980, 1, 1),), "max": DAY(9999, 12, 31)}, [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        ({"edges": (DAY(1980, 1, 1), DAY(9999, 12, 31))}, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]]),
+    ],
+    ids=["early edge", "late limit", "late edge"],
+)
+def test_dates_beyond_nanoseconds_may_be_in_a_schema(births: str, declared: Any, expected: Any) -> None:
+    column = Column("BORN", "numeric", missing=True, **declared)
+    assert counted(births, column, {"PERSON": list(BIRTHS)}).tolist() == expected
+
+
+# ---------------------------------------------------------------------- ids that doubles cannot tell apart
+
+IDS = [10**17 + number for number in range(1000)]
+NUMBERS = {"AGE": [number % 90 for number in range(1000)]}
+AGE = Column("AGE", "numeric", edges=(18, 65))
+ID_ARRAYS: dict[str, Callable[[list[int]], pa.Array]] = {
+    "int64": lambda ids: pa.array(ids, pa.int64()),
+    "uint64": lambda ids: pa.array(ids, pa.uint64()),
+    "text": lambda ids: pa.array(list(map(str, ids))),
+    "decimal": lambda ids: pa.array(list(map(Decimal, ids)), pa.decimal128(38, 0)),
+    "decimal with a scale": lambda ids: pa.array(list(map(Decimal, ids)), pa.decimal128(38, 10)),
+}
+
+
+def people(ids: list[int], kind: str = "int64") -> pa.Table:
+    return pa.table({"AGE": pa.array(NUMBERS["AGE"][: len(ids)], pa.int64()), "ID": ID_ARRAYS[kind](ids)})
+
+
+def each_is_a_person(opened: Callable[[list[int]], Any]) -> None:
+    """A thousand ids are a thousand persons, and the last one of them changes one count by one."""
+    one = Unit(1, person_id="ID")
+    without, everybody = (counted(opened(ids), AGE, None, one) for ids in (IDS[:-1], IDS))
+    assert everybody.sum() == 1000
+    assert np.abs(everybody - without).sum() == 1
+
+
+@pytest.mark.parametrize("kind", ID_ARRAYS)
+def test_ids_of_tables_in_memory_and_parquet_files(kind: str, tmp_path: Path) -> None:
+    each_is_a_person(lambda ids: people(ids, kind))
+
+    def parquet(ids: list[int]) -> Path:
+        pq.write_table(people(ids, kind), tmp_path / "people.parquet")
+        return tmp_path / "people.parquet"
+
+    each_is_a_person(parquet)
+
+
+@pytest.mark.parametrize("kind", ["int64", "UInt64", "Int64", "object"])
+def test_ids_of_pandas_frames(kind: str) -> None:
+    each_is_a_person(lambda ids: people(ids).to_pandas().assign(ID=pd.Series(ids, dtype=kind)))
+
+
+def test_ids_of_polars_frames() -> None:
+    import polars as pl
+
+    for kind in (pl.Int64, pl.UInt64, pl.Int128, pl.String, pl.Decimal(38, 0)):
+        each_is_a_person(lambda ids, kind=kind: pl.from_arrow(people(ids)).with_columns(pl.col("ID").cast(kind)))
+
+
+def test_ids_of_csv_files(tmp_path: Path) -> None:
+    def csv(ids: list[int]) -> Path:
+        people(ids).to_pandas().to_csv(tmp_path / "people.csv", index=False)
+        return tmp_path / "people.csv"
+
+    each_is_a_person(csv)
+
+
+@pytest.mark.parametrize(
+    "kind", ["BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "VARCHAR", "DECIMAL(38, 0)", "DECIMAL(38, 5)"]
+)
+def test_ids_of_duckdb(kind: str, tmp_path: Path) -> None:
+    def table(ids: list[int]) -> str:
+        cast = f"CREATE TABLE people AS SELECT AGE, CAST(ID AS {kind}) AS ID FROM raw"
+        return duckdb_file(tmp_path / f"{len(ids)}.duckdb", cast, raw=people(ids)) + "/people"
+
+    each_is_a_person(table)
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "TEXT", "NUMERIC", ""])
+def test_ids_of_sqlite(kind: str, tmp_path: Path) -> None:
+    import sqlite3
+
+    def table(ids: list[int]) -> str:
+        place = tmp_path / f"{len(ids)}.sqlite"
+        database = sqlite3.connect(place)
+        database.execute(f"CREATE TABLE people (AGE INTEGER, ID {kind})")
+        database.executemany("INSERT INTO people VALUES (?, ?)", zip(NUMBERS["AGE"], ids, strict=False))
+        database.commit()
+        database.close()
+        return f"sqlite://{place}/people"
+
+    each_is_a_person(table)
+
+
+@contextmanager
+def postgres_table(url: str, columns: str, rows: str) -> Iterator[str]:
+    """The address of a table of PostgreSQL that is gone afterwards; `rows` is a statement that selects its rows."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute("DROP TABLE IF EXISTS attacked")
+        database.execute(f"CREATE TABLE attacked ({columns})")
+        if rows:
+            database.execute(f"INSERT INTO attacked {rows}")
+        yield f"{url}/attacked"
+        database.execute("DROP TABLE attacked")
+
+
+@pytest.mark.parametrize("kind", ["bigint", "numeric", "numeric(30, 5)", "text", "char(20)"])
+def test_ids_of_postgres(kind: str, postgres_url: str) -> None:
+    found = []
+    for most in (998, 999):
+        rows = f"SELECT n % 90, (100000000000000000 + n)::{kind} FROM generate_series(0, {most}) AS n"
+        with postgres_table(postgres_url, f'"AGE" integer, "ID" {kind}', rows) as address:
+            found.append(counted(address, AGE, None, Unit(1, person_id="ID")))
+    assert found[1].sum() == 1000
+    assert np.abs(found[1] - found[0]).sum() == 1
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ids_of_spark(spark: Any) -> None:
+    for kind in ("BIGINT", "STRING", "DECIMAL(38, 0)"):
+
+        def view(ids: list[int], kind: str = kind) -> str:
+            rows = spark.session.createDataFrame(people(ids)).selectExpr("AGE", f"CAST(ID AS {kind}) AS ID")
+            rows.createOrReplaceTempView("attacked")
+            return "spark://session/attacked"
+
+        each_is_a_person(view)
+
+
+# ---------------------------------------------------------------------- cells on which an engine fails
+
+
+def test_a_collation_that_cannot_search_fails_on_no_row(postgres_url: str) -> None:
+    """Where texts are equal that are not the same, PostgreSQL's regular expressions fail, once a row gets that far."""
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as database:
+        try:
+            database.execute(
+                "CREATE COLLATION IF NOT EXISTS attackers "
+                "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this PostgreSQL has no ICU, and no such collation")
+    column = Column("x", "numeric", edges=(10,), missing=True)
+    for value, expected in (("12", [0, 1, 0]), ("twelve", [0, 0, 1]), (None, [0, 0, 1])):
+        cell = "NULL" if value is None else f"'{value}'"
+        rows = f"SELECT 'p17', {cell} UNION ALL SELECT 'p18', '5'"
+        with postgres_table(postgres_url, '"PERSON" text, x text COLLATE attackers', rows) as address:
+            assert counted(address, column, {"PERSON": ["p17", "p18"]}).tolist() == [expected, [1, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
+@pytest.mark.parametrize("cell", [10**38, 2**127 - 1, -(10**38)])
+def test_numbers_beyond_decimals_are_cells_of_duckdb(kind: str, cell: int, tmp_path: Path) -> None:
+    if kind == "UHUGEINT" and cell < 0:
+        cell = 2**128 - 1
+    for rows in (0, 1):
+        made = f"CREATE TABLE people AS SELECT CAST('{cell}' AS {kind}) AS x FROM range({rows})"
+        private = duckdb_file(tmp_path / f"{rows}.duckdb", made) + "/people"
+        texts = Column("x", "categorical", values=("1", "2"), missing=True)
+        assert counted(private, texts).tolist() == [[0, 0, rows]]
+        expected = [rows, 0] if cell < 0 else [0, rows]
+        assert counted(private, Column("x", "numeric", edges=(1e37,))).tolist() == [expected]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_times_beyond_microseconds_are_cells_of_duckdb(unit: str, sign: int, tmp_path: Path) -> None:
+    column = Column("x", "numeric", edges=(DAY(2000, 1, 1),), max=DAY(9999, 12, 31))
+    for rows in (0, 1):
+        raw = [sign * (2**45 if unit == "s" else 2**60)] * rows
+        given = pa.table({"x": pa.array(raw, pa.timestamp(unit))})
+        private = duckdb_file(tmp_path / f"{rows}.duckdb", people=given) + "/people"
+        assert counted(private, column).tolist() == [[rows, 0] if sign < 0 else [0, rows]]
+
+
+def test_sums_of_duckdb_may_be_counted(tmp_path: Path) -> None:
+    """A sum of BIGINT is a HUGEINT."""
+    made = "CREATE TABLE people AS SELECT sum(n) AS x FROM range(10) AS t(n) GROUP BY n % 5"
+    found = counted(duckdb_file(tmp_path / "sums.duckdb", made) + "/people", Column("x", "numeric", edges=(8, 12)))
+    assert found.tolist() == [[2, 2, 1]]
+
+
+def test_an_oid_and_a_long_list_of_texts(postgres_url: str) -> None:
+    listed = [str(number) for number in range(100, 200)] + ["4294967295"]
+    for rows, expected in (("", 0), ("SELECT 4294967295 UNION ALL SELECT 7", 1)):
+        with postgres_table(postgres_url, "x oid", rows) as address:
+            found = counted(address, Column("x", "categorical", values=listed, missing=True))
+        assert (found[0, 100], found[0, 101]) == (expected, expected)
+
+
+# ---------------------------------------------------------------------- sources that are none
+
+
+class Table:
+    """As Ibis would give it."""
+
+    __module__ = "ibis.expr.types.relations"
+
+    def get_backend(self) -> Any:
+        return type("Backend", (), {"name": "polars"})()
+
+    def schema(self) -> Any:
+        return {}
+
+    def op(self) -> Any:
+        return type("Operation", (), {"find": lambda self, kinds: []})()
+
+    columns = ("AGE",)
+
+
+def test_an_ibis_table_is_refused_by_name() -> None:
+    """One of the polars backend was in memory, and was taken."""
+    with pytest.raises(DataError, match=r"(?i)ibis.*parquet"):
+        open_source(Table())
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://me:hush@host/db/people", "bigquery://project/set/people", "file:///x/people"]
+)
+def test_other_databases_are_refused_by_name(address: str) -> None:
+    with pytest.raises(DataError, match=address.partition(":")[0]) as refused:
+        open_source(address)
+    assert "hush" not in str(refused.value)
+
+
+# ---------------------------------------------------------------------- bytes
+
+LONG = 1000  # bytes of a line that count, in these tests
+
+
+def batches(place: Path, text: bytes, line_breaks: bool = False) -> list[tuple[Any, ...]]:
+    """The records of a file whose lines may have few bytes, in any order: of each the first and the third cell."""
+    place.write_bytes(b"a,b,c\n" + text)
+    form, found = CsvFormat(line_breaks=line_breaks), []
+    for columns in csv_batches(str(place), form, 3, [0, 2], longest=LONG):
+        found += list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return sorted(found, key=str)
+
+
+@pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
+def test_a_line_that_is_too_long_changes_no_other_record(block: int, tmp_path: Path, monkeypatch: Any) -> None:
+    """Which bytes of it count does not depend on the lines before and after it, wherever they are cut into blocks."""
+    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    long = [
+        b"x" * (LONG - 4) + b",2,3,4",
+        b"1,2," + b"y" * 3 * LONG,
+        b'1,"' + b"z" * LONG + b'",3',
+        b"1,2,3" + b"," * LONG + b'"' * 7,
+        b"1,2," + b"w" * (LONG - 4),
+        b"1,2," + b"w" * (LONG - 4) + b"\r",
+    ]
+    short = [b"1,2,3", b'4,"5",6', b"7,8"]
+    alone = {line: batches(tmp_path / "rows.csv", line + b"\n") for line in (*long, *short)}
+    assert all(len(records) == 1 for records in alone.values())
+    for others in itertools.permutations(long, 2):
+        lines = [short[0], others[0], short[1], others[1], short[2]]
+        expected = sorted(itertools.chain(*(alone[line] for line in lines)), key=str)
+        assert batches(tmp_path / "rows.csv", b"\n".join(lines) + b"\n") == expected
+
+
+@pytest.mark.parametrize("block", [64, 997, 1000, 1001, 4096])
+def test_a_record_of_many_lines_that_is_too_long_changes_no_other(block: int, tmp_path: Path, monkeypatch: Any) -> None:
+    """Where cells may have line breaks, its end is still the line end after its last quote, which is not kept."""
+    monkeypatch.setattr("prade.data.csv_records.BLOCK", block)
+    long = [
+        b'1,"' + b"z\n" * LONG + b'",3',
+        b'1,"' + b'""\n' * LONG + b'",3',
+        b'1,2,"' + b"y" * (LONG - 6) + b'"\r',
+        b'"' + b"x\n" * (LONG // 2) + b'","","' + b"\n" * LONG + b'"',
+    ]
+    short = [b"1,2,3", b'4,"5\n5",6', b"7,8"]
+    alone = {each: batches(tmp_path / "rows.csv", each + b"\n", True) for each in (*long, *short)}
+    assert all(len(records) == 1 for records in alone.values())
+    for others in itertools.permutations(long, 2):
+        lines = [short[0], others[0], short[1], others[1], short[2]]
+        expected = sorted(itertools.chain(*(alone[line] for line in lines)), key=str)
+        assert batches(tmp_path / "rows.csv", b"\n".join(lines) + b"\n", True) == expected
+
+
+def test_different_bytes_are_different_texts() -> None:
+    assert text_of_bytes(b"\xff\x5c\x78\x66\x66") != text_of_bytes(b"\x5c\x78\x66\x66\xff")
+    letters = [b"\xff", b"\\", b"x", b"f", b"\xef", b"\xbf", b"\xbd", b"e", b"\xef\xbf\xbd"]
+    every = {b"".join(each) for size in range(5) for each in itertools.product(letters, repeat=size)}
+    assert len({text_of_bytes(raw) for raw in every}) == len(every)
+
+
+# ---------------------------------------------------------------------- what a probe costs
+
+SECRET = "hush-4711"
+
+
+def probe(number: int) -> Plan:
+    """A plan, another one for each number."""
+    schema = Schema([Column("X", "numeric", edges=(10 + number,))])
+    return Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    """A view of the custodian's that fails on a cell: a bug that is still there, for all that a plan knows."""
+    view = "CREATE VIEW people AS SELECT CAST(cell AS BIGINT) AS X FROM raw"
+    return duckdb_file(tmp_path / "broken.duckdb", view, raw=pa.table({"cell": ["1", SECRET]})) + "/people"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger(tmp_path / "budget.ledger")
+    made.open_dataset("people", Unit(1), CAP)
+    return made
+
+
+def test_a_run_that_fails_on_a_row_has_been_paid_for_and_is_seen(broken: str, ledger: Ledger, tmp_path: Path) -> None:
+    said = tried(probe(0), broken, tmp_path / "release", ledger)
+    assert said != "released"
+    assert SECRET not in said
+    (entry,) = ledger.entries("people")
+    assert entry.state == "failed"
+    assert [failure.stage for failure in entry.failures] == ["count"]
+    assert all(failure.kind.isidentifier() for failure in entry.failures)
+    assert not entry.drawn
+    assert ledger.remaining("people") == CAP - Budget.pure(1)
+    assert SECRET.encode() not in ledger.path.read_bytes()
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_plan_from_outside_cannot_probe_for_free(broken: str, ledger: Ledger, tmp_path: Path) -> None:
+    """As many questions as the cap allows, each on the record; then the ledger refuses before a row is read."""
+    for number in range(3):
+        tried(probe(number), broken, tmp_path / f"release-{number}", ledger)
+    assert [entry.state for entry in ledger.entries("people")] == ["failed"] * 3
+    assert ledger.remaining("people") == Budget.pure(0)
+    with pytest.raises(BudgetError):
+        measure(probe(3), broken, tmp_path / "release-3", ledger)
+    assert len(ledger.entries("people")) == 3
+
+
+def test_the_same_plan_and_folder_go_on_with_the_entry(broken: str, ledger: Ledger, tmp_path: Path) -> None:
+    for _ in range(2):
+        tried(probe(0), broken, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert len(entry.failures) == 2
+    mended = pa.table({"X": [1, 20]})
+    measure(probe(0), mended, tmp_path / "release", ledger)
+    (entry,) = ledger.entries("people")
+    assert (entry.state, len(entry.failures)) == ("committed", 2)
+    assert ledger.remaining("people") == CAP - Budget.pure(1)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError, OSError])
+def test_whatever_ends_the_count_leaves_a_trace(
+    error: type[BaseException], ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also Ctrl-C; the text of the error is nowhere."""
+
+    def ended(*_: object, **__: object) -> None:
+        raise error() if error is KeyboardInterrupt else error(SECRET)
+
+    with monkeypatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("prade.measuring") and "code_cells" in vars(module):
+                patch.setattr(module, "code_cells", ended)
+        with pytest.raises((PradeError, KeyboardInterrupt)) as caught:
+            measure(probe(0), pa.table({"X": [1, 20]}), tmp_path / "release", ledger)
+    assert SECRET not in str(caught.value)
+    (entry,) = ledger.entries("people")
+    assert entry.state == "failed"
+    assert [failure.stage for failure in entry.failures] == ["count"]
+    assert ledger.remaining("people") == CAP - Budget.pure(1)
+    assert SECRET.encode() not in ledger.path.read_bytes()
+    measure(probe(0), pa.table({"X": [1, 20]}), tmp_path / "release", ledger)
+    assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+
+
+def test_a_table_that_changes_after_it_was_checked_is_paid_for(ledger: Ledger, tmp_path: Path) -> None:
+    """A parquet file whose pages are damaged: its header can be read, and its rows cannot."""
+    place = tmp_path / "people.parquet"
+    pq.write_table(
+        pa.table({"X": pa.array(range(100_000), pa.int64())}), place, compression="zstd", use_dictionary=False
+    )
+    content = bytearray(place.read_bytes())
+    content[1000:50_000] = bytes(49_000)
+    place.write_bytes(content)
+    said = tried(probe(0), place, tmp_path / "release", ledger)
+    assert said != "released"
+    assert [entry.state for entry in ledger.entries("people")] == ["failed"]

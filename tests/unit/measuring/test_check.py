@@ -1,0 +1,114 @@
+"""`prade check PLAN --private TABLE`: what the custodian sees before anything is spent, and that nothing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pc
+import pytest
+from click.testing import CliRunner
+
+import prade
+from prade import Budget, Column, Level, Plan, Schema, Unit, Workload
+from prade.cli.main import every_command
+from prade.measuring.check import WARNING, check
+
+SCHEMA = Schema([Column("SEX", "categorical", values=[1, 2]), Column("AGE", "numeric", edges=[18, 65], missing=True)])
+GROUPS = {"STATE": ["x", "x", "y"], "TOWN": ["a", "b", "c"]}
+LEVELS = [Level("STATE"), Level("TOWN", Workload.all_marginals(SCHEMA, 1))]
+PLAN = Plan("people", SCHEMA, Budget.pure(1), Unit(2, person_id="ID", per_group=1), LEVELS, groups=GROUPS)
+ROWS = {
+    "SEX": ["M", "F", "1", "2", "M", "1"],
+    "AGE": [3, 40, None, 20, 70, 30],
+    "STATE": ["x", "x", "x", "y", "z", "x"],
+    "TOWN": ["a", "a", "b", "d", "a", "a"],
+    "ID": [7, 7, 7, 8, None, 9],
+    "NOTE": ["hush"] * 6,
+}
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(every_command(), [str(each) for each in arguments])
+
+
+def test_everything_that_a_custodian_may_want_to_know() -> None:
+    found = check(PLAN, pa.table(ROWS))
+    assert found.rows == 6
+    assert found.extra == ["NOTE"]
+    assert found.outside == {"SEX": (0.5, {"M": 2, "F": 1})}
+    assert (found.unlisted_rows, found.unlisted) == (2, {"STATE y, TOWN d": 1, "STATE z, TOWN a": 1})
+    assert found.empty_groups == ["STATE y, TOWN c"]
+    # 7 has three rows, two of them in one town; 8 is in no listed town, but has an id
+    assert (found.persons, found.over_bound, found.without_id) == (3, 1, 1)
+    assert not found.fits
+    assert str(found).startswith(WARNING)
+    assert prade.check is check
+
+
+def test_a_table_that_fits() -> None:
+    good = {**ROWS, "SEX": [1, 2, 1, 2, 1, 1], "STATE": ["x"] * 6, "TOWN": ["a", "b"] * 3, "ID": range(6)}
+    plan = Plan("people", SCHEMA, Budget.pure(1), Unit(1), LEVELS, groups={"STATE": ["x", "x"], "TOWN": ["a", "b"]})
+    found = check(plan, pa.table({**good, "SEX": pa.array(good["SEX"])}))
+    assert found.fits
+    assert (found.outside, found.unlisted_rows, found.empty_groups, found.persons) == ({}, 0, [], None)
+    assert "all cells fit the schema" in str(found)
+
+
+@pytest.mark.parametrize(("odd", "fits"), [(10, True), (11, False)])
+def test_a_tenth_of_the_cells_may_be_outside(odd: int, fits: bool) -> None:
+    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    found = check(plan, {"SEX": ["M"] * odd + ["1"] * (100 - odd)})
+    assert found.outside["SEX"] == (odd / 100, {"M": odd})
+    assert found.fits is fits
+
+
+def test_a_table_that_cannot_be_measured_is_not_read(tmp_path: Path) -> None:
+    found = check(PLAN, pa.table(ROWS).drop_columns(["SEX", "ID"]))
+    assert (found.missing, found.rows, found.fits) == (["SEX", "ID"], 0, False)
+    assert "the table has no column 'SEX', which the plan needs" in str(found)
+    with duckdb.connect(str(tmp_path / "rows.db")) as connection:
+        connection.register("given", pa.table(ROWS))
+        connection.execute("CREATE TABLE people AS SELECT * REPLACE (DATE '2020-01-01' AS AGE) FROM given")
+    found = check(PLAN, f"duckdb://{tmp_path}/rows.db/people")
+    assert "column 'AGE': the schema has numbers, but the table has the type DATE" in found.problem
+    assert not found.fits
+    found = check(PLAN, pa.table(ROWS).drop_columns(["TOWN"]))
+    assert "no column 'TOWN'" in found.problem
+
+
+def test_many_different_values_are_counted_by_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    texts = [f"w{number}" for number in range(70_000)] + ["often"] * 500
+    found = check(plan, {"SEX": texts})
+    share, values = found.outside["SEX"]
+    assert share == 1
+    assert max(values, key=lambda value: values[value]) == "often"
+
+
+def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path: Path) -> None:
+    PLAN.save(tmp_path / "plan.toml")
+    pc.write_csv(pa.table(ROWS), tmp_path / "people.csv")
+    before = sorted(tmp_path.iterdir())
+    done = run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[0] == WARNING
+    assert "SEX: 50.0% of the cells are outside the schema (M 2, F 1): is this column coded" in done.stdout
+    facts = json.loads(run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv", "--json").stdout)
+    assert facts["outside"]["SEX"] == {"share": 0.5, "values": {"M": 2, "F": 1}}
+    assert facts["warning"] == WARNING
+    pc.write_csv(pa.table({**ROWS, "SEX": [1, 2, 1, 2, 1, 2]}), tmp_path / "people.csv")
+    assert run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv").exit_code == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("words", [["p.toml"], ["p.toml", "--private", "x.csv", "--schema", "s.toml"]])
+def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words: list[str]) -> None:
+    done = run("check", *words)
+    assert done.exit_code == 2
+    assert "give one plan with --private, or public files with --schema" in done.stderr
