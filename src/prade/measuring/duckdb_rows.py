@@ -7,6 +7,7 @@ as text     everything else. DuckDB writes a value of any type as text, whatever
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -51,12 +52,23 @@ def duckdb_stream(path: str, name: str, memory_limit: str | None = None) -> Stre
         long = {each for each in names if str(kinds[each].id) in LONG_NUMBERS}
         cells = (_quoted(each) if str(kinds[each].id) in NATIVE else _as_text(each) for each in names)
         with ExitStack() as stack:
-            rows = _connected(stack, path, memory_limit).sql(f"SELECT {', '.join(cells)} FROM {table}")
-            for batch in rows.to_arrow_reader(ROWS_PER_BATCH):
+            connection = _connected(stack, path, memory_limit)
+            for batch in _batches(connection, f"SELECT {', '.join(cells)} FROM {table}"):
                 columns = zip(names, batch.columns, strict=True)
                 yield {each: decimal_cells(cells) if each in long else cells for each, cells in columns}
 
     return Stream(tuple(declared), read, declared)
+
+
+def _batches(connection: Any, statement: str) -> Iterator[Any]:
+    """Batches that are read in another thread: DuckDB would keep Ctrl-C from this one until it has a row to deliver."""
+    with ThreadPoolExecutor(1, thread_name_prefix="prade-duckdb") as pool:
+        try:
+            rows = pool.submit(lambda: connection.sql(statement).to_arrow_reader(ROWS_PER_BATCH)).result()
+            while (batch := pool.submit(next, rows, None).result()) is not None:
+                yield batch
+        finally:
+            connection.interrupt()
 
 
 def _connected(stack: ExitStack, path: str, memory_limit: str | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from prade.core.errors import PradeError
 from prade.core.interrupts import held_back
@@ -12,6 +13,8 @@ from prade.measuring.source import EngineError
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
 from prade.release.spending import Spending
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -36,6 +39,11 @@ class Trace:
                     if spending is not None:
                         spending.lose(now, ledger.path)
             raise
+
+    def ended(self, result: Result) -> Result:
+        """The result of a run that is complete: an interrupt that was postponed until now is no failure of it."""
+        self.entry = None
+        return result
 
 
 @contextmanager

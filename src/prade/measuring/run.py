@@ -146,7 +146,7 @@ def measure(
                 failure = _draw_and_write(plan, counts, staging, target, trace, makers, threads, told)
                 if failure is not None:  # raised here, where neither its context nor a frame leads back to a count
                     raise failure
-                return _finish(staging, target, plan, ledger)
+                return trace.ended(_finish(staging, target, plan, ledger))
 
 
 # ---------------------------------------------------------------------- a release that is already paid for
