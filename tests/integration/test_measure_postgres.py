@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -183,3 +184,21 @@ def test_a_line_that_is_cut_in_mid_query(slow_url: str, postgres_url: str, ledge
         measure(PLAN, through, place, ledger)
     broke_off(caught.value, ledger, ["OperationalError"], reading=False)
     finishes(slow_url, ledger)
+
+
+def test_an_interrupt_in_mid_query(slow_url: str, postgres_url: str, ledger: Ledger) -> None:
+    """Ctrl-C ends the query soon, the entry says what it was, and the same plan and folder go on with it."""
+    with (
+        slowly(postgres_url),
+        in_mid_query(postgres_url, lambda _: signal.raise_signal(signal.SIGINT)) as interrupted,
+        pytest.raises(KeyboardInterrupt, match="goes on without paying again"),
+    ):
+        measure(PLAN, slow_url, ledger.path.with_name("release"), ledger)
+    assert interrupted, "the query was over before it could be broken off"
+    (entry,) = ledger.entries("people")
+    assert (entry.state, entry.drawn) == ("failed", False)
+    assert [(each.stage, each.kind) for each in entry.failures] == [("count", "KeyboardInterrupt")]
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["budget.ledger"]
+    finishes(slow_url, ledger)
+    (entry,) = ledger.entries("people")
+    assert len(entry.resumed) == 1
