@@ -40,6 +40,7 @@ KEPT = 5_000_000  # rows; larger files are removed once they are counted
 GROUP_ROWS = 2**17
 CHANCE = 0.05  # that a cell is another row's
 LIMIT = 2 * 2**30  # bytes that the counting process may have
+DUCKDB = "1GiB"  # of them for plain DuckDB
 ROWS_IN_MEMORY = "512MiB"  # of them for rows that wait for the others of their household
 PERSON = "SERIALNO"
 MOST = 5  # rows of a household that count
@@ -119,7 +120,7 @@ def by_duckdb(path: Path, folder: Path) -> int:
     import duckdb
 
     plan = plan_for(Unit(1))
-    settings = {"memory_limit": ENGINE, "temp_directory": str(folder), "threads": os.cpu_count()}
+    settings = {"memory_limit": DUCKDB, "temp_directory": str(folder), "threads": os.cpu_count()}
     found = 0
     with duckdb.connect(config=settings) as engine:
         for question in plan.questions:
@@ -216,7 +217,9 @@ def sizes(numbers: list[int], spark: list[int], ways: list[str]) -> tuple[str, d
         if rows > KEPT:
             path.unlink()
     with limited() as (_, words):
-        text = f"Memory: {words}. At most {MOST} rows of a household count, and {ROWS_IN_MEMORY} of rows wait in memory.\n\n"
+        text = (
+            f"Memory: {words}. At most {MOST} rows of a household count; {ROWS_IN_MEMORY} of rows wait in memory.\n\n"
+        )
     text += table(HEADER, lines)
     for way in ways:
         points = [(rows, figures[f"{way}, {rows}"]["processor"]) for rows in sorted(numbers)]
