@@ -1,4 +1,4 @@
-"""The counts of the ACS job made in the embedded database, beside pandas and polars; fifty million rows; noise.
+"""The counts of the ACS job beside those of pandas and polars; fifty million rows; noise.
 
 python benchmarks/counts.py               all of it
 python benchmarks/counts.py --skip-large  without the large files of `large_files.py`
@@ -44,7 +44,7 @@ def job() -> tuple[Schema, list[tuple[str, list[tuple[str, ...]]]], dict[str, di
     return schema, levels, groups
 
 
-def in_database(files: object) -> Answers:
+def in_prade(files: object) -> Answers:
     """All counts by prade."""
     schema, levels, groups = job()
     found: Answers = []
@@ -60,8 +60,8 @@ def from_csv(answers: Answers) -> tuple[float, int]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"
         write_table(read_table(ROWS), file)
-        differing = sum(int((own != other).sum()) for own, other in zip(answers, in_database(file), strict=True))
-        return seconds(lambda: in_database(file), repeat=3), differing
+        differing = sum(int((own != other).sum()) for own, other in zip(answers, in_prade(file), strict=True))
+        return seconds(lambda: in_prade(file), repeat=3), differing
 
 
 def in_pandas() -> Listed:
@@ -145,13 +145,13 @@ def main() -> None:
     parser.add_argument("--skip-large", action="store_true", help="leave the large files out")
     options = parser.parse_args()
     need_data()
-    answers = in_database(ROWS)
-    figures: dict[str, object] = {"prade (DuckDB)": seconds(lambda: in_database(ROWS), repeat=3)}
-    lines = [["prade (DuckDB)", f"{figures['prade (DuckDB)']:.2f}", ""]]
+    answers = in_prade(ROWS)
+    figures: dict[str, object] = {"prade": seconds(lambda: in_prade(ROWS), repeat=3)}
+    lines = [["prade", f"{figures['prade']:.2f}", ""]]
     cells = sum(answer.size for answer in answers)
     took, differing = from_csv(answers)
     figures |= {"prade, from CSV": took, "prade, from CSV, differing counts": differing}
-    lines.append(["prade (DuckDB), from CSV", f"{took:.2f}", f"{differing:,} of {cells:,}"])
+    lines.append(["prade, from CSV", f"{took:.2f}", f"{differing:,} of {cells:,}"])
     ways: dict[str, Callable[[], Listed]] = {"pandas": in_pandas, "polars": in_polars}
     for name, way in ways.items():
         differing = sum(int((own != other).sum()) for own, other in zip(answers, tabulated(way()), strict=True))

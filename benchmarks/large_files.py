@@ -40,7 +40,8 @@ KEPT = 5_000_000  # rows; larger files are removed once they are counted
 GROUP_ROWS = 2**17
 CHANCE = 0.05  # that a cell is another row's
 LIMIT = 2 * 2**30  # bytes that the counting process may have
-ENGINE = "1GiB"  # of them for the embedded DuckDB
+DUCKDB = "1GiB"  # of them for plain DuckDB
+ROWS_IN_MEMORY = "512MiB"  # of them for rows that wait for the others of their household
 PERSON = "SERIALNO"
 MOST = 5  # rows of a household that count
 WAYS = ("prade", "prade, without a bound", "plain DuckDB")
@@ -119,7 +120,7 @@ def by_duckdb(path: Path, folder: Path) -> int:
     import duckdb
 
     plan = plan_for(Unit(1))
-    settings = {"memory_limit": ENGINE, "temp_directory": str(folder), "threads": os.cpu_count()}
+    settings = {"memory_limit": DUCKDB, "temp_directory": str(folder), "threads": os.cpu_count()}
     found = 0
     with duckdb.connect(config=settings) as engine:
         for question in plan.questions:
@@ -143,7 +144,7 @@ def child(way: str, rows: int) -> None:
             _in_spark(path, unit, Path(folder))
         else:
             tempfile.tempdir = folder  # spilled rows need room
-            by_prade(path, unit, Path(folder), memory_limit=ENGINE)
+            by_prade(path, unit, Path(folder), memory_limit=ROWS_IN_MEMORY)
         took = time.perf_counter() - began
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"seconds": took, "processor": _processor_seconds() - worked, "gib": own}))
@@ -156,13 +157,14 @@ def _processor_seconds() -> float:
 
 def _in_spark(path: Path, unit: Unit, folder: Path) -> None:
     """In a Java machine of this process, which opens the file as a table."""
-    from prade.measuring.spark import open_spark
+    from prade.measuring.spark_sessions import open_session
 
-    connection, release = open_spark("spark", "local", "", "the file")
+    session, end = open_session("spark", "local", "", "the file")
     try:
-        by_prade(connection.read_parquet(path), unit, folder)
+        session.read.parquet(str(path)).createOrReplaceTempView("tiled")
+        by_prade("spark://session/tiled", unit, folder)
     finally:
-        release()
+        end()
 
 
 @contextmanager
@@ -216,7 +218,7 @@ def sizes(numbers: list[int], spark: list[int], ways: list[str]) -> tuple[str, d
             path.unlink()
     with limited() as (_, words):
         text = (
-            f"Memory: {words}. {ENGINE} of it are the embedded DuckDB's; at most {MOST} rows of a household count.\n\n"
+            f"Memory: {words}. At most {MOST} rows of a household count; {ROWS_IN_MEMORY} of rows wait in memory.\n\n"
         )
     text += table(HEADER, lines)
     for way in ways:

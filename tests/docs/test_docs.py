@@ -63,6 +63,8 @@ def anchors(page: Path) -> set[str]:
 
 @each_page
 @pytest.mark.filterwarnings("ignore:no schema was given")
+# Spark leaves sockets to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_code_blocks_run(
     page: Path,
     tmp_path: Path,

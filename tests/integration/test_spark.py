@@ -289,7 +289,7 @@ def test_secrets_are_in_nothing_that_is_said_or_written(
     assert secret_rows.traces(said, written) == []
     assert b"view Release" in said[0]
     assert b"address Release" in said[0]
-    assert b"broken DataError counting the spark table 'default.broken' failed in the engine" in said[0]
+    assert b"broken EngineError counting the spark table 'default.broken' failed in the engine" in said[0]
     assert b"Spark" in said[1]  # it speaks, but not of rows
     assert {name.split("/")[0] for name in written} <= {"ledger", "release-view", "release-address", "spark-warehouse"}
 

@@ -4,7 +4,7 @@ A row carries its person as a keyed hash of the exact id,
 
     person = BLAKE2b(id; secret), 128 bits        secret: 256 random bits of the operating system, new each time
 
-so that neither memory nor disk holds an id. Of a person with too many rows, those with the smallest tickets are kept:
+so that what is kept or spilled holds no id. Of a person with too many rows, those with the smallest tickets are kept:
 
     ticket = mix(person, contents of the row, which of the rows with these contents it is)
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Records = NDArray[Any]  # a structured array, of `record_type`
 HASH, OTHER_HALF, PLACE = "person", "person_too", "place"
 PILES = 256  # files that rows are spilled to, by person
+BYTES_PER_PILE = 2**25  # of rows in memory, about, which are sorted at a time
 MEMORY = 2**29  # bytes of rows that are kept before they go to disk, unless the caller sets a limit
 
 
@@ -56,7 +57,7 @@ def record_type(codes: Mapping[str, np.dtype[Any]]) -> np.dtype[Any]:
 class PersonRows:
     """Rows in codes, in memory or spilled to a private folder, until all are there and each person's can be chosen.
 
-    All rows of one person are spilled to one pile, so that the piles can be bounded one after the other.
+    They are bounded pile by pile: all rows of one person are in one pile.
     """
 
     def __init__(self, record: np.dtype[Any], unit: Unit, folders: ExitStack, memory: int = MEMORY) -> None:
@@ -74,28 +75,25 @@ class PersonRows:
             self._spill(self._folder)
 
     def within_bounds(self) -> Iterator[Records]:
-        """The rows that are counted, pile by pile."""
-        if self._folder is None:
-            yield bounded(self._taken(), self._unit)
+        """The rows that are counted."""
+        if self._folder is not None:
+            self._spill(self._folder)
+            for number in range(PILES):
+                yield bounded(np.fromfile(self._folder / str(number), self._record), self._unit)
             return
-        self._spill(self._folder)
-        for number in range(PILES):
-            pile = self._folder / str(number)
-            yield bounded(np.fromfile(pile, self._record), self._unit)
-            pile.unlink()
-
-    def _taken(self) -> Records:
-        rows = np.concatenate([np.empty(0, self._record), *self._waiting])
-        self._waiting, self._bytes = [], 0
-        return rows
+        piles = 1 + self._bytes // BYTES_PER_PILE
+        for number in range(piles):
+            chosen = (rows[rows[HASH] % np.uint64(piles) == number] for rows in self._waiting)
+            yield bounded(np.concatenate([np.empty(0, self._record), *chosen]), self._unit)
 
     def _spill(self, folder: Path) -> None:
-        rows = self._taken()
-        pile = (rows[HASH] % np.uint64(PILES)).astype(np.int64)
-        ends = np.cumsum(np.bincount(pile, minlength=PILES))
-        for number, part in enumerate(np.split(rows[np.argsort(pile, kind="stable")], ends[:-1])):
-            with (folder / str(number)).open("ab") as file:
-                part.tofile(file)
+        for rows in self._waiting:
+            pile = (rows[HASH] % np.uint64(PILES)).astype(np.int64)
+            ends = np.cumsum(np.bincount(pile, minlength=PILES))
+            for number, part in enumerate(np.split(rows[np.argsort(pile, kind="stable")], ends[:-1])):
+                with (folder / str(number)).open("ab") as file:
+                    part.tofile(file)
+        self._waiting, self._bytes = [], 0
 
 
 def bounded(rows: Records, unit: Unit) -> Records:
