@@ -411,7 +411,7 @@ def test_a_failure_is_recorded_by_the_name_of_its_class_whatever_else_it_has(
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("version", PackageNotFoundError("opendp")), ("add_noise", ImportError("opendp")), ("_need_room", OSError())],
+    [("version", PackageNotFoundError("opendp")), ("add_noise", ImportError("opendp")), ("need_room", OSError())],
 )
 def test_helpers_that_fail_cost_nothing(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception

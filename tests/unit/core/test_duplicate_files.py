@@ -365,6 +365,9 @@ def test_the_other_ways_in_refuse_it_too(here, ledger):
     terms = {"dataset": "people", "budget": Budget.pure(1), "unit": Unit(1), "public": "y.csv"}
     prior = Prior.from_table(SCHEMA, "y.csv")
     with pytest.raises(DataError, match=PUBLISHED):
+        run(Histogram(), prior, "y.csv", here / "a.json", ledger, **terms)
+    assert ledger.entries("people") == []  # no row has to be read for that
+    with pytest.raises(DataError, match=PUBLISHED):
         run(Histogram(), prior, "copy.csv", here / "a.json", ledger, **terms)
     assert [entry.state for entry in ledger.entries("people")] == ["failed"]  # of the last, which had a plan
     run(Histogram(), prior, "x.csv", here / "a.json", ledger, **terms)

@@ -16,10 +16,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from prade import Column, Schema
 from prade.data.cells import object_cells
 from prade.data.person_ids import exact_ids
+from prade.measuring.counts import count
 from prade.measuring.person_bound import PersonRows, bounded, hashed, record_type
+from prade.measuring.source import open_source
 from prade.privacy.unit import Unit
+from prade.queries.marginal import Marginal
 
 RECORD = record_type({"AGE": np.dtype(np.int16), "SEX": np.dtype(np.int16)})
 UTC = datetime.UTC
@@ -164,6 +168,17 @@ def test_one_id_is_one_person_in_every_type(alike: list[Any]) -> None:
 )
 def test_what_cannot_be_an_id_is_none(cells: Any) -> None:
     assert exact_ids(cells).null_count == len(cells)
+
+
+@pytest.mark.parametrize("most", [1, 3, 10])
+def test_a_person_is_the_same_in_every_batch(most: int) -> None:
+    """Two persons with a row in each of ten batches."""
+    schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
+    batches = [pa.table({"AGE": [number, 70], "ID": [1, 2]}) for number in range(10)]
+    with open_source(pa.concat_tables(batches)) as source:
+        assert len(list(source.stream.read(["AGE"]))) == 10
+        (found,) = count(source, schema, [Marginal.of(schema, ["AGE"])], unit=Unit(most, person_id="ID"))
+    assert found.tolist() == [[most, 0, most]]
 
 
 def test_the_hash_depends_on_the_secret() -> None:
