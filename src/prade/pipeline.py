@@ -124,8 +124,8 @@ def measure(
     `again` pays once more for a plan whose release was lost. `public` is the table that the estimates will start from:
     give it if the plan names no files, so that a private table that is also the public one is refused, or if the plan's
     files have moved or lie outside its folder. `weak_protection` allows a budget that hardly protects. `memory_limit`
-    (such as "1GiB") is how much memory the embedded DuckDB may take to count files; rows beyond it go to a private
-    temporary folder.
+    (such as "1GiB") is how much memory rows may take while those of one person are brought together; more go to a
+    private temporary folder.
     """
     with spending_stated():
         plan = plan_with_checked_files(plan, public)

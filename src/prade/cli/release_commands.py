@@ -45,7 +45,11 @@ release_folder = click.argument("release_folder", metavar="RELEASE", type=FILE)
 @click.argument("private", type=FILE)
 @click.option("-o", "--output", required=True, metavar="RELEASE", type=FILE, help="Folder to create.")
 @csv_options("private", private=True)
-@click.option("--memory-limit", metavar="SIZE", help="Memory for rows of files, such as 1GiB; more go to disk.")
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory for rows that wait for the others of their person, such as 1GiB; more go to disk.",
+)
 @public_again
 @spending
 @as_json
