@@ -408,8 +408,8 @@ def test_an_interrupt_while_rows_are_counted_is_one_line_that_says_what_is_reser
     assert complained.startswith("prade: interrupted; no file is half-written, run the command again to continue. ")
     assert complained.count("\n") == 1
     assert complained.endswith(
-        f"In this run epsilon = 2 (pure differential privacy) was reserved in {ledger.path} as entry 1, and nothing was "
-        "released: measure the same plan into the same folder, which goes on without paying again, or give it back "
+        f"In this run epsilon = 2 (pure differential privacy) was reserved in {ledger.path} as entry 1, and nothing "
+        "was released: measure the same plan into the same folder, which goes on without paying again, or give it back "
         "with `prade ledger return`\n"
     )
     (entry,) = ledger.entries("private")

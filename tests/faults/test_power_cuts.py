@@ -37,12 +37,12 @@ def left(cuts, phase_of):
 
 
 def test_a_release_is_whole_or_completed_and_paid_for(drive: Drive) -> None:
-    """Rows are read and noise is drawn when the ledger knows; sealed noisy counts are never lost; a release is whole."""
+    """Rows are read and noise is drawn once the ledger knows; what is sealed is never lost; a release is whole."""
     states = drive(
         LEFT
         + """
 def phase_of(steps):
-    "free: no row may be read yet; reserved: rows, but nothing may be drawn; paid: it may; sealed; done: it has its name."
+    "free: no row may be read; reserved: rows may, but no noise drawn; paid: it may; sealed: kept; done: it has its name."
     phases = {"done": "measure.renamed", "sealed": "measure.sealed", "paid": "ledger.start_drawing.durable"}
     for name, step in {**phases, "reserved": "ledger.reserve.durable"}.items():
         if step in steps:
