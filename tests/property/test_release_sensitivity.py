@@ -153,7 +153,7 @@ def test_the_budget_is_used_up_by_a_row_that_is_in_every_part(most):
     [
         patch.object(Workload, "per_row", 1),
         patch.object(Unit, "rows", 1),
-        patch("prade.measuring.counts.bound_rows", lambda source, rows, unit: rows),
+        patch("prade.measuring.person_bound.bounded", lambda rows, unit: rows),
         nullcontext(),
     ],
     ids=["forgets the parts", "forgets max_rows", "forgets the bound", "none"],
