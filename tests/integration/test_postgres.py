@@ -1,5 +1,6 @@
 """The same counts from PostgreSQL, from DuckDB and from numpy; a failing database says nothing about its rows."""
 
+import datetime
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -174,6 +175,37 @@ def test_no_number_is_too_much_for_the_engine(postgres_url):
         assert counted(postgres_url, name, listed).tolist() == [[1, 1, 1, 9]]
     assert counted(postgres_url, "numbers", words).tolist() == [[1, 1, 0, 10]]
     assert counted(postgres_url, "long_numbers", words).tolist() == [[1, 1, 0, 10]]  # without its 450 zeros
+
+
+def test_no_cast_of_the_databases_own_is_used(postgres_url):
+    """Anybody may define how a type is cast to text, so that it fails on one cell; its output function stays."""
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TYPE pair AS (one integer, two integer)")
+        connection.execute(
+            "CREATE FUNCTION pair_text(pair) RETURNS text LANGUAGE plpgsql AS "
+            "$$ BEGIN IF ($1).one = 4711 THEN RAISE EXCEPTION 'hush'; END IF; RETURN 'x'; END $$"
+        )
+        connection.execute("CREATE CAST (pair AS text) WITH FUNCTION pair_text(pair)")
+        connection.execute("CREATE TABLE pairs (x pair)")
+        connection.execute("INSERT INTO pairs VALUES (ROW(1, 2)), (ROW(4711, 2)), (NULL)")
+    column = Column("x", "categorical", values=("(1,2)", "(4711,2)", "x"), missing=True)
+    assert counted(postgres_url, "pairs", column).tolist() == [[1, 1, 0, 1]]
+
+
+def test_infinite_dates_and_times_are_far_away(postgres_url):
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for kind in ("date", "timestamp", "timestamptz"):
+            connection.execute(f"CREATE TABLE far_{kind} (x {kind})")
+            last = "5874897-12-31" if kind == "date" else "294276-12-31"
+            cells = ["infinity", "-infinity", "4713-01-01 BC", "2020-01-01", last]
+            connection.cursor().executemany(f"INSERT INTO far_{kind} VALUES (%s)", [[cell] for cell in cells])
+    column = Column("x", "numeric", edges=(datetime.date(2000, 1, 1), datetime.date(2100, 1, 1)), missing=True)
+    for kind in ("date", "timestamp", "timestamptz"):
+        assert counted(postgres_url, f"far_{kind}", column).tolist() == [[2, 1, 2, 0]], kind
 
 
 def test_a_table_of_another_schema_and_an_enumeration(postgres_url):
