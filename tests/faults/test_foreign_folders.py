@@ -181,7 +181,7 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(dead: Path, tmp_pat
 
 def test_the_mark_goes_last(dead: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A removal that breaks off leaves a folder that the next run removes."""
-    from prade.measuring import locked_folders
+    from prade.core import locked_folders
 
     def broken(*arguments: object, **named: object) -> None:
         raise OSError("the disk is gone")
