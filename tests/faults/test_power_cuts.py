@@ -42,7 +42,7 @@ def test_a_release_is_whole_or_completed_and_paid_for(drive: Drive) -> None:
         LEFT
         + """
 def phase_of(steps):
-    "free: no row is read; reserved: rows may be, no noise drawn; paid: it may; sealed: kept; done: it has its name."
+    "free: no row may be read; reserved: rows may, but no noise drawn; paid: it may; sealed: kept; done: it is named."
     phases = {"done": "measure.renamed", "sealed": "measure.sealed", "paid": "ledger.start_drawing.durable"}
     for name, step in {**phases, "reserved": "ledger.reserve.durable"}.items():
         if step in steps:

@@ -82,6 +82,7 @@ def sources(folder, secret):
     pq.write_table(table.append_column("LIST", lists), folder / "lists.parquet")
     with duckdb.connect(str(folder / "lists.db")) as connection:
         connection.execute(f"CREATE TABLE lists AS SELECT * FROM '{folder / 'lists.parquet'}'")
+        connection.execute("CREATE VIEW broken AS SELECT * REPLACE (CAST(CODE AS BIGINT) AS AGE) FROM lists")
     (folder / "rows.csv").write_bytes(csv_of(rows))
     (folder / "rows.csv.gz").write_bytes(gzip.compress(csv_of(rows)))
     text = csv_of(HONEST[:2]) + b"".join(each + b"\n" for each in MALFORMED) if secret else csv_of(HONEST[:2])

@@ -41,7 +41,7 @@ class Trace:
             raise
 
     def ended(self, result: Result) -> Result:
-        """The result of a run that is complete: an interrupt that was postponed until now is no failure of it."""
+        """The result of a run that is complete: an interrupt that was postponed until now does not make it fail."""
         self.entry = None
         return result
 

@@ -136,8 +136,7 @@ def measure(
         ):
             makers = _prepare(plan, staging, counting.source.engine, threads)
             with held_back():
-                entry = trace.entry = _reserve(plan, ledger, cap, again, target, spending)
-                _step("reserved")
+                entry = _reserve(plan, ledger, cap, again, target, spending, trace)
             counts = _counted(plan, counting, public, told)
             with held_back():
                 if (other := _start_drawing(plan, target, ledger, trace, spending)) is not None:
@@ -244,7 +243,9 @@ def _prepare(plan: Plan, staging: Path, engine: str, threads: int | None) -> dic
 # ---------------------------------------------------------------------- reserve, count
 
 
-def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending) -> Entry:
+def _reserve(
+    plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target: Path, spending: Spending, trace: Trace
+) -> Entry:
     """Spend the plan's budget in the ledger, or go on with what a run spent that failed before it drew noise."""
     terms = plan.dataset, plan.hash, plan.budget, note_of(plan)
     before = ledger.times_paid(plan.dataset, plan.hash)
@@ -260,7 +261,9 @@ def _reserve(plan: Plan, ledger: Ledger, cap: Budget | None, again: bool, target
             else:
                 spending.pay_nothing()
         raise
+    trace.entry = entry
     spending.reserve(plan.budget, f"{ledger.path} as entry {entry.id}")
+    _step("reserved")
     return entry
 
 
