@@ -111,10 +111,10 @@ def test_a_table_that_changes_its_type_meanwhile_is_a_plain_error(postgres_url):
         connection.execute("CREATE TABLE changing AS SELECT 1::integer AS x")
         with open_source(f"{postgres_url}/changing") as source:
             connection.execute("ALTER TABLE changing ALTER x TYPE bigint")
-            with pytest.raises(DataError, match="column 'x' no longer has the type integer"):
+            with pytest.raises(DataError, match="the columns of the postgres table 'changing' have changed"):
                 count(source, declared, [Marginal.of(declared, ["x"])])
             connection.execute("DROP TABLE changing")
-            with pytest.raises(DataError, match=r"failed in the engine \(UndefinedTable\)"):
+            with pytest.raises(DataError, match="there is no table 'changing'"):
                 count(source, declared, [Marginal.of(declared, ["x"])])
 
 

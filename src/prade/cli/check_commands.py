@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from prade.cli.console import FILE
 from prade.cli.csv_options import csv_options
@@ -42,16 +43,19 @@ def check(files: tuple[str, ...], private: str | None, schema_file: str | None, 
 
     With --private, it shows how a private table fits a plan: missing and superfluous columns, cells outside the schema,
     groups that are not listed, persons with too many rows, empty groups. This is for the custodian's eyes only. The
-    exit code is 1 if a column is missing or more than 10 % of its cells are outside the schema.
+    exit code is 1 if a column is missing, if more than 10 % of its cells are outside the schema, or if more than 10 %
+    of the rows are in groups that are not listed.
 
     Nothing is written, and nothing is spent.
     """
-    if private is not None and schema_file is None and len(files) == 1:
+    given = click.get_current_context().get_parameter_source
+    public_only = [name for name in options if given(name) is ParameterSource.COMMANDLINE]
+    if private is not None and schema_file is None and len(files) == 1 and not public_only:
         _check_private(files[0], private, as_json)
     elif private is None and schema_file is not None:
         _check_public(files, schema_file, as_json=as_json, **options)
     else:
-        raise click.UsageError("give one plan with --private, or public files with --schema")
+        raise click.UsageError("give one plan with --private alone, or public files with --schema")
 
 
 def _check_private(plan_file: str, private: str, as_json: bool) -> None:

@@ -58,9 +58,10 @@ class Check:
 
     @property
     def fits(self) -> bool:
-        """Whether the plan can be measured, and no column has more than a tenth of its cells outside the schema."""
+        """Whether the plan can be measured, and at most a tenth of each column's cells and of all rows is left out."""
         shares = [share for share, _ in self.outside.values()]
-        return not self.missing and not self.problem and max(shares, default=0.0) <= TOO_MANY
+        unlisted = self.unlisted_rows / max(1, self.rows)
+        return not self.missing and not self.problem and max([*shares, unlisted]) <= TOO_MANY
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -80,7 +81,8 @@ class Check:
         if not self.outside:
             lines.append("all cells fit the schema")
         if self.unlisted_rows:
-            lines.append(f"{many(self.unlisted_rows, 'row')} in groups that are not listed ({_listed(self.unlisted)})")
+            rows = f"{many(self.unlisted_rows, 'row')} ({self.unlisted_rows / self.rows:.1%})"
+            lines.append(f"{rows} in groups that are not listed, which do not count ({_listed(self.unlisted)})")
         if self.empty_groups:
             shown = ", ".join(self.empty_groups[:SHOWN]) + (", ..." if len(self.empty_groups) > SHOWN else "")
             lines.append(f"{many(len(self.empty_groups), 'listed group')} without a row: {shown}")
@@ -140,6 +142,7 @@ class _Look:
         self._unlisted = 0
         self._filled = np.zeros(tally.listed[-1].size, np.bool_)
         self._people: list[NDArray[Any]] = []
+        self._without_id = 0
 
     def over(self, batches: Any) -> None:
         """Look at all rows."""
@@ -154,18 +157,18 @@ class _Look:
         self._filled[number[number >= 0]] = True
         keys = [column.name for column in listed.columns]
         for column in self._tally.columns:
-            if column.name not in keys:
-                fits = code_cells(column, cells[column.name], refuse=False)[1]
-                self._outside[column.name] = self._outside.get(column.name, 0) + int((~fits).sum())
-                _remember(self._values[column.name], _texts(cells[column.name], ~fits))
+            fits = code_cells(column, cells[column.name], refuse=False)[1]
+            self._outside[column.name] = self._outside.get(column.name, 0) + int((~fits).sum())
+            _remember(self._values[column.name], _texts(cells[column.name], ~fits))
         if (elsewhere := number < 0).any():
             self._unlisted += int(elsewhere.sum())
             each = zip(*(_texts(cells[name], elsewhere) for name in keys), strict=True)
             _remember(self._groups, [", ".join(f"{n} {v}" for n, v in zip(keys, row, strict=True)) for row in each])
         if self._tally.person is not None:
             halves, known = hashed(exact_ids(cells[self._tally.person]), self._tally.secret)
-            place = np.where(known, joint, -1).astype(np.uint64)
-            self._people.append(np.column_stack([known.astype(np.uint64), halves, place]))
+            counted = known & (number >= 0)
+            self._without_id += int((~known).sum())
+            self._people.append(np.column_stack([halves[counted], joint[counted].astype(np.uint64)]))
 
     def result(self, plan: Plan, extra: list[str]) -> Check:
         """What was seen."""
@@ -188,17 +191,13 @@ class _Look:
         unit = self._tally.unit
         if unit is None or unit.person_id is None:
             return None, None, None
-        people = np.concatenate([np.zeros((0, 4), np.uint64), *self._people])
-        known = people[people[:, 0] == 1][:, 1:]
-        known = known[np.lexsort((known[:, 2], known[:, 1], known[:, 0]))]
-        person = runs_of(known[:, 0], known[:, 1])
-        if not len(person):
-            return 0, 0, len(people)
+        rows = np.concatenate([np.zeros((0, 3), np.uint64), *self._people])
+        rows = rows[np.lexsort(rows.T[::-1])]
+        person, place = runs_of(rows[:, 0], rows[:, 1]), runs_of(*rows.T)
         over = np.bincount(person) > unit.max_rows
         if unit.per_group is not None:
-            crowded = np.bincount(runs_of(*known.T)) > unit.per_group
-            over[person[np.flatnonzero(crowded[runs_of(*known.T)])]] = True
-        return len(over), int(over.sum()), len(people) - len(known)
+            over[person[np.bincount(place)[place] > unit.per_group]] = True
+        return len(over), int(over.sum()), self._without_id
 
 
 def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:
@@ -211,7 +210,12 @@ def _texts(cells: Any, chosen: NDArray[np.bool_]) -> list[str]:
     plain = plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
     picked = plain.take(pa.array(np.flatnonzero(chosen)))
     values = python_values(picked)
-    return ["(missing)" if value is None else str(value)[:40] for value in values]
+    return ["(missing)" if value is None else _printable(str(value)[:40]) for value in values]
+
+
+def _printable(text: str) -> str:
+    """Text that cannot move the cursor or forge a line of a terminal."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _remember(values: Counter[str], texts: Sequence[str]) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from prade.core.errors import DataError
 from prade.core.words import closest
 
+Found = TypeVar("Found")
 MOST_NAMES = 20  # of tables that are listed
 HIDDEN = "***"
 NO_SECRETS = ("user", "host", "port", "dbname", "database", "schema", "sslmode")  # options of an address
@@ -48,6 +49,17 @@ def without_secrets(message: str, address: str) -> str:
     for secret in sorted(spelled, key=len, reverse=True):
         message = message.replace(secret, HIDDEN)
     return " ".join(message.split())
+
+
+def table_named(name: str, tables: Iterable[tuple[Found, set[str]]]) -> Found:
+    """The one table that a name means, of tables and the names of each; an error if it means none or several."""
+    listed = list(tables)
+    meant = [found for found, names in listed if name in names]
+    if len(meant) > 1:
+        raise DataError(f"{name!r} means {len(meant)} tables, because of dots in their names; give one of them a view")
+    if not meant:
+        raise no_table(name, [min(names, key=len) for _, names in listed])
+    return meant[0]
 
 
 def no_table(name: str, tables: Iterable[str], where: str = "the database") -> DataError:

@@ -14,8 +14,9 @@ from typing import Any
 from prade.core.errors import DataError
 from prade.core.locked_folders import spill_folder
 from prade.data.cells import decimal_cells
-from prade.measuring.connections import no_table
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
+from prade.measuring import streams
+from prade.measuring.connections import table_named
+from prade.measuring.streams import Batch, DeclaredType, Kind, Stream
 
 NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
@@ -64,7 +65,7 @@ def _batches(connection: Any, statement: str) -> Iterator[Any]:
     """Batches that are read in another thread: DuckDB would keep Ctrl-C from this one until it has a row to deliver."""
     with ThreadPoolExecutor(1, thread_name_prefix="prade-duckdb") as pool:
         try:
-            rows = pool.submit(lambda: connection.sql(statement).to_arrow_reader(ROWS_PER_BATCH)).result()
+            rows = pool.submit(lambda: connection.sql(statement).to_arrow_reader(streams.ROWS_PER_BATCH)).result()
             while (batch := pool.submit(next, rows, None).result()) is not None:
                 yield batch
         finally:
@@ -90,11 +91,10 @@ def _connected(stack: ExitStack, path: str, memory_limit: str | None) -> Any:
 
 def _found(name: str, tables: Sequence[tuple[str, str]]) -> str:
     """The quoted name of a table of the default schema, or of the one named before the dot."""
-    known = {table if schema == "main" else f"{schema}.{table}": (schema, table) for schema, table in tables}
-    known |= {f"main.{table}": (schema, table) for schema, table in tables if schema == "main"}
-    if name not in known:
-        raise no_table(name, [each for each in known if not each.startswith("main.")])
-    return ".".join(map(_quoted, known[name]))
+    spelled = [
+        ((schema, table), {f"{schema}.{table}", *([table] if schema == "main" else [])}) for schema, table in tables
+    ]
+    return ".".join(map(_quoted, table_named(name, spelled)))
 
 
 def _declared(kind: Any) -> DeclaredType:

@@ -21,7 +21,9 @@ def refuse_early(
 ) -> None:
     """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
 
-    A run that continues with a kept plan does not rehearse, so `measure` refuses in time.
+    The user of the run names both tables, and a plan that was made from private rows would tell of them; so contents
+    of files are compared here, before anything is reserved. A run that continues with a kept plan does not rehearse,
+    so `measure` refuses in time.
     """
     if saved_plan(folder) is None:
         refuse_weak(budget, weak_protection)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.data.cells import FARTHEST, decimal_cells, decoded_text, plain_array
-from prade.measuring.connections import connected, no_table
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
+from prade.measuring import streams
+from prade.measuring.connections import connected, table_named
+from prade.measuring.streams import Batch, DeclaredType, Kind, Stream
 
 SENT = {  # types that are sent natively, and how
     "bool": "?",
@@ -58,7 +59,10 @@ WITH RECURSIVE columns AS (
     SELECT attnum, attname, words, typbasetype
     FROM columns JOIN pg_catalog.pg_type ON pg_type.oid = kind AND typtype = 'd'
 )
-SELECT attname::text, words, CASE typtype WHEN 'e' THEN 'enum' ELSE typname::text END
+SELECT attname::text, words, CASE
+    WHEN typtype = 'e' THEN 'enum'
+    WHEN typnamespace = 'pg_catalog'::regnamespace OR typname = 'citext' THEN typname::text
+    ELSE 'a type of the database' END
 FROM columns JOIN pg_catalog.pg_type ON pg_type.oid = kind AND typtype <> 'd' ORDER BY attnum
 """
 
@@ -89,7 +93,7 @@ class Type(NamedTuple):
             return _quoted(column)
         if self.name == "bpchar":
             return f"CAST({_quoted(column)} AS text)"  # without the spaces that fill it up
-        return f"CASE WHEN {_quoted(column)} IS NOT NULL THEN pg_catalog.format('%s', {_quoted(column)}) END"
+        return f"CASE WHEN {_quoted(column)} IS DISTINCT FROM NULL THEN pg_catalog.format('%s', {_quoted(column)}) END"
 
 
 def postgres_stream(name: str, address: str, database: str, table: str) -> Stream:
@@ -101,6 +105,8 @@ def postgres_stream(name: str, address: str, database: str, table: str) -> Strea
     def read(names: Sequence[str]) -> Iterator[Batch]:
         statement = f"SELECT {', '.join(types[each].selected(each) for each in names)} FROM {found}"
         with closing(_connection(name, address, database)) as connection, connection.cursor() as cursor:
+            if _columns(connection, table) != (found, types):
+                raise DataError(f"the columns of {name} have changed since it was opened; open it again")
             connection.execute("SET client_encoding = SQL_ASCII")  # the server converts nothing
             copy = f"COPY ({statement}) TO STDOUT (FORMAT BINARY)".encode(encoding)
             for rows in _batches(cursor, copy):
@@ -125,11 +131,11 @@ def _connection(name: str, address: str, database: str) -> Any:
 def _columns(connection: Any, name: str) -> tuple[str, dict[str, Type]]:
     """The quoted name of the table, and the types of its columns."""
     tables = connection.execute(TABLES).fetchall()
-    known = {f"{schema}.{table}": (schema, table, number) for table, schema, _, number in tables}
-    known |= {table: (schema, table, number) for table, schema, visible, number in tables if visible}
-    if name not in known:
-        raise no_table(name, [table if visible else f"{schema}.{table}" for table, schema, visible, _ in tables])
-    schema, table, number = known[name]
+    spelled = [
+        ((schema, table, number), {f"{schema}.{table}", *([table] if visible else [])})
+        for table, schema, visible, number in tables
+    ]
+    schema, table, number = table_named(name, spelled)
     columns = connection.execute(COLUMNS, [number]).fetchall()
     return f"{_quoted(schema)}.{_quoted(table)}", {column: Type(words, kind) for column, words, kind in columns}
 
@@ -166,7 +172,7 @@ def _batches(cursor: Any, statement: bytes) -> Iterator[list[bytes]]:
             if row and row != END:
                 rows.append(row)
                 size += len(row)
-            if len(rows) == ROWS_PER_BATCH or size > BYTES_PER_BATCH:
+            if len(rows) == streams.ROWS_PER_BATCH or size > BYTES_PER_BATCH:
                 yield rows
                 rows, size = [], 0
     if rows:
@@ -177,19 +183,22 @@ def _cells(rows: Sequence[bytes], types: dict[str, Type], encoding: str) -> Batc
     """The cells of each column, as Arrow arrays."""
     text = b"".join([*rows, PADDING])
     content = np.frombuffer(text, np.uint8)
-    place = np.cumsum([2, *map(len, rows[:-1])])  # after the number of cells
+    ends = np.cumsum([*map(len, rows)])
+    place = np.append(0, ends[:-1]) + 2
+    if (_numbers(content, place - 2, ">i2") != len(types)).any():
+        raise DataError("the server does not send one row per message")
     columns = {}
     for name, kind in types.items():
         length = _numbers(content, place, ">i4").astype(np.int64)
         start, null = place + 4, length < 0
         place = start + np.maximum(length, 0)
         if kind.name in SENT:
-            if (length[~null] != np.dtype(SENT[kind.name]).itemsize).any():
-                raise DataError(f"column {name!r} no longer has the type {kind.words}; open the table again")
             columns[name] = _native(kind.name, _numbers(content, start, SENT[kind.name]), null)
         else:
             cells = decoded_text(_slices(text, start, place, null), encoding)
             columns[name] = decimal_cells(plain_array(cells)) if kind.name in DECIMALS else cells
+    if (place != ends).any():
+        raise DataError("the server does not send one row per message")
     return columns
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
 from prade.data.public_files import PublicFiles
-from prade.data.shared_memory import is_lazy, shared_memory
+from prade.data.shared_memory import shared_memory
 
 
 def paths_of(source: Any) -> list[str] | None:
@@ -56,12 +56,16 @@ def refuse_same_files(private: Any, *public: Any) -> None:
     origin = getattr(private, "origin", private)
     if (pair := find_same_file(_sides(origin, public))) is not None:
         raise _refusal(f"{pair[0]} is the public file {pair[1]} (by path, link or compression)")
-    if not is_lazy(origin):  # whose rows would have to be computed
-        _refuse_shared_memory(origin, public)
+    if paths_of(origin) is not None or isinstance(origin, str):  # other texts are addresses of databases
+        return
+    for each in public:
+        in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
+        if in_memory and (shared := shared_memory(origin, each)):
+            raise _refusal(shared)
 
 
 def refuse_same_contents(private: Any, *public: Any) -> None:
-    """Refuse private files with the same contents as one of the public files, and a LazyFrame of a public table.
+    """Refuse private files with the same contents as one of the public files.
 
     This reads the private rows, so its outcome is about private rows: in a run of a plan from outside, it belongs
     after the reservation. The public files themselves are compared, never hashes that a plan brings, because these
@@ -70,17 +74,6 @@ def refuse_same_contents(private: Any, *public: Any) -> None:
     origin = getattr(private, "origin", private)
     if (pair := find_same_content(_sides(origin, public))) is not None:
         raise _refusal(f"{pair[0]} has the same content as the public file {pair[1]}")
-    if is_lazy(origin):
-        _refuse_shared_memory(origin, public)
-
-
-def _refuse_shared_memory(private: Any, public: Sequence[Any]) -> None:
-    if paths_of(private) is not None or isinstance(private, str):  # other texts are addresses of databases
-        return
-    for each in public:
-        in_memory = each is not None and not isinstance(each, PublicFiles) and paths_of(each) is None
-        if in_memory and (shared := shared_memory(private, each)):
-            raise _refusal(shared)
 
 
 def _sides(private: Any, public: Sequence[Any]) -> list[list[str]]:

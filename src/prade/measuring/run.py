@@ -198,6 +198,8 @@ def _paid(manifest: Mapping[str, Any], where: Path, plan: Plan, ledger: Ledger) 
 
 def _check(plan: Plan, target: Path, ledger: Ledger, cap: Budget | None, again: bool, weak_protection: bool) -> None:
     """Refuse everything that can be refused without reading a row."""
+    if plan.version == 1 and plan.public is not None and plan.public.sha256:
+        raise DataError("the plan's hash leaves out its public files, as in version 0.9: make the plan again")
     refuse_weak(plan.budget, weak_protection)
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DataError(f"there is no folder {target.parent} that you can write to; make it first")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
 from prade.data.csv_format import CsvFormat, format_of
+from prade.data.shared_memory import is_lazy
 from prade.measuring.connections import no_table
 from prade.measuring.duckdb_rows import duckdb_stream
 from prade.measuring.person_bound import MEMORY
@@ -142,6 +143,8 @@ def _opened(source: Any, memory: int, memory_limit: str | None) -> Source:
     home = type(source).__module__.partition(".")[0]
     if home in ("ibis", "pyspark", "duckdb", "_duckdb"):
         raise DataError(f"a {type(source).__name__} of {home.strip('_')} is not a source; name its table: {HELP}")
+    if is_lazy(source):  # its columns and types may follow from rows that it has yet to read
+        raise DataError("a LazyFrame has no rows yet; give its .collect()")
     try:
         stream = guarded("opening the table in memory", lambda: memory_stream(source))
     except DataError as error:

@@ -20,9 +20,10 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
+from prade.measuring import streams
 from prade.measuring.connections import no_table
 from prade.measuring.spark_sessions import counting_in
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, DeclaredType, Kind, Stream
+from prade.measuring.streams import Batch, DeclaredType, Kind, Stream
 
 if TYPE_CHECKING:
     from prade.measuring.tally import Counts, Tally
@@ -34,6 +35,8 @@ KINDS: dict[str, Kind] = {
     "boolean": "boolean",
     "binary": "other",
 }
+CHAR = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's note about a column of text that was declared as CHAR
+ASKED = 32  # partitions, so that all workers of a small cluster get one
 WRITTEN = ("array", "map", "struct", "daytimeinterval", "yearmonthinterval", "interval", "time")
 
 
@@ -50,7 +53,11 @@ class SparkTable:
         self._session = session
         with counting_in(session):
             self._table = _found(session, name)
-            self._types = {each.name: each.dataType for each in self._table.schema.fields}
+            fields = self._table.schema.fields
+            self._types = {each.name: each.dataType for each in fields}
+            self._padded = {each.name for each in fields if str(each.metadata.get(CHAR, "")).startswith("char(")}
+            if len({each.name.casefold() for each in fields}) < len(fields):
+                raise DataError(f"{name} has two columns whose names differ only in case; give a view with other names")
             self.codes_there = _have_prade(session)
         declared = {column: _declared(kind) for column, kind in self._types.items()}
         self.stream = Stream(tuple(declared), self._read, declared)
@@ -81,7 +88,14 @@ class SparkTable:
         kind = _kind_name(self._types[name])
         column = self._column(name)
         text = kind in WRITTEN or KINDS.get(kind) == "text"  # a text may have a collation, and void has no type
-        return (column.cast("string") if text else column).alias(f"c{number}")
+        return (self._text(name) if text else column).alias(f"c{number}")
+
+    def _text(self, name: str) -> Any:
+        """Cells as text, of a CHAR without the spaces that fill it up."""
+        import pyspark.sql.functions as F
+
+        text = self._column(name).cast("string")
+        return F.rtrim(text) if name in self._padded else text
 
     def _read(self, names: Sequence[str]) -> Iterator[Batch]:
         """Rows through this process: numbers, or bytes."""
@@ -89,7 +103,7 @@ class SparkTable:
             forms = [self._plain(name) for name in names]
             rows = self._table.select(*(column.alias(f"c{n}") for n, (column, _) in enumerate(forms)))
             remaining = rows.toLocalIterator()
-            for chunk in iter(lambda: list(islice(remaining, ROWS_PER_BATCH)), []):
+            for chunk in iter(lambda: list(islice(remaining, streams.ROWS_PER_BATCH)), []):
                 columns = zip(*chunk, strict=True)
                 yield {name: made(cells) for name, (_, made), cells in zip(names, forms, columns, strict=True)}
 
@@ -110,7 +124,7 @@ class SparkTable:
             return column.cast("double"), partial(pa.array, type=pa.float64())
         if KINDS.get(kind) == "number" and kind != "decimal":
             return column.cast("long"), partial(pa.array, type=pa.int64())
-        raw = column if kind == "binary" else column.cast("string").cast("binary")
+        raw = column if kind == "binary" else self._text(name).cast("binary")
 
         def made(cells: Sequence[Any]) -> Any:
             texts = pa.array([None if cell is None else bytes(cell) for cell in cells], pa.large_binary())
@@ -165,11 +179,11 @@ def _have_prade(session: Any) -> bool:
             yield pyarrow.record_batch({"version": [found] * batch.num_rows})
 
     try:
-        (answer,) = session.range(1).mapInArrow(ask, "version string").collect()
-        there = answer["version"]
+        answers = session.range(0, ASKED, 1, ASKED).mapInArrow(ask, "version string").collect()
+        there = {answer["version"] for answer in answers}
     except Exception:  # workers without pyarrow, for instance
-        there = ""
-    return bool(there == version("prade"))
+        there = set()
+    return there == {version("prade")}
 
 
 def _batches(names: Sequence[str], batches: Iterable[Any]) -> Iterator[Batch]:

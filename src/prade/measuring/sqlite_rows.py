@@ -11,7 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 from prade.data.cells import object_cells, text_of_bytes
-from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream
+from prade.measuring import streams
+from prade.measuring.streams import Batch, Stream
 
 
 def sqlite_stream(path: str, table: str) -> Stream:
@@ -21,7 +22,7 @@ def sqlite_stream(path: str, table: str) -> Stream:
         statement = f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"
         with closing(_connect(path)) as connection:
             cursor = connection.execute(statement)
-            for rows in iter(lambda: cursor.fetchmany(ROWS_PER_BATCH), []):
+            for rows in iter(lambda: cursor.fetchmany(streams.ROWS_PER_BATCH), []):
                 yield {name: object_cells(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
 
     with closing(_connect(path)) as connection:

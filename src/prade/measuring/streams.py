@@ -108,16 +108,13 @@ class Stream:
 
 
 def memory_stream(table: Any) -> Stream:
-    """A table in memory, or a polars LazyFrame, which is collected when rows are asked for."""
-    lazy = type(table).__name__ == "LazyFrame"
-    names = column_names(table.collect_schema().to_frame() if lazy else table)
+    """A table in memory."""
 
     def read(wanted: Sequence[str]) -> Iterator[Batch]:
-        rows = table.select(list(wanted)).collect() if lazy else table
-        for batch in read_table(rows, wanted, guess=False).to_batches(max_chunksize=ROWS_PER_BATCH):
+        for batch in read_table(table, wanted, guess=False).to_batches(max_chunksize=ROWS_PER_BATCH):
             yield dict(zip(wanted, batch.columns, strict=True))
 
-    return Stream(tuple(names), read)
+    return Stream(tuple(column_names(table)), read)
 
 
 # ---------------------------------------------------------------------- files

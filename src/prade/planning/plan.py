@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +23,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.documents import file_text
+from prade.core.documents import Malformed, file_text, json_value
 from prade.core.errors import PradeError, SchemaError, WorkloadError
 from prade.core.files import replace_file
 from prade.core.words import many
@@ -301,7 +302,7 @@ class Plan:
             plan = cls.from_toml(text)
         if plan.public is None:
             return plan
-        home = folder.parent if (folder / RELEASED).is_file() else folder
+        home = folder.parent if _released(folder, plan.hash) else folder
         return plan.with_public(replace(plan.public.found_from(folder), folder=str(home)))
 
     # ---------------------------------------------------------------- noise
@@ -347,6 +348,14 @@ class Plan:
             ]
 
         return asked if questions(asked)[0].variance < total_variance(questions(derived)) else derived
+
+
+def _released(folder: Path, plan_hash: str) -> bool:
+    """Whether a folder is the release of a plan, by its manifest."""
+    with suppress(OSError, Malformed):
+        manifest = json_value((folder / RELEASED).read_bytes())
+        return isinstance(manifest, dict) and manifest.get("plan") == plan_hash
+    return False
 
 
 def _check_levels(levels: Sequence[Level], schema: Schema) -> None:

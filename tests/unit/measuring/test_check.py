@@ -39,11 +39,11 @@ def test_everything_that_a_custodian_may_want_to_know() -> None:
     found = check(PLAN, pa.table(ROWS))
     assert found.rows == 6
     assert found.extra == ["NOTE"]
-    assert found.outside == {"SEX": (0.5, {"M": 2, "F": 1})}
+    assert found.outside == {"SEX": (0.5, {"M": 2, "F": 1}), "STATE": (1 / 6, {"z": 1}), "TOWN": (1 / 6, {"d": 1})}
     assert (found.unlisted_rows, found.unlisted) == (2, {"STATE y, TOWN d": 1, "STATE z, TOWN a": 1})
     assert found.empty_groups == ["STATE y, TOWN c"]
-    # 7 has three rows, two of them in one town; 8 is in no listed town, but has an id
-    assert (found.persons, found.over_bound, found.without_id) == (3, 1, 1)
+    # 7 has three rows, two of them in one town; 8 is in no listed town
+    assert (found.persons, found.over_bound, found.without_id) == (2, 1, 1)
     assert not found.fits
     assert str(found).startswith(WARNING)
     assert prade.check is check
@@ -102,13 +102,45 @@ def test_the_command_prints_writes_nothing_and_its_exit_code_tells(tmp_path: Pat
     facts = json.loads(run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv", "--json").stdout)
     assert facts["outside"]["SEX"] == {"share": 0.5, "values": {"M": 2, "F": 1}}
     assert facts["warning"] == WARNING
-    pc.write_csv(pa.table({**ROWS, "SEX": [1, 2, 1, 2, 1, 2]}), tmp_path / "people.csv")
+    fitting = {"SEX": [1, 2, 1, 2, 1, 2], "STATE": ["x"] * 6, "TOWN": ["a"] * 6}
+    pc.write_csv(pa.table({**ROWS, **fitting}), tmp_path / "people.csv")
     assert run("check", tmp_path / "plan.toml", "--private", tmp_path / "people.csv").exit_code == 0
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("words", [["p.toml"], ["p.toml", "--private", "x.csv", "--schema", "s.toml"]])
-def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words: list[str]) -> None:
+def test_groups_that_are_coded_in_another_way_are_said() -> None:
+    """Else all rows would be left out, and the budget spent on zeros."""
+    schema = Schema([Column("AGE", "numeric", edges=[18])])
+    levels = [Level("STATE", Workload.all_marginals(schema, 1))]
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), levels, groups={"STATE": [17, 39]})
+    found = check(plan, {"AGE": [3] * 100, "STATE": ["Illinois", "Ohio"] * 50})
+    assert found.outside["STATE"] == (1, {"Illinois": 50, "Ohio": 50})
+    assert "100 rows (100.0%) in groups that are not listed, which do not count" in str(found)
+    assert not found.fits
+    crossed = Plan(
+        "people", schema, Budget.pure(1), Unit(1), [Level(["A", "B"], levels[0].asks)], {"A": [1, 2], "B": [1, 2]}
+    )
+    found = check(crossed, {"AGE": [3] * 10, "A": [1] * 10, "B": [2] * 10})
+    assert (found.outside, found.unlisted_rows, found.fits) == ({}, 10, False)
+
+
+def test_a_cell_cannot_move_the_cursor() -> None:
+    schema = Schema([Column("SEX", "categorical", values=[1, 2])])
+    plan = Plan("people", schema, Budget.pure(1), Unit(1), [Level((), Workload.all_marginals(schema, 1))])
+    shown = str(check(plan, {"SEX": ["\x1b[31mred\nall cells fit the schema", "1"]}))
+    assert "\x1b" not in shown
+    assert "\\x1b[31mred\\nall cells" in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["p.toml"],
+        ["p.toml", "--private", "x.csv", "--schema", "s.toml"],
+        ["p.toml", "--private", "x.csv", "--epsilon", 2],
+    ],
+)
+def test_a_plan_goes_with_a_private_table_and_a_schema_with_public_ones(words: list[object]) -> None:
     done = run("check", *words)
     assert done.exit_code == 2
-    assert "give one plan with --private, or public files with --schema" in done.stderr
+    assert "give one plan with --private alone, or public files with --schema" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
+import uuid
 from collections import Counter
 from contextlib import ExitStack
 from decimal import Decimal
@@ -143,13 +144,21 @@ def test_different_ids_are_different_persons(cells: Any) -> None:
         [LARGE + 1, str(LARGE + 1), Decimal(LARGE + 1)],
         [-3, -3.0, "-3"],
         [1.5, "1.5", Decimal("1.50")],
-        [datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=UTC)],
+        [
+            datetime.datetime(2020, 1, 1),
+            datetime.date(2020, 1, 1),
+            datetime.datetime(2020, 1, 1, tzinfo=UTC),
+            "2020-01-01",
+        ],
+        [7, "7.0", "7.000"],
+        [uuid.UUID(int=7), str(uuid.UUID(int=7))],
     ],
 )
 def test_one_id_is_one_person_in_every_type(alike: list[Any]) -> None:
     """Files of one table may have different types: one missing id turns whole numbers into floats."""
     assert len(set(exact_ids(object_cells(alike)).to_pylist())) == 1
-    each = [exact_ids(pa.array([value], from_pandas=True)) for value in alike if not isinstance(value, np.generic)]
+    plain = [value for value in alike if not isinstance(value, (np.generic, uuid.UUID))]
+    each = [exact_ids(pa.array([value], from_pandas=True)) for value in plain]
     assert len({ids[0].as_py() for ids in each}) == 1
 
 
@@ -163,8 +172,20 @@ def test_one_id_is_one_person_in_every_type(alike: list[Any]) -> None:
         pa.array([[1], [2]]),
         pa.array([2**62, -(2**62)], pa.timestamp("s")),
         pa.array([2**31 - 1], pa.int32()).cast(pa.date32()),
+        pa.array([2.0**24, 2.0**24 + 2, -(2.0**30)], pa.float32()),
+        pa.array([2.0**11, 4000], pa.float16()),
     ],
-    ids=["floats that skip numbers", "no text", "no bytes", "nothing", "lists", "times far away", "days far away"],
+    ids=[
+        "floats that skip numbers",
+        "no text",
+        "no bytes",
+        "nothing",
+        "lists",
+        "times far away",
+        "days far away",
+        "floats of 32 bits",
+        "floats of 16 bits",
+    ],
 )
 def test_what_cannot_be_an_id_is_none(cells: Any) -> None:
     assert exact_ids(cells).null_count == len(cells)
@@ -179,6 +200,26 @@ def test_a_person_is_the_same_in_every_batch(most: int) -> None:
         assert len(list(source.stream.read(["AGE"]))) == 10
         (found,) = count(source, schema, [Marginal.of(schema, ["AGE"])], unit=Unit(most, person_id="ID"))
     assert found.tolist() == [[most, 0, most]]
+
+
+def test_a_missing_id_in_one_file_does_not_split_the_persons_of_others(tmp_path: Path) -> None:
+    """pandas writes all ids of a file as 1.0, 2.0, ... as soon as one is missing."""
+    schema = Schema([Column("AGE", "numeric", edges=[18])])
+    (tmp_path / "a.csv").write_text("AGE,ID\n3,1\n70,2\n")
+    (tmp_path / "b.csv").write_text("AGE,ID\n4,1.0\n71,2.0\n5,\n")
+    with open_source(str(tmp_path / "*.csv")) as source:
+        (found,) = count(source, schema, [Marginal.of(schema, ["AGE"])], None, Unit(1, person_id="ID"))
+    assert found.sum() == 2
+
+
+def test_ids_of_different_kinds_are_not_confused() -> None:
+    cells = object_cells([0, datetime.date(1970, 1, 1), "1970", 1970, datetime.date(9999, 12, 31), "a", "a.0", ".0"])
+    assert len(exact_ids(cells).unique()) == 7  # "1970" and 1970 are one
+    days = pa.array([-719_163, -719_162, 2_932_896, 2_932_897, 10**7], pa.int32()).cast(pa.date32())
+    ids = exact_ids(days)
+    assert (ids.null_count, len(ids.unique())) == (0, 5)
+    stored = pa.array([uuid.UUID(int=7).bytes], pa.binary(16))
+    assert exact_ids(pa.ExtensionArray.from_storage(pa.uuid(), stored)).to_pylist() == [str(uuid.UUID(int=7)).encode()]
 
 
 def test_the_hash_depends_on_the_secret() -> None:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.interrupts import held_back
 from prade.core.numbers import exact
 from prade.core.remedies import Remedy
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
@@ -183,11 +184,10 @@ def adaptive(
 ) -> Iterator[Door]:
     """A `Door` to the private table for one run; the whole `budget`, which must be pure, is spent, used or not.
 
-    `parts` are counted first, others when they are first needed. `task` is the hash of everything
-    but private rows that the run depends on: the ledger refuses a second run of it, unless `again`. At the end the
-    noisy answers are written to `path`, from which `answered` reads them at no cost. If the block fails before it has
-    used all of its epsilon, nothing is written and the budget is spent. `public` and `weak_protection` are as in
-    `prade.measuring.run.measure`.
+    `parts` are counted first, others when they are first needed. `task` is the hash of everything but private rows that
+    the run depends on: the ledger refuses a second run of it, unless `again`. At the end the noisy answers are written
+    to `path`, from which `answered` reads them at no cost. If the block fails before it has used all of its epsilon,
+    nothing is written and the budget is spent. `public` and `weak_protection` are as in `prade.measuring.run.measure`.
 
     >>> import pyarrow
     >>> from prade import Budget, Ledger, Schema, Unit, Workload
@@ -210,7 +210,8 @@ def adaptive(
     with _door(private, schema, unit) as door, traced(ledger) as trace:
         refuse_same_files(door._source, public)
         Counting.of(door._source, schema, [((), parts)], None, unit)  # the table has the columns, in types that fit
-        entry = trace.entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again, folder=target)
+        with held_back():
+            entry = trace.entry = ledger.reserve(dataset, task, budget, note, unit=unit, again=again, folder=target)
         _step("reserved")
         refuse_same_contents(door._source, public)
         door._need(parts)

@@ -122,14 +122,15 @@ class Entry:
 
         No noise protects what a failure tells about the private rows.
         """
-        own = ("folder", "failures", "resumed")
+        own = ("folder", "failures", "resumed", "returned")
         return {name: value for name, value in self.to_dict().items() if name not in own}
 
     def whereabouts(self) -> str:
         """Whether the measurements were written, and where to find them."""
         if self.resumable:
             into = "" if self.folder is None else f"; measuring into {self.folder} resumes it without paying again"
-            return f"no noise was drawn for it, so its run is in progress or was interrupted{into}"
+            why = "its run failed" if self.state == "failed" else "its run is in progress or was interrupted"
+            return f"no noise was drawn for it, because {why}{into}"
         if self.measurements_hash is None:
             same = "the same folder" if self.folder is None else self.folder
             return (

@@ -45,7 +45,7 @@ class Statement:
         """The account as text: the promise, what was asked, what it cost and what remains.
 
         With `where`, the path of the ledger, it is the custodian's own account, which also names the releases' folders
-        and lists failures. Without, it is for everybody, and no noise protects what a failure tells.
+        and lists failures and what was given back. Without, it is for everybody, and no noise protects what these tell.
         """
         recorded = self.dataset
         lines = [
@@ -59,7 +59,8 @@ class Statement:
             f"  spent      {self.spent}",
             f"  remaining  {self.remaining}",
         ]
-        for entry in self.entries:
+        entries = [entry for entry in self.entries if where or entry.returned is None]
+        for entry in entries:
             lines += [
                 f"Entry {entry.id}, {entry.created}",
                 f"  asked      {entry.note or '(no note)'}",
@@ -68,7 +69,7 @@ class Statement:
                 *(_of_the_run(entry) if where else []),
                 f"  {_outcome(entry, bool(where))}",
             ]
-        return "\n".join(lines if self.entries else [*lines, "No entries: nothing has been released."])
+        return "\n".join(lines if entries else [*lines, "No entries: nothing has been released."])
 
 
 def _of_the_run(entry: Entry) -> list[str]:
