@@ -208,6 +208,48 @@ def test_infinite_dates_and_times_are_far_away(postgres_url):
         assert counted(postgres_url, f"far_{kind}", column).tolist() == [[2, 1, 2, 0]], kind
 
 
+def test_a_type_of_the_databases_own_may_have_the_name_of_another(postgres_url):
+    """A composite named int8 is not sent as a number, whether or not there is a row."""
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA own")
+        connection.execute("CREATE TYPE own.int8 AS (x text)")
+        for name, rows in (("filled", "VALUES (ROW('a')::own.int8), (ROW(NULL)::own.int8), (NULL)"), ("empty", None)):
+            connection.execute(f"CREATE TABLE own.{name} (x own.int8)")
+            if rows:
+                connection.execute(f"INSERT INTO own.{name} {rows}")
+    column = Column("x", "categorical", values=("(a)", "()"), missing=True)
+    assert counted(postgres_url, "own.filled", column).tolist() == [[1, 1, 1]]
+    assert counted(postgres_url, "own.empty", column).tolist() == [[0, 0, 0]]
+    for name in ("own.filled", "own.empty"):
+        with pytest.raises(DataError, match=r"the schema has numbers, but the table has the type own\.int8"):
+            counted(postgres_url, name, Column("x", "numeric", edges=(1,)))
+
+
+def test_a_name_that_means_two_tables_is_refused(postgres_url):
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute("CREATE TABLE hr.staff AS SELECT 1 AS x")
+        connection.execute('CREATE TABLE "hr.staff" AS SELECT 2 AS x')
+    with pytest.raises(DataError, match=r"'hr\.staff' means 2 tables"):
+        open_source(f"{postgres_url}/hr.staff")
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_rows_in_batches_of_any_size(people_url, rows, monkeypatch):
+    declared = schema()
+    with open_source(people_url) as source:
+        whole = count(source, declared, parts(declared), GROUPS)
+        monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", rows)
+        for bytes_per_batch in (2**26, 100):
+            monkeypatch.setattr("prade.measuring.postgres_rows.BYTES_PER_BATCH", bytes_per_batch)
+            for one, other in zip(count(source, declared, parts(declared), GROUPS), whole, strict=True):
+                assert one.tolist() == other.tolist()
+
+
 def test_a_table_of_another_schema_and_an_enumeration(postgres_url):
     import psycopg
 

@@ -106,6 +106,25 @@ def test_the_session_that_this_process_has(spark: Spark) -> None:
         assert count(source, declared, [Marginal.of(declared, ["AGE"])])[0].tolist() == [[1, 1]]
 
 
+def test_a_char_counts_without_the_spaces_that_fill_it_up(spark: Spark) -> None:
+    spark.session.sql("DROP TABLE IF EXISTS default.padded")
+    spark.session.sql("CREATE TABLE default.padded (x CHAR(5)) USING parquet")
+    spark.session.sql("INSERT INTO default.padded VALUES ('ab'), ('abcde'), (NULL)")
+    declared = Schema([Column("x", "categorical", values=("ab", "abcde"), missing=True)])
+    with open_source(spark.address("padded")) as source:
+        assert count(source, declared, [Marginal.of(declared, ["x"])])[0].tolist() == [[1, 1, 1]]
+
+
+def test_names_that_spark_cannot_tell_apart_are_refused_at_once(spark: Spark) -> None:
+    spark.session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        spark.session.createDataFrame([(1, 2)], "age int, AGE int").createOrReplaceTempView("twice")
+        with pytest.raises(DataError, match="two columns whose names differ only in case"):
+            open_source("spark://session/twice")
+    finally:
+        spark.session.conf.unset("spark.sql.caseSensitive")
+
+
 ODD_TEXTS = ["a\\b", "it's", "x\x0by", "x\x0cy", "xvy", 'q"', "`t`", "\n", "é\u2028", "$z", "%s", "--", "A", "a"]
 
 

@@ -24,7 +24,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from prade.measuring.source import open_source
+from prade.measuring.spark_sessions import WHILE_COUNTING
 from worlds.extremes import CELLS, EVERY, SUBSETS, WORLDS, Law, chosen, copies
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that rows, all of which are few, are in several batches."""
+    monkeypatch.setattr("prade.measuring.streams.ROWS_PER_BATCH", 13)
+    monkeypatch.setitem(WHILE_COUNTING, "spark.sql.execution.arrow.maxRecordsPerBatch", "13")
 
 
 def padded(cells: list[Any]) -> list[Any]:

@@ -201,7 +201,8 @@ def _code(tally: Tally, names: Sequence[str], batches: Iterable[Any]) -> Iterato
 
     for cells in _batches(names, batches):
         rows = [record.tobytes() for record in tally.coded(cells).records(tally.record)]
-        yield pa.record_batch({"person": pa.array([row[:16] for row in rows], pa.binary()), "codes": rows})
+        people = [row[:16] for row in rows]
+        yield pa.record_batch({"person": pa.array(people, pa.binary()), "codes": pa.array(rows, pa.binary())})
 
 
 def _bound_and_count(tally: Tally, batches: Iterable[Any]) -> Iterator[Any]:

@@ -312,6 +312,17 @@ def test_a_table_that_does_not_exist_is_answered_with_those_that_do(tmp_path):
             assert "Atlantis" not in str(error.value)
 
 
+def test_a_name_that_means_two_tables_is_refused(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "rows.db")) as database:
+        database.execute("CREATE SCHEMA a")
+        database.execute('CREATE SCHEMA "a.b"')
+        for name in ('"a.b".c', 'a."b.c"'):
+            database.execute(f"CREATE TABLE {name} AS SELECT 1 AS x")
+    with pytest.raises(DataError, match=r"'a\.b\.c' means 2 tables"):
+        open_source(f"duckdb://{tmp_path}/rows.db/a.b.c")
+
+
 @pytest.mark.parametrize(
     "address",
     [
