@@ -274,7 +274,9 @@ def import_(releases: tuple[str, ...], ledger_file: str | None, as_json: bool) -
 @ledger.command("return")
 @click.argument("entry", type=int)
 @click.option(
-    "--reason", required=True, help="Why it is given back; the reason stays on record and appears in every account."
+    "--reason",
+    required=True,
+    help="Why it is given back; the reason stays on record in the ledger, and releases do not show it.",
 )
 @ledger_option
 @as_json
