@@ -20,10 +20,11 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
+from prade.data.database_types import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.connections import no_table
 from prade.measuring.spark_sessions import counting_in
-from prade.measuring.streams import Batch, DeclaredType, Kind, Stream
+from prade.measuring.streams import Batch, Stream
 
 if TYPE_CHECKING:
     from prade.measuring.tally import Counts, Tally

@@ -12,11 +12,10 @@ engine. A declared type that cannot fit the schema is refused, whether or not th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from prade.core.duplicate_files import find_same_content, refuse_duplicates
 from prade.core.errors import DataError
@@ -24,52 +23,14 @@ from prade.core.words import closest
 from prade.data.column import Column
 from prade.data.csv_format import CsvFormat, header_of
 from prade.data.csv_records import csv_batches
-from prade.data.matching import NUMBER, numerals
+from prade.data.database_types import DeclaredType
 from prade.data.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16
 BYTES_READ_AT_ONCE = 2**20  # of one column of a parquet file
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Batch = Mapping[str, Any]  # the cells of each column, as Arrow arrays
 Reader = Callable[[Sequence[str]], Iterator[Batch]]
-Kind = Literal["number", "boolean", "date", "text", "other", "unreadable"]
-
-
-@dataclass(frozen=True)
-class DeclaredType:
-    """The type that a database declares for a column, in the database's words, and what cells of it can be."""
-
-    words: str
-    kind: Kind
-
-    def misfit(self, column: Column | None) -> str | None:
-        """Why no cell of this type can have a value of the column, or be a person's id (None); None if some can."""
-        if self.kind == "unreadable":
-            return f"prade cannot read the table's type {self.words}; convert it"
-        if column is None or self.kind == "text" or column.size == 1:
-            return None
-        if column.value_type == "str":
-            return self._unlike_texts(column)
-        wanted = "dates" if column.dates else "numbers"
-        if self.kind == "other" or (self.kind == "date") != column.dates:
-            return f"the schema has {wanted}, but the table has the type {self.words}; convert it"
-        return None
-
-    def _unlike_texts(self, column: Column) -> str | None:
-        texts = [str(value) for value in (numerals(column) if self.kind == "number" else column.values)]
-        alike = {
-            "number": lambda text: re.match(NUMBER, text) is not None,
-            "boolean": lambda text: text in ("true", "false"),
-            "date": lambda text: DATE.match(text) is not None,
-            "other": lambda text: True,
-        }[self.kind]
-        if any(map(alike, texts)):
-            return None
-        return (
-            f"no cell of the table's type {self.words} can equal a listed value (the first is {column.values[0]!r}); "
-            "write the values as the table does, or convert the column"
-        )
 
 
 @dataclass(frozen=True)
