@@ -122,7 +122,7 @@ class SparkTable:
             since = F.unix_micros(column.cast("timestamp"))
             return since, lambda cells: pa.array(cells, pa.int64()).cast(pa.timestamp("us"))
         if kind in ("float", "double"):
-            return column.cast("double"), partial(pa.array, type=pa.float64())
+            return column, partial(pa.array, type=pa.float32() if kind == "float" else pa.float64())
         if KINDS.get(kind) == "number" and kind != "decimal":
             return column.cast("long"), partial(pa.array, type=pa.int64())
         raw = column if kind == "binary" else self._text(name).cast("binary")
