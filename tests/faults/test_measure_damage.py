@@ -346,26 +346,23 @@ def failing_tables(folder: Path) -> dict[str, Any]:
     import sqlite3
 
     import duckdb
-    import polars as pl
 
     with duckdb.connect(str(folder / "rows.duckdb")) as connection:
         connection.execute("CREATE TABLE people AS SELECT n AS AGE, 'a' AS TOWN FROM range(90) AS t(n)")
-        age = "CASE WHEN AGE = 70 THEN error('person 4711 is ' || AGE) ELSE AGE END::BIGINT AS AGE"
+        age = "CASE WHEN AGE = 70 THEN error('person Miller is ' || AGE) ELSE AGE END::BIGINT AS AGE"
         connection.execute(f"CREATE VIEW rows AS SELECT {age}, TOWN FROM people")
     with sqlite3.connect(folder / "rows.sqlite") as book:
         book.execute("CREATE TABLE people (AGE integer, TOWN text)")
         book.executemany("INSERT INTO people VALUES (?, 'a')", [(n,) for n in range(90)])
-        book.execute("CREATE VIEW rows AS SELECT json_extract('4711 ' || AGE, '$.x' || AGE) AS AGE, TOWN FROM people")
+        book.execute("CREATE VIEW rows AS SELECT json_extract('Miller ' || AGE, '$.x' || AGE) AS AGE, TOWN FROM people")
     book.close()
-    lazy = pl.LazyFrame({"AGE": [3, 4711], "TOWN": ["a", "b"]})
     return {
         "InvalidInputException": f"duckdb://{folder}/rows.duckdb/rows",
         "OperationalError": f"sqlite://{folder}/rows.sqlite/rows",
-        "InvalidOperationError": lazy.with_columns(pl.col("AGE").cast(pl.Int8)),
     }
 
 
-@pytest.mark.parametrize("kind", ["InvalidInputException", "OperationalError", "InvalidOperationError"])
+@pytest.mark.parametrize("kind", ["InvalidInputException", "OperationalError"])
 def test_an_engine_that_fails_amid_the_rows_leaves_its_errors_name_and_no_word_of_it(
     tmp_path: Path, ledger: Ledger, kind: str
 ) -> None:
@@ -376,7 +373,7 @@ def test_an_engine_that_fails_amid_the_rows_leaves_its_errors_name_and_no_word_o
     assert (entry.state, [(each.stage, each.kind) for each in entry.failures]) == ("failed", [("count", kind)])
     assert ledger.remaining("people") == Budget.pure(2)
     told = str(caught.value) + ledger.account("people") + repr(entry) + repr(ledger.path.read_bytes())
-    assert "4711" not in told
+    assert "Miller" not in told
     assert "quote" not in repr(ledger.path.read_bytes())  # nor of our own error
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
@@ -441,7 +438,7 @@ def test_a_plan_that_cannot_be_kept_costs_nothing(tmp_path: Path, ledger: Ledger
     assert not hidden(tmp_path)
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("row 4711 is secret"), OSError(28, "4711")])
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("Miller is secret"), OSError(28, "Miller")])
 def test_a_draw_that_fails_is_spent_and_says_so(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -451,8 +448,8 @@ def test_a_draw_that_fails_is_spent_and_says_so(
             DataError, match=r"pass again=True\nIn this run .* was spent; it is in .* entry 1"
         ) as caught:
             measure(TOWN_PLAN, IN_TOWNS, tmp_path / "release", ledger)
-    assert "4711" not in str(caught.value)
-    assert b"4711" not in ledger.path.read_bytes()
+    assert "Miller" not in str(caught.value)
+    assert b"Miller" not in ledger.path.read_bytes()
     assert caught.value.__context__ is None  # crash reporters follow it
     (entry,) = ledger.entries("people")
     assert (entry.state, entry.drawn) == ("failed", True)
