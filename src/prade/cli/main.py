@@ -40,6 +40,10 @@ PUBLIC_ONLY = (
     "ledger",
 )  # the other commands read private rows
 SPENDING = ("measure", "synthesize")
+COMMANDS = [
+    *("schema", "check", "plan", "ledger", "measure", "estimate", "sample", "synthesize", "answer", "diagnose"),
+    *("score", "report", "demo"),
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -160,6 +164,8 @@ def every_command() -> click.Group:
     commands = ("planning", "check", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
+    # in the order of their use, whichever module was imported first
+    prade.commands = {name: prade.commands[name] for name in sorted(prade.commands, key=COMMANDS.index)}
     return prade
 
 
