@@ -164,8 +164,9 @@ def every_command() -> click.Group:
     commands = ("planning", "check", "label", "plan", "ledger", "release", "answer", "diagnose", "report")
     for module in (*(f"{name}_commands" for name in commands), "demo"):
         importlib.import_module(f"prade.cli.{module}")
-    # in the order of their use, whichever module was imported first
-    prade.commands = {name: prade.commands[name] for name in sorted(prade.commands, key=COMMANDS.index)}
+    # in the order of their use, whichever module was imported first; commands of others come last
+    order = {name: place for place, name in enumerate(COMMANDS)}
+    prade.commands = dict(sorted(prade.commands.items(), key=lambda item: order.get(item[0], len(order))))
     return prade
 
 
