@@ -48,10 +48,12 @@ def people(spark: Spark) -> str:
 # ---------------------------------------------------------------------- counts
 
 
-def test_the_same_counts_from_three(people: str) -> None:
+def test_the_same_counts_from_three(spark: Spark, people: str) -> None:
+    """From Spark also where several partitions have rows of one cell."""
     rows, declared = table(), schema()
     expected = by_numpy(rows, GROUPS)
-    for private in (people, rows):
+    spark.session.table("default.people").repartition(3).createOrReplaceTempView("scattered")
+    for private in (people, "spark://session/scattered", rows):
         with open_source(private) as source:
             found = count(source, declared, parts(declared), GROUPS)
             for part, answer, right in zip(parts(declared), found, expected, strict=True):
