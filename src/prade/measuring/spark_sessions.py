@@ -141,7 +141,7 @@ def _silent_java(session: Any) -> Iterator[None]:
 def open_session(scheme: str, host: str, query: str, name: str) -> Session:
     """A session of the Spark at a host, for a table that messages call `name`. `query` has options of Spark Connect."""
     try:
-        import pyspark  # noqa: F401
+        import pyspark  # noqa: F401 - only whether it is there
     except ImportError:
         raise DataError(f'{name} needs the packages of Spark: pip install "prade[spark]"') from None
     if host not in (LOCAL, OWN):
