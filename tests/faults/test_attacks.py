@@ -26,6 +26,7 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.data.cells import text_of_bytes
 from prade.data.csv_format import CsvFormat
 from prade.data.csv_records import csv_batches
+from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
@@ -493,3 +494,35 @@ def test_a_table_that_changes_after_it_was_checked_is_paid_for(ledger: Ledger, t
     said = tried(probe(0), place, tmp_path / "release", ledger)
     assert said != "released"
     assert [entry.state for entry in ledger.entries("people")] == ["failed"]
+
+
+# ---------------------------------------------------------------------- plans that leave something out
+
+
+def with_public(folder: Path, version: int) -> Plan:
+    """A plan with a public file and its hash."""
+    (folder / "public.csv").write_text("X\n1\n")
+    files = PublicFiles.at([folder / "public.csv"]).hashed()
+    return Plan(**{**vars(probe(0).with_public(files).content), "version": version})
+
+
+def test_a_plan_whose_hash_leaves_out_its_public_files_is_not_measured(tmp_path: Path, ledger: Ledger) -> None:
+    """Else plans with other public files would share one payment. Files of version 0.9 are of this kind."""
+    rows = pa.table({"X": [1, 70]})
+    with pytest.raises(DataError, match="the plan's hash leaves out its public files"):
+        measure(with_public(tmp_path, 1), rows, tmp_path / "release", ledger)
+    assert ledger.entries("people") == []
+    measure(with_public(tmp_path, 2), rows, tmp_path / "release", ledger)
+
+
+@pytest.mark.parametrize("manifest", ["{}", '{"plan": "another"}', "[]", "not JSON"])
+def test_a_manifest_of_another_plan_does_not_widen_the_folder(manifest: str, tmp_path: Path) -> None:
+    """Only the release of this very plan may use files beside its own folder."""
+    plan, folder = with_public(tmp_path, 2), tmp_path / "inside"
+    folder.mkdir()
+    plan.save(folder / "plan.toml")
+    (folder / "release.json").write_text(manifest)
+    with pytest.raises(DataError, match="lies outside the plan's folder"):
+        Plan.load(folder / "plan.toml").public.checked()
+    (folder / "release.json").write_text(f'{{"plan": "{plan.hash}"}}')
+    assert Plan.load(folder / "plan.toml").public.checked().files == plan.public.files
