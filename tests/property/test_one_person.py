@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from prade import Column, CsvFile, Schema
-from prade.measuring.counts import count
 from prade.measuring.source import open_source
+from prade.measuring.tally import count
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
 

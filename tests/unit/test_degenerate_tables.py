@@ -13,8 +13,8 @@ from prade.core.errors import SchemaError
 from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.tables import read_table, write_table
-from prade.measuring.counts import count
 from prade.measuring.source import open_source
+from prade.measuring.tally import count
 from prade.pipeline import write_sample
 from prade.queries.marginal import Marginal
 

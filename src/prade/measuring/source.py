@@ -19,15 +19,10 @@ from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
 from prade.data.csv_format import CsvFormat, format_of
 from prade.data.shared_memory import is_lazy
-from prade.measuring.connections import no_table
-from prade.measuring.duckdb_rows import duckdb_stream
+from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
-from prade.measuring.postgres_rows import postgres_stream
-from prade.measuring.public_overlap import found_files, paths_of
-from prade.measuring.spark_rows import SparkTable
-from prade.measuring.spark_sessions import PORTS, Session, open_session
-from prade.measuring.sqlite_rows import sqlite_stream, sqlite_tables
-from prade.measuring.streams import Stream, csv_stream, memory_stream, parquet_stream
+from prade.measuring.spark import PORTS, Session, SparkTable, open_session
+from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
 
 if TYPE_CHECKING:
     from prade.measuring.tally import Counts, Tally
@@ -65,7 +60,7 @@ class Source:
         self.stream = stream
         self.engine = engine
         self.name = name
-        self.origin: Any = None  # what the source was made from; `prade.measuring.public_overlap` compares it
+        self.origin: Any = None  # what the source was made from; `prade.measuring.refusals` compares it
         self._memory = memory
         self._elsewhere = elsewhere
         self._finalizer = weakref.finalize(self, release) if release is not None else None
@@ -105,7 +100,7 @@ def open_source(source: Any, *, memory_limit: str | None = None) -> Source:
     `source` is a path or glob (or a list of paths) of parquet or CSV files, a pandas, polars or pyarrow table, or the
     address of a table: ``"duckdb://file.db/table"``, ``"sqlite://file.db/table"``,
     ``"postgres://user@host/database/table"`` (``schema.table`` outside the default schema) or one of Spark
-    (`prade.measuring.spark_sessions`).
+    (`prade.measuring.spark`).
 
     Where a bound on a person's rows is enforced, rows in codes are kept until all of a person's are there. Those that
     do not fit into `memory_limit` (such as ``"1GiB"``; None: 512 MiB) go to disk, to a folder ``prade-spill-...`` in
