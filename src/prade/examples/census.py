@@ -183,9 +183,8 @@ def _schema(first: int = 1921, last: int = 2024) -> Schema:
     from prade.data.schema import Schema
 
     schema = Schema.load(Path(__file__).with_suffix(".toml"))
-    arrival = {"min": days(datetime.date(first, 1, 1)), "max": days(datetime.date(last, 12, 31))}
-    columns = [replace(column, **arrival) if column.name == "ARRIVED" else column for column in schema]
-    return Schema(columns)
+    low, high = days(datetime.date(first, 1, 1)), days(datetime.date(last, 12, 31))
+    return Schema([replace(each, min=low, max=high) if each.name == "ARRIVED" else each for each in schema])
 
 
 def _survey(side: _Side, persons: int, places_per_state: int, seed: int) -> pa.Table:
