@@ -24,8 +24,7 @@ from large_files import SIZES, WAYS, sizes
 from prade import Schema
 from prade.data.tables import read_table, write_table
 from prade.measuring.noise import add_noise
-from prade.measuring.source import open_source
-from prade.measuring.tally import count
+from prade.measuring.source import count, open_source
 from prade.queries.marginal import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"

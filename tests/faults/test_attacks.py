@@ -28,8 +28,7 @@ from prade.data.csv_format import CsvFormat
 from prade.data.csv_records import csv_batches
 from prade.data.public_files import PublicFiles
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
-from prade.measuring.tally import count
+from prade.measuring.source import count, open_source
 from prade.queries.marginal import Marginal
 
 DAY = datetime.date

@@ -23,8 +23,7 @@ from prade import Column, Schema, Unit
 from prade.core.errors import DataError, Remark
 from prade.data.encoding import encode
 from prade.measuring import spark as spark_rows
-from prade.measuring.source import open_source
-from prade.measuring.tally import count
+from prade.measuring.source import count, open_source
 from prade.queries.marginal import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table

@@ -22,9 +22,9 @@ from prade.data.cells import plain_array
 from prade.data.matching import code_cells
 from prade.data.person_ids import exact_ids
 from prade.measuring.person_bound import hashed, runs_of
-from prade.measuring.source import guarded, open_source
+from prade.measuring.source import Counting, guarded, open_source
 from prade.measuring.streams import Batch
-from prade.measuring.tally import Counting, Tally
+from prade.measuring.tally import Tally
 from prade.planning.plan import Plan
 
 TOO_MANY = 0.1  # of a column's cells outside the schema: the column is probably coded in another way

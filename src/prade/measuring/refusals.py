@@ -17,9 +17,8 @@ from prade.core.errors import DataError
 from prade.data.public_files import PublicFiles
 from prade.data.public_table import PublicTable
 from prade.data.shared_memory import shared_memory
-from prade.measuring.source import open_source
+from prade.measuring.source import Counting, open_source
 from prade.measuring.streams import found_files, paths_of
-from prade.measuring.tally import Counting
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget

@@ -48,8 +48,8 @@ from prade.core.remedies import Remedy
 from prade.data.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
-from prade.measuring.source import EngineError, open_source
-from prade.measuring.tally import Counting, Counts
+from prade.measuring.source import Counting, EngineError, open_source
+from prade.measuring.tally import Counts
 from prade.planning.plan import Plan
 from prade.privacy.budget import Budget
 from prade.privacy.ledger import Ledger

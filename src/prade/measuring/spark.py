@@ -36,7 +36,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -48,9 +48,7 @@ from prade.data.cells import decimal_cells, plain_array
 from prade.data.database_types import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.streams import ROWS_PER_BATCH, Batch, Stream, no_table, without_secrets
-
-if TYPE_CHECKING:
-    from prade.measuring.tally import Counts, Tally
+from prade.measuring.tally import Counts, Tally
 
 LOCAL, OWN, CONNECT = "local", "session", "sc"
 PORTS = {"spark": 7077, CONNECT: 15002}

@@ -21,8 +21,7 @@ from prade.data.prior import Prior
 from prade.data.public_files import PublicFiles
 from prade.measuring.refusals import refuse_public, refuse_same_contents, refuse_same_files
 from prade.measuring.run import measure
-from prade.measuring.source import open_source
-from prade.measuring.tally import count
+from prade.measuring.source import count, open_source
 from worlds.people import EVERYBODY, SCHEMA
 from worlds.plans import ledger_for, plan_of
 

@@ -19,9 +19,8 @@ import prade
 from prade import Budget, Column, CsvFile, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import DataError
 from prade.data.csv_format import CsvFormat
-from prade.measuring.source import open_source
+from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
-from prade.measuring.tally import count
 from prade.queries.marginal import Marginal
 
 NAMES = ["A", "B", "C"]

@@ -36,8 +36,8 @@ from prade.measuring.adaptive.selection import select
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
 from prade.measuring.run import reason, traced, write_sealed
-from prade.measuring.source import Source, open_source
-from prade.measuring.tally import Counting, Counts, count
+from prade.measuring.source import Counting, Source, count, open_source
+from prade.measuring.tally import Counts
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger import Ledger
