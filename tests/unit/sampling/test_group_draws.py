@@ -160,10 +160,10 @@ import sys
 from prade import Release
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
-from prade.sampling import group_draws, sorted_rows
+from prade.sampling import table
 from unit.sampling.test_group_draws import TABLE, TENTH
 
-group_draws.ROWS_OF_BATCH = TENTH
+table.ROWS_OF_BATCH = TENTH
 
 def told(what, done, number):
     print(done, flush=True)
