@@ -3,7 +3,7 @@
     python benchmarks/results.py            write the tables of all results into the pages of docs/
     python benchmarks/results.py --check    say which pages are out of date
 
-A benchmark calls `keep`, which takes every Markdown table from the text that it prints. A page says where a table stands:
+`keep` takes every Markdown table from the text that a benchmark prints. A page says where tables stand:
 
     <!-- results: acs 2 -->      the second table of benchmarks/results/acs.json; "acs" alone means all of its tables
     <!-- /results -->

@@ -1,6 +1,6 @@
 """Print the oldest versions that pyproject.toml allows, as constraints for pip: tests with them show that they do.
 
-    python tools/lower_bounds.py > oldest.txt && pip install -c oldest.txt -e .
+python tools/lower_bounds.py > oldest.txt && pip install -c oldest.txt -e .
 """
 
 import re
