@@ -15,7 +15,7 @@ import numpy as np
 from common import DATA, need_data, report, table
 from prade import Plan, Task, Unit, explore
 from prade.core.arrays import Floats
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.invented import census_like
 from prade.data.public_table import PublicTable
 from prade.tuning.rehearse import Rehearsal

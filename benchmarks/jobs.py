@@ -23,7 +23,7 @@ from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import published_plan, published_rows
 from prade.core.arrays import mass_by_group
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.encoding import Coded, encode
 from prade.data.public import Public, group_columns
 from prade.data.recurring_groups import RecurringGroups

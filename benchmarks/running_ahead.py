@@ -24,8 +24,7 @@ from unittest.mock import patch
 from common import need_data, report, table
 from invented_nation import LEVELS, nation
 from prade import Schema, Task, Unit
-from prade.core.threads import single_threaded_blas
-from prade.core.workers import Workers
+from prade.core.execution import Workers, single_threaded_blas
 from prade.data.public import Public
 from prade.tuning import trials
 from prade.tuning.effort import Effort

@@ -21,7 +21,7 @@ from common import OUT, machine, need_data, report, table
 from invented_nation import LEVELS, nation
 from jobs import acs
 from prade import Release, Schema, Task, Unit
-from prade.core.workers import Workers
+from prade.core.execution import Workers
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.pipeline import write_sample
 from prade.reporting.truth import coded_rows

@@ -30,7 +30,7 @@ from scipy.stats import wasserstein_distance
 import prade
 from common import DATA, ROOT, report, table
 from prade import Schema, Task
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.column import Column
 from prade.data.decoding import Decoder
 from prade.data.encoding import Coded, encode

@@ -24,7 +24,7 @@ import numpy as np
 
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
-from prade.core.workers import Workers
+from prade.core.execution import Workers
 from prade.data.encoding import Coded, encode
 from prade.data.invented import census_like
 from prade.data.public import Public

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from prade import DataError
-from prade.core import workers as core_workers
-from prade.core.cluster import cluster
-from prade.core.workers import Workers, WorkersError
+from prade.core import execution as core_workers
+from prade.core.execution import Workers, WorkersError, cluster
 from prade.data.tables import read_table, write_table
 from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates
@@ -154,7 +153,7 @@ def test_without_dask(monkeypatch):
 
 
 def test_the_command_line_says_the_same(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("prade.core.cluster.SECONDS", 0.5)
+    monkeypatch.setattr("prade.core.execution.SECONDS", 0.5)
     write_table(public_table(), tmp_path / "public.parquet")
     given = ["estimate", made.path, "--public", tmp_path / "public.parquet"]
     said = call(*given, "--cluster", f"tcp://127.0.0.1:{closed_port()}", code=1).output

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prade.core.threads import single_threaded_blas
+from prade.core.execution import single_threaded_blas
 from prade.estimating import device_arrays
 from prade.estimating.levels.laplace_posterior import ODD, gaussian_posteriors, laplace_posteriors
 

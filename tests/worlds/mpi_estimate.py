@@ -9,7 +9,7 @@ import sys
 from mpi4py.futures import MPIPoolExecutor
 
 from prade import Release
-from prade.core.workers import Workers
+from prade.core.execution import Workers
 from prade.estimating.levels.kept_estimates import estimates_of
 from worlds.many_places import bits, public
 

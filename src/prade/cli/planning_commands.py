@@ -15,7 +15,7 @@ from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import Command, examples, prade, remark, result
 from prade.cli.public_options import public_files
-from prade.core.effort import EFFORT
+from prade.core.execution import EFFORT
 
 if TYPE_CHECKING:
     from prade.data.public_table import PublicTable

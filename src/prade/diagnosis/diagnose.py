@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
 from prade.core.errors import PradeError
-from prade.core.threads import several
+from prade.core.execution import several
 from prade.data.groups import Grouping
 from prade.data.public import Public
 from prade.diagnosis.calibration import Moments, lowest_allowed, of_the_family, smallest

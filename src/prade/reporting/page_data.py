@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prade.core.execution import Execution
 from prade.data.display import described
 from prade.diagnosis.diagnose import diagnosed
 from prade.diagnosis.findings import Diagnosis
@@ -78,7 +79,6 @@ from prade.reporting.unseen import unseen_values
 from prade.reporting.use_and_care import Situation, measured_columns, use_and_care
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
     from prade.reporting.outlines import Outlines
@@ -93,18 +93,16 @@ def data_of(
     *,
     copied: float | None = None,
     seed: int | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """Everything that the page shows; `copied` and `seed` are what the file of synthetic rows states."""
     release, schema = estimates.release, estimates.plan.schema
     columns, kept, precisions = facts.parts[: len(schema.coded)], dict[int, Any](), list[Precision]()
     for view in facts.views:
         precisions.append(precision_of(estimates, columns, view, kept))
-        if progress is not None:
-            progress("standard errors", len(precisions), len(facts.views))
+        execution.tell("standard errors", len(precisions), len(facts.views))
     rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
-    found = diagnosed(release.plan, release.noisy, estimates.public.observed, threads=threads)
+    found = diagnosed(release.plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, found))
     technical = [_technical(facts, view) for view in facts.views]
     return {
@@ -121,7 +119,7 @@ def data_of(
         ],
         "noun": noun_of(release.plan),
         "z": NINETY_FIVE,
-        "pairs": pairs_of(estimates, facts, threads=threads, progress=progress),
+        "pairs": pairs_of(estimates, facts, execution=execution),
         "largestPair": LARGEST_PAIR,
         "map": None if shapes is None else _map(estimates, facts, shapes),
         "statuses": statuses_of(technical),
@@ -129,9 +127,7 @@ def data_of(
         "promise": promise,
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
-        "truth": None
-        if truth is None
-        else truth_data(estimates, truth, copied=copied, threads=threads, progress=progress),
+        "truth": None if truth is None else truth_data(estimates, truth, copied=copied, execution=execution),
     }
 
 

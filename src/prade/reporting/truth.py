@@ -18,6 +18,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
+from prade.core.execution import Execution
 from prade.data.csv_format import format_of
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table, table_columns
@@ -28,7 +29,6 @@ from prade.scoring.sides import Side
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
 
@@ -110,8 +110,7 @@ def truth_of(
     synthetic: Coded,
     group: Ints,
     *,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Truth:
     """Compare the synthetic rows and the public baseline with true rows."""
     plan = estimates.plan
@@ -123,8 +122,7 @@ def truth_of(
     by = plan.groupings[-1].by
     scored = score((coded, number), (synthetic, group), plan.schema, by, groups=plan.groups, pairs=pairs)
     public = estimates.public.observed
-    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=threads)
-    if progress is not None:
-        progress("comparing with the truth", 1, 1)
+    baseline = public_pair_errors((coded, number), public, plan.groupings[-1], pairs, threads=execution.threads)
+    execution.tell("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))

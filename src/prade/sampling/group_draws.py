@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Ints, smallest_unsigned
 from prade.core.errors import EstimationError
-from prade.core.progress import Progress
-from prade.core.workers import Shared, Workers, WorkersError
+from prade.core.execution import Execution, Shared, WorkersError
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.release.file_names import UNFINISHED_ROWS
@@ -96,10 +95,9 @@ def drawn_batches(
     seed: int,
     *,
     search: Search,
-    workers: Workers,
     parts: Sequence[Ints] | None = None,
     keep: bool = False,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Iterator[Batch]:
     """The rows of all groups of the last level, in random order within a group, in batches.
 
@@ -109,7 +107,7 @@ def drawn_batches(
     check_whole(seed=seed)
     totals = numbers_of_rows(estimates)
     batches = _batches(totals, [np.arange(len(totals))] if parts is None else parts)
-    print_of_estimates = fingerprint(estimates) if keep or workers.executor is not None else ""
+    print_of_estimates = fingerprint(estimates) if keep or execution.executor is not None else ""
     drawer = Drawer(estimates, int(seed), search)
     drawer.prepare()
     shared = Shared(
@@ -126,7 +124,7 @@ def drawn_batches(
             for group, size in zip(batch.groups, batch.sizes, strict=True)
             if size
         ]
-        drawn = workers.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
+        drawn = execution.map(partial(_drawn, shared), tasks, ahead=DRAWN_AHEAD)
         done = 0
         for number, batch in enumerate(batches):
             path, pieces = kept[number], [np.zeros(0, smallest_unsigned(len(estimates.public)))]
@@ -134,8 +132,7 @@ def drawn_batches(
                 if path is None and size:
                     pieces.append(next(drawn))
                 done += 1
-                if progress is not None:
-                    progress("sampling", done, len(totals))
+                execution.tell("sampling", done, len(totals))
             rows = np.concatenate(pieces) if path is None else np.load(path)
             if finished is not None and path is None:
                 with keep_batch(finished.folder, str(number), ".npy") as temporary, open(temporary, "wb") as file:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from prade.core.arrays import Ints
 from prade.core.chances import Chances
 from prade.core.errors import DataError
-from prade.core.progress import Progress
-from prade.core.workers import Workers
+from prade.core.execution import Execution
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
@@ -44,22 +43,19 @@ def drawn_table(
     seed: int,
     *,
     passes: int = PASSES,
-    workers: Workers | None = None,
     like: Like | None = None,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Frame:
     """Rows drawn from estimates, with values of public rows: an Arrow table, or a frame like the public one.
 
     The columns are those of the list of groups, then the schema's. `passes` rounds of improvement bring the rows' one-
     and two-way tables closer to those of the estimates (see `prade.sampling.improve.improve`). `like` is "pyarrow",
-    "pandas" or "polars", and by default the kind of the public table. `progress(what, done, all)` reports progress.
+    "pandas" or "polars", and by default the kind of the public table.
     """
     import pyarrow as pa
 
     made = TableOfRows(estimates, public, seed)
-    batches = drawn_batches(
-        estimates, seed, search=Search(passes), workers=workers or Workers(), keep=True, progress=progress
-    )
+    batches = drawn_batches(estimates, seed, search=Search(passes), keep=True, execution=execution)
     tables, copied = zip(*(made.table(batch) for batch in batches), strict=True)
     table = pa.concat_tables(tables)
     if len(tables) > 1:
@@ -73,12 +69,10 @@ def sample_groups(
     seed: int,
     *,
     passes: int = PASSES,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> tuple[Coded, NDArray[np.int64]]:
     """Coded rows of all groups of the last level, in random order within a group, and the group of each."""
-    search, workers = Search(passes), Workers(threads)
-    batches = list(drawn_batches(estimates, seed, search=search, workers=workers, progress=progress))
+    batches = list(drawn_batches(estimates, seed, search=Search(passes), execution=execution))
     coded = _coded(estimates, np.concatenate([batch.rows for batch in batches]))
     return coded, np.concatenate([batch.group for batch in batches])
 

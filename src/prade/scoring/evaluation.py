@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.threads import cores
+from prade.core.execution import cores
 from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.tables import read_table

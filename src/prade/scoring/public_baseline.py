@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, counted
-from prade.core.threads import several
+from prade.core.execution import several
 from prade.data.joint import joint_codes
 from prade.data.recurring_groups import RecurringGroups
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors

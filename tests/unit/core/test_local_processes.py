@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from prade.core.local_processes import processes
-from prade.core.workers import Workers
+from prade.core.execution import Workers, processes
 
 RUN = """
 import os, time
-from prade.core.local_processes import processes
+from prade.core.execution import processes
 
 if __name__ == "__main__":
     with processes(2) as executor:

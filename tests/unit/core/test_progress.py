@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Column, Level, Schema, Workload
-from prade.core.progress import progress_bar
+from prade.core.execution import progress_bar
 from prade.measuring.run import measure
 from worlds.plans import ledger_for, plan_of
 

@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from prade.core import workers
+from prade.core import execution as workers
 from prade.core.errors import DataError
-from prade.core.workers import Shared, Workers, WorkersError
+from prade.core.execution import Shared, Workers, WorkersError
 
 
 def opened_from(path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeError, Schema, Workload
-from prade.core.threads import several
+from prade.core.execution import several
 from prade.data.encoding import encode
 from prade.data.invented import census_like
 from prade.data.public import Public

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from prade import DataError, Release
-from prade.core.workers import Workers, WorkersError
+from prade.core.execution import Workers, WorkersError
 from prade.data.mapped_public import open_mapped, save_mapped
 from prade.estimating.levels import descent, finished_groups
 from prade.estimating.levels.descent import Descent
@@ -85,7 +85,7 @@ RUN = """
 import sys
 from pathlib import Path
 from prade import Release
-from prade.core.workers import Workers
+from prade.core.execution import Workers
 from prade.estimating.levels import finished_groups
 from prade.estimating.levels.kept_estimates import estimates_of
 from worlds.many_places import public

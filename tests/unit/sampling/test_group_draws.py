@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from prade import DataError, Release
-from prade.core.workers import Workers, WorkersError
+from prade.core.execution import Workers, WorkersError
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
 from prade.pipeline import sample, write_sample

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from prade import Column, Schema, Target
-from prade.core.workers import Workers
+from prade.core.execution import Workers
 from prade.data.prior import Prior
 from prade.estimating.levels.estimates import Estimates
 from prade.planning.plan import Plan

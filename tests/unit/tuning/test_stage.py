@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Task, Unit, explore, plan
-from prade.core.workers import WorkersError
+from prade.core.execution import WorkersError
 from prade.data.public import Public
 from prade.estimating import cuda
 from prade.privacy.budget import Budget

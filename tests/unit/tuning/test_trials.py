@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from prade.core.errors import DataError
-from prade.core.workers import Workers, WorkersError
+from prade.core.execution import Workers, WorkersError
 from prade.tuning.choice import Choice
 from prade.tuning.effort import Effort
 from prade.tuning.search import Search

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prade import Budget, Plan, Task, Unit
-from prade.core.effort import most_seconds
+from prade.core.execution import most_seconds
 from prade.data.groups import Groups
 from prade.data.schema import Schema
 from prade.planning.questions import Ask, Level
