@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from prade.core.execution import Workers, processes
+from prade.core.execution import Execution, processes
 
 RUN = """
 import os, time
@@ -38,7 +38,7 @@ def wait_until(condition, seconds=10):
 
 def test_they_work_and_end_with_the_block():
     with processes(2) as executor:
-        workers = Workers.of(executor=executor)
+        workers = Execution(executor=executor)
         assert workers.number == 2
         assert list(workers.map(abs, [-1, 2])) == [1, 2]
         assert os.getpid() not in (pids := [executor.submit(os.getpid).result() for _ in range(4)])
