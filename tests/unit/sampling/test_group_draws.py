@@ -43,8 +43,8 @@ def expected(made):
     return sample(made, TABLE, seed=4, execution=Execution(1))
 
 
-def rows_of(estimates, workers=None):
-    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=workers or Execution(1))]
+def rows_of(estimates, execution=Execution(1)):
+    return [batch.rows for batch in drawn_batches(estimates, 4, search=Search(), execution=execution)]
 
 
 # ---------------------------------------------------------------- wherever they are drawn
@@ -86,9 +86,7 @@ def test_what_travels_is_a_groups_number_and_its_rows(made):
     assert len(pickle.dumps(rows)) < 2 * 500 + 300
     seen = []
 
-    class Watched:
-        executor = None
-
+    class Watched(Execution):
         def map(self, work, tasks, ahead):
             for task in tasks:
                 seen.append(len(pickle.dumps((work, task))))
