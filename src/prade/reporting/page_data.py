@@ -62,8 +62,7 @@ import numpy as np
 
 from prade.core.execution import Execution
 from prade.data.display import described
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import Diagnosis
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE

@@ -11,10 +11,10 @@ from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.column import Column
 from prade.data.encoding import Coded
-from prade.data.invented import census_like
 from prade.data.public import Public
 from prade.data.public_files import PublicFiles
 from prade.estimating.levels.estimates import Estimates
+from prade.examples import census_like
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors
 from prade.tuning.choice import Choice
