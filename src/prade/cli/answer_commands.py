@@ -120,7 +120,7 @@ def answer(
 
 def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.data.display import heading
+    from prade.data.declare.display import heading
     from prade.queries.asked import statistic_of
 
     asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None

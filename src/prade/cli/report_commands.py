@@ -74,7 +74,7 @@ def score(
     This is the score of the NIST contest, and with --metrics what SDNist and others measure. It is computed from true
     rows, so it is not private.
     """
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.scoring.evaluation import evaluate
     from prade.scoring.metrics import SAMPLE, SEED, Choices
     from prade.scoring.regressions import Formula

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
 from prade.queries.marginal import Marginal

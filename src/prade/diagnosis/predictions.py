@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 

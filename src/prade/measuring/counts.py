@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.errors import DataError
-from prade.data.column import LARGEST_WHOLE, Column
-from prade.data.groups import Groups
+from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.groups import Groups
 from prade.measuring.source import Source, guarded
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
@@ -22,7 +22,7 @@ from prade.privacy.unit import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 
 def count(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prade.core.words import many
-from prade.data.invariants import Rule
+from prade.data.declare.schema import Rule
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
 from prade.reporting.promise import asked

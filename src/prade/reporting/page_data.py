@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.data.display import described
+from prade.data.declare.display import described
 from prade.diagnosis.diagnose import diagnosed
 from prade.diagnosis.findings import Diagnosis
 from prade.estimating.estimate import Status

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prade.data.display import display_texts
+from prade.data.declare.display import display_texts
 from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.queries.marginal import Marginal
 from prade.reporting.facts import cells_of
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.estimating.levels.estimates import Estimates
     from prade.queries.parts import Part
     from prade.reporting.facts import Facts

@@ -18,7 +18,7 @@ from prade.data.joint import Codes
 from prade.sampling.pair_tables import Pairs, PairTables
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 ROWS_FOR_ORDER = 20_000  # enough for mutual information: the order only needs to be good, not best
 

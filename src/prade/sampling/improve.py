@@ -34,8 +34,8 @@ from prade.sampling.pair_tables import Pairs, PairTables, in_blocks
 from prade.sampling.sorted_rows import SortedRows, drawn_ranks
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.schema import Schema
 
 PASSES = 6  # the first visits every row of the sample, the others those that cost most
 CANDIDATES = 12  # rows that a visit to a slot looks at

@@ -16,7 +16,7 @@ from prade.sampling import kernels
 from prade.sampling.kernels import ONE, Hurdle, Lines
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Pairs = Literal["all"] | Sequence[tuple[str, str]]
 

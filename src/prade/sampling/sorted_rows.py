@@ -22,7 +22,7 @@ from prade.sampling.draw import checked_order, checked_weights, ordering
 from prade.sampling.pair_tables import Pairs, PairTables
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 
 class SortedRows:

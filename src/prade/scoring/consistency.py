@@ -1,7 +1,7 @@
 """Consistency of rows: pairs of numbers that are ordered in nearly all true rows, as wages and income are.
 
 A rule "low <= high" is taken from the true rows where it holds for at least 99 % of those that have both values and
-would often be broken if each column were drawn alone (`prade.data.links`).
+would often be broken if each column were drawn alone (`prade.data.declare.draft`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.links import MOST_ROWS, ordered_pairs
+from prade.data.declare.draft import MOST_ROWS, ordered_pairs
 from prade.scoring.sides import NotAvailable, Side
 
 

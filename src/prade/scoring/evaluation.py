@@ -13,7 +13,7 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.threads import cores
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.data.public_table import PublicTable
 from prade.data.tables import read_table
 from prade.scoring.distances import Pair
@@ -23,7 +23,7 @@ from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Pairs, Score, score
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 WORST = 10
 

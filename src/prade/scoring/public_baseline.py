@@ -17,8 +17,8 @@ from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
 from prade.scoring.score import CONTEST_PAIRS, Pairs, chosen_pairs
 
 if TYPE_CHECKING:
+    from prade.data.declare.groups import Grouping
     from prade.data.encoding import Coded
-    from prade.data.groups import Grouping
     from prade.data.public import Public
 
 
