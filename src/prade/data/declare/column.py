@@ -127,7 +127,7 @@ class Column:
     code means "missing". `unknown` says how a value outside the domain is coded: as the value `other`, as the first or
     last bin (``"clip"``, the default for numbers), or as missing.
 
-    `title`, `description`, `unit` and `labels` are for readers (`prade.data.declare.display`). They have no part in what a cell
+    `title`, `description`, `unit` and `labels` are for readers. They have no part in what a cell
     means, so columns that differ only in them are equal. `labels` maps values to their meaning, and None to that of
     missing; its keys are kept as text, as in the schema file.
 
@@ -212,7 +212,7 @@ class Column:
         return tuple(float(math.ceil(cut)) for cut in self.cuts) if self.integer else self.cuts
 
     def cell_texts(self) -> list[str]:
-        """One text per code: its value or the bounds of its bin. Texts for readers are in `prade.data.declare.display`."""
+        """One text per code: its value or the bounds of its bin. Those for readers are in `display`."""
         names = self._bin_texts() if self.kind == "numeric" else [value_text(value) for value in self.values]
         return [*names, MISSING][: self.size]  # `size` raises an error for a group column without values
 

@@ -133,7 +133,7 @@ def _number(column: Column, number: float) -> str:
     return f"{int(number):,}"
 
 
-# ---------------------------------------------------------------------- codebooks: CSV files from which the columns of a schema get their titles, descriptions, units and labels
+# ---------------------------------------------------------------------- codebooks
 
 
 HEADER = ("column", "title", "description", "unit", "value", "label")

@@ -186,7 +186,7 @@ def _round_within(number: float, room: float) -> float:
     return number
 
 
-# ---------------------------------------------------------------------- linked columns, whose values belong together: which sets a schema may declare, and which a public table suggests
+# ---------------------------------------------------------------------- linked columns
 
 
 HOLDS = 0.99  # an order that holds in at least this share of the public rows is a rule

@@ -287,7 +287,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-# ---------------------------------------------------------------------- invariants: facts that the estimates and the synthetic rows meet exactly, as a schema file or a plan states them
+# ---------------------------------------------------------------------- invariants
 
 
 Source = Literal["public", "private"]
