@@ -24,7 +24,7 @@ from prade.data.declare.schema import Schema
 from prade.data.declared_types import DeclaredTypes, Frame, Like
 from prade.data.public_table import PublicTable
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.early_refusals import refuse_early
+from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
@@ -39,7 +39,7 @@ from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
 from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
-from prade.sampling.public_types import like_public
+from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]

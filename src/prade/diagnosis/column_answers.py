@@ -2,7 +2,7 @@
 
 A column's table is a sum over the cells of every marginal that has the column, in the groups of the level and in those
 below them. All such sums are averaged with their inverse variances as weights, and so are all sums that equal the
-number of rows. Being linear, the function also tells what pure noise becomes: `prade.diagnosis.null_draws` uses it so.
+number of rows. Being linear, the function also tells what pure noise becomes: `prade.diagnosis.null` uses it so.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ from prade.core.arrays import Floats, Ints
 from prade.core.systematic import marked
 from prade.data.joint import Codes
 from prade.sampling import kernels
-from prade.sampling.clusters import FEWEST_ROWS, Clusters
 from prade.sampling.draw import checked_order, checked_weights, ordering
-from prade.sampling.pair_tables import Pairs, PairTables
+from prade.sampling.pair_tables import FEWEST_ROWS, Clusters, Pairs, PairTables
 
 if TYPE_CHECKING:
     from prade.data.declare.schema import Schema
