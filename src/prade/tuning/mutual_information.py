@@ -72,7 +72,7 @@ def cliques(
         if clique not in small and len(clique) > 1:
             small += _broken_up(schema, information, clique, joined, most_cells)
     largest = [clique for clique in small if not any(set(clique) < set(other) for other in small)]
-    alone = [(name,) for name in information.columns if not any(name in clique for clique in largest)]
+    alone: list[Columns] = [(name,) for name in information.columns if not any(name in clique for clique in largest)]
     return sorted(largest + alone, key=lambda clique: [information.index(name) for name in clique])
 
 
