@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from prade import Schema, Workload
 from prade.data.declare.schema import Column
-from prade.measuring.counts import count
 from prade.measuring.source import count, open_source
 from prade.privacy.unit import Unit
 from prade.queries.marginal import Marginal
