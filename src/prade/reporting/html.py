@@ -1,7 +1,7 @@
 """The shell of a page: one HTML file that works offline, with its styles, its scripts and its data inside it.
 
 A security policy in the page's head forbids all requests and all scripts and styles but the page's own, which it lists
-by hash. Charts are drawn by Vega-Lite, whose JavaScript comes from the installed package vl-convert. The policy forbids
+by hash. Charts are drawn by Vega-Lite, whose JavaScript is in page/vega (scripts/vega.py fetches it). The policy forbids
 `eval`, so page/charts.js has Vega interpret expressions instead of compiling them.
 """
 
@@ -62,25 +62,9 @@ def json_in_html(value: Any) -> str:
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@cache
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`.
-
-    The bundle is made once per process, in 1.3 seconds, and not kept on disk: what a page runs comes from the installed
-    package alone. A function around it keeps its short names apart from those of the page's own script.
-    """
-    import vl_convert
-
-    versions = f"Vega {vl_convert.get_vega_version()}, Vega-Lite {vl_convert.get_vegalite_versions()[-1]}"
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if "</script" in bundle.lower():
-        raise AssertionError(
-            "the bundle of Vega would end the page's script element: install another vl-convert-python"
-        )
-    notice = (
-        f"/*! {versions}, Vega-Embed {vl_convert.get_vega_embed_version()}. BSD-3-Clause, https://vega.github.io */"
-    )
-    return f"{notice}\n(() => {{{bundle}}})();"
+    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
+    return "\n".join(text(f"vega/{name}.min.js") for name in ("vega", "vega-lite", "vega-embed"))
 
 
 @cache
