@@ -131,7 +131,7 @@ def _several(
     """Rehearse several budgets; all that can be refused is refused before the work starts."""
     from prade.core.progress import progress_bar
     from prade.reporting.explore_page import write_explore
-    from prade.reporting.packing import packed
+    from prade.reporting.html import packed
     from prade.tuning.exploration import plan_file
     from prade.tuning.explore import budgets_of, explore
 

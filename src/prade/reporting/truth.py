@@ -10,6 +10,7 @@ All of this is computed from true rows. It is not private.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,17 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
+from prade.data.copied_share import copies_in_words
 from prade.data.csv_format import format_of
+from prade.data.display import group_texts
 from prade.data.encoding import Coded, encode
 from prade.data.tables import read_table, table_columns
+from prade.estimating.levels.asked_rows import need_numbers
+from prade.release.derived_files import kept_rows
+from prade.reporting.html import packed
+from prade.scoring.distances import Codes, Pair, pair_errors
+from prade.scoring.evaluation import WORST, ratio_in_words, worst_places
+from prade.scoring.metrics import all_metrics, plain
 from prade.scoring.public_baseline import public_pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
 from prade.scoring.sides import Side
@@ -128,3 +137,97 @@ def truth_of(
         progress("comparing with the truth", 1, 1)
     inside = np.flatnonzero(number >= 0)
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
+
+
+# ---------------------------------------------------------------------- the truth's part of a report's page: how good the release is, measured with the true rows. It is NOT private
+
+
+if TYPE_CHECKING:
+    from prade.core.progress import Progress
+    from prade.estimating.levels.estimates import Estimates
+
+
+def truth_data(
+    estimates: Estimates,
+    truth: Truth,
+    *,
+    copied: float | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
+    schema = estimates.plan.schema
+    pairs = tuple(combinations_with_replacement(schema.coded, 2))
+    heat = _heat(estimates, truth, pairs, threads)
+    if progress is not None:
+        progress("metrics", 1, 2)
+    public = estimates.public.observed
+    numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
+    synthetic = Side.of(schema, kept_rows(estimates.release))
+    metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
+    if progress is not None:
+        progress("metrics", 2, 2)
+    labels = group_texts(schema, estimates.plan.groupings[-1])
+    last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
+    prior, mean = truth.means
+    ratio = mean / prior if prior > 0.0 else None
+    matrices = {name: packed(_matrix(each, len(schema.coded)), unit=1, type="f32") for name, each in heat.items()}
+    return {
+        "score": truth.score.mean,
+        "nist": truth.score.nist,
+        "pairs": len(truth.score.pair_names),
+        "synthetic": mean,
+        "prior": prior,
+        "ratio": ratio,
+        "priorError": plain(truth.prior),
+        "syntheticError": plain(np.where(np.isfinite(truth.prior), truth.synthetic, np.nan)),
+        "sentence": ratio_in_words(ratio),
+        "worst_pairs": _worst_pairs(pairs, heat),
+        "worst_places": [
+            {**place, "label": labels[place["group"]], "view": last_view}
+            for place in worst_places(truth.score, truth.prior)
+        ],
+        "heat": {"columns": list(schema.coded), **matrices},
+        "consistency": metrics["consistency"],
+        "copies": {"share": copied, "words": copies_in_words(copied)},
+        "metrics": metrics,
+    }
+
+
+def _heat(estimates: Estimates, truth: Truth, pairs: tuple[Pair, ...], threads: int) -> dict[str, Floats]:
+    """The distance of every pair's two-way table, and of every column's own, in four ways."""
+    schema, prior, level = estimates.plan.schema, estimates.public.observed.prior, estimates.plan.groupings[-1]
+    coded, number = truth.rows
+    synthetic, group = truth.drawn
+    everybody = np.zeros(len(coded), np.int64)
+
+    def whole(codes: Codes, weights: Floats) -> Floats:
+        one = np.zeros(len(weights), np.int64)
+        distances = pair_errors(schema, coded.codes, everybody, codes, one, 1, pairs, weights=weights, threads=threads)
+        return np.asarray(distances[0])
+
+    by_place = pair_errors(schema, coded.codes, number, synthetic.codes, group, len(level), pairs, threads=threads)
+    public_by_place = public_pair_errors((coded, number), estimates.public.observed, level, pairs, threads=threads)
+    known = np.isfinite(truth.prior)
+    return {
+        "places": np.asarray(by_place[known].mean(axis=0)),
+        "places_public": np.asarray(public_by_place[known].mean(axis=0)),
+        "whole": whole(synthetic.codes, synthetic.weights),
+        "public": whole(prior.codes, prior.weights),
+    }
+
+
+def _matrix(distances: Floats, columns: int) -> Floats:
+    """The distances of all pairs of columns as a symmetric matrix."""
+    matrix = np.zeros((columns, columns))
+    matrix[np.triu_indices(columns)] = distances  # in the order of combinations
+    return np.asarray(np.maximum(matrix, matrix.T))
+
+
+def _worst_pairs(pairs: tuple[Pair, ...], heat: dict[str, Floats]) -> list[dict[str, Any]]:
+    """The pairs of different columns with the largest mean distance over the places."""
+    order = [k for k in np.argsort(-heat["places"], kind="stable") if pairs[k][0] != pairs[k][1]][:WORST]
+    return [
+        {"first": pairs[k][0], "second": pairs[k][1], **{name: float(each[k]) for name, each in heat.items()}}
+        for k in order
+    ]
