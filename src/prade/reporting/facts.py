@@ -38,6 +38,7 @@ from prade.queries.parts import Part
 if TYPE_CHECKING:
     from prade.core.progress import Progress
     from prade.data.encoding import Coded
+    from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
 
 
@@ -197,13 +198,6 @@ def _rows_of(estimates: Estimates, number: Ints, groups: int) -> tuple[Floats, F
     return added_up(estimates.totals, number, groups), np.sqrt(variance[:, 0])
 
 
-# ---------------------------------------------------------------------- each group's distribution according to the public table alone: its prior, derived from its parent's prior
-
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-
-
 class PublicPriors:
     """The priors of the groups of all levels, as factors of the public groups."""
 
@@ -246,13 +240,6 @@ def _factors(priors: GroupPriors, above: Floats, own: float, of_groups: Floats) 
     share = np.divide(own, total, out=np.zeros_like(total), where=total > 0)[:, None]
     return np.where(total[:, None] > 0, share * mine + (1 - own) * handed, handed)
 
-
-# ---------------------------------------------------------------------- how precise the one-way tables of a view are: model errors, and widths of 95 % intervals in rows
-
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.error_bars import Errors
-    from prade.estimating.levels.estimates import Estimates
 
 LARGEST = 2.0  # L1 distance between shares
 CLEARLY = 2.0  # standard deviations: a group with fewer rows than that may have none

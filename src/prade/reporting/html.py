@@ -1,7 +1,7 @@
 """The shell of a page: one HTML file that works offline, with its styles, its scripts and its data inside it.
 
 A security policy in the page's head forbids all requests and all scripts and styles but the page's own, which it lists
-by hash. Charts are drawn by Vega-Lite, whose JavaScript is in page/vega (scripts/vega.py fetches it). The policy forbids
+by hash. Charts are drawn by Vega-Lite, whose JavaScript is in page/vega, from scripts/vega.py. The policy forbids
 `eval`, so page/charts.js has Vega interpret expressions instead of compiling them.
 """
 
@@ -84,9 +84,6 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-# ---------------------------------------------------------------------- arrays of numbers in a page: short texts that the page's script unpacks, instead of long lists
-
-
 Type = Literal["u8", "u16", "i32", "f32"]
 
 TYPES: dict[str, np.dtype[Any]] = {
@@ -146,9 +143,6 @@ def _listed(values: Floats, unit: int) -> Any:
     listed = np.round(values, len(str(unit)) + 1).astype(object)
     listed[np.isnan(values)] = None
     return listed.tolist()
-
-
-# ---------------------------------------------------------------------- a few facts as HTML, for notebooks
 
 
 def summary_html(title: str, sentence: str, facts: Mapping[str, Any]) -> str:

@@ -265,13 +265,6 @@ def rounded(values: Iterable[Any], digits: int) -> list[Any]:
     return [None if value is None or not np.isfinite(value) else round(float(value), digits) for value in values]
 
 
-# ---------------------------------------------------------------------- two-way tables for the page: all pairs of columns for the whole table, measured pairs for the groups of a level
-
-
-if TYPE_CHECKING:
-    from prade.core.progress import Progress
-    from prade.estimating.levels.estimates import Estimates
-
 LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
 MOST_NUMBERS = 1_000_000  # in the tables of pairs by group, about two characters each
 UNIT = 20_000  # shares of a cell are whole multiples of one in this many

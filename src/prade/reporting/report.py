@@ -142,9 +142,6 @@ def _keep_apart(target: Path, usual: Path) -> None:
             )
 
 
-# ---------------------------------------------------------------------- the report's page: which template, style and scripts show its data (`prade.reporting.page_data`)
-
-
 STYLES = ("report.css",)
 SCRIPTS = (
     "frames.js",

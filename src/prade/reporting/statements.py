@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from importlib.metadata import version
@@ -13,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from prade.core.words import many
 from prade.data.copied_share import copies_in_words
-from prade.data.invariants import Rule
+from prade.data.invariants import PublishedTotals, Rule
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL
 from prade.privacy.meaning import meaning
 from prade.release.file_names import LABELS
 from prade.release.release import claim_of, read_account, read_manifest
-from prade.reporting.use_and_care import published_levels
 
 if TYPE_CHECKING:
+    from prade.estimating.levels.estimates import Estimates
     from prade.planning.expected import Expected
     from prade.planning.plan import Plan
+    from prade.planning.questions import Question
+    from prade.planning.settings import Settings
+    from prade.privacy.budget import Law
+    from prade.privacy.unit import Unit
     from prade.release.release import Release
 
 MEASURE = "Measure: "  # the advice that the tiles give in numbers
@@ -131,15 +136,6 @@ def _tile(title: str, value: str, note: str, tone: str = "plain") -> dict[str, s
     return {"title": title, "value": value, "note": note, "tone": tone}
 
 
-# ---------------------------------------------------------------------- the privacy promise, the questions and their noise, in words for readers who do not know what a noise scale is
-
-
-if TYPE_CHECKING:
-    from prade.planning.plan import Plan
-    from prade.planning.questions import Question
-    from prade.privacy.budget import Law
-    from prade.release.release import Release
-
 NORMAL_95 = 1.959964  # a normal variable is further from its mean than this many standard deviations once in 20 times
 
 
@@ -213,14 +209,6 @@ def asked(question: Question) -> str:
     )
 
 
-# ---------------------------------------------------------------------- where a release comes from: versions, public files, plan, seed, the ledger's entry, and how to cite it
-
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
-    from prade.release.release import Release
-
 LIBRARIES = ("prade", "numpy", "scipy", "numba", "pyarrow")
 
 
@@ -278,16 +266,6 @@ def _escaped(text: str) -> str:
     """A text that BibTeX takes literally."""
     return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
 
-
-# ---------------------------------------------------------------------- how a release was made, in plain words: a paragraph made from its plan, ready to paste into a publication
-
-
-if TYPE_CHECKING:
-    from prade.estimating.levels.estimates import Estimates
-    from prade.planning.plan import Plan
-    from prade.planning.questions import Question
-    from prade.planning.settings import Settings
-    from prade.privacy.unit import Unit
 
 NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
 
@@ -402,3 +380,13 @@ def invariants(plan: Plan) -> list[str]:
     said = [f"All rows obey: {'; '.join(rules)}."] if rules else []
     said += [f"Numbers of rows {totals} were set to published ones."] if totals else []
     return [*said, *filter(None, [not_protected(plan.invariants)])]
+
+
+def published_levels(plan: Plan) -> str:
+    """The levels whose numbers of rows are published, as part of a sentence; empty if there are none."""
+    return " and ".join(place_of(each.level) for each in plan.invariants if isinstance(each, PublishedTotals))
+
+
+def place_of(by: Sequence[str], whole: str = "of the whole table") -> str:
+    """The groups of a level as part of a sentence."""
+    return f"by {by[-1]}" if by else whole

@@ -139,14 +139,6 @@ def truth_of(
     return Truth(scored, np.asarray(baseline.mean(axis=1)), true.take(inside), number[inside], (synthetic, group))
 
 
-# ---------------------------------------------------------------------- the truth's part of a report's page: how good the release is, measured with the true rows. It is NOT private
-
-
-if TYPE_CHECKING:
-    from prade.core.progress import Progress
-    from prade.estimating.levels.estimates import Estimates
-
-
 def truth_data(
     estimates: Estimates,
     truth: Truth,

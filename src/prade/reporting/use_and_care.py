@@ -6,7 +6,7 @@ Each rule looks at one thing that the plan, the estimates or their intervals sho
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -17,16 +17,20 @@ from prade.core.arrays import Floats
 from prade.core.words import many
 from prade.data.copied_share import copies_in_words
 from prade.data.display import display_texts
-from prade.data.invariants import PublishedTotals, Rule
+from prade.data.invariants import Rule
 from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
 from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import not_protected
 from prade.queries.marginal import Marginal
 from prade.reporting.facts import COMMON, cells_of
-from prade.reporting.statements import once_in_twenty
+from prade.reporting.statements import once_in_twenty, place_of, published_levels
 
 if TYPE_CHECKING:
+    from prade.data.schema import Schema
+    from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
+    from prade.queries.parts import Part
+    from prade.reporting.facts import Facts
 
 NARROW = 0.2  # of a count: an interval that reaches further to either side is called wide
 MOSTLY = 0.5  # copies of public rows among the synthetic ones that call for a sentence
@@ -62,7 +66,7 @@ class Situation:
     @property
     def where(self) -> str:
         """The groups of the last level as part of a sentence."""
-        return _where(self.plan.levels[-1].by)
+        return place_of(self.plan.levels[-1].by)
 
     def tables_of(self, columns: Sequence[str]) -> str:
         """The one-way tables of some columns at the last level, as the start of a sentence."""
@@ -103,18 +107,13 @@ def measured_columns(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {name: tuple(levels) for name, levels in found.items()}
 
 
-def published_levels(plan: Plan) -> str:
-    """The levels whose numbers of rows are published, as part of a sentence; empty if there are none."""
-    return _listed(_where(each.level) for each in plan.invariants if isinstance(each, PublishedTotals))
-
-
 def named(names: Sequence[str]) -> str:
     """The first names of a list, as part of a sentence.
 
     >>> named(["AGE"]), named(["AGE", "SEX"]), named(["AGE", "SEX", "RACE"])
     ('AGE', 'AGE and SEX', 'AGE and SEX among them')
     """
-    return _listed(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
+    return " and ".join(names[:NAMED]) + (" among them" if len(names) > NAMED else "")
 
 
 # ---------------------------------------------------------------------- use it for
@@ -195,9 +194,9 @@ def measured_above(now: Situation) -> str | None:
             above.setdefault(where[-1], []).append(name)
     if not above:
         return None
-    which = _listed(
+    which = " and ".join(
         f"{many(len(names), 'column')}, {named(names)}, {_were(len(names))} measured "
-        f"{_where(levels[level].by, whole='in the whole table')}"
+        f"{place_of(levels[level].by, whole='in the whole table')}"
         for level, names in above.items()
     )
     return f"{which}, not {now.where}: how a {now.last} differs from others is inferred."
@@ -306,14 +305,6 @@ def _pairs(plan: Plan) -> list[str]:
     return [Marginal.of(plan.schema, pair).name for pair in pairs]
 
 
-def _where(by: Sequence[str], whole: str = "of the whole table") -> str:
-    return f"by {by[-1]}" if by else whole
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return " and ".join(texts)
-
-
 def _of(mine: Sequence[str], every: Sequence[str]) -> str:
     if len(mine) == len(every):
         return f"all {many(len(mine), 'column')}" if len(mine) > 1 else mine[0]
@@ -346,16 +337,6 @@ CAREFUL: tuple[Sentence, ...] = (
     exact_and_unprotected,
     copies,
 )
-
-
-# ---------------------------------------------------------------------- values that no public row has, although the noisy answers show that private rows have them
-
-
-if TYPE_CHECKING:
-    from prade.data.schema import Schema
-    from prade.estimating.levels.estimates import Estimates
-    from prade.queries.parts import Part
-    from prade.reporting.facts import Facts
 
 
 def unseen_values(estimates: Estimates, facts: Facts) -> list[str]:
