@@ -65,8 +65,7 @@ import numpy as np
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.threads import several
 from prade.data.display import described
-from prade.diagnosis.diagnose import diagnosed
-from prade.diagnosis.findings import Diagnosis
+from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE

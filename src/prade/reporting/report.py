@@ -27,7 +27,7 @@ from prade.reporting.html import page, plain
 from prade.reporting.outlines import IncompleteMap, outlines
 from prade.reporting.page_data import data_of
 from prade.reporting.truth import coded_rows, truth_of
-from prade.sampling.seed_note import seed_of
+from prade.sampling.table import seed_of
 
 if TYPE_CHECKING:
     from prade.core.progress import Progress
