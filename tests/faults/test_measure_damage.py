@@ -18,8 +18,8 @@ from prade import Budget, Ledger, Unit, Workload
 from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.execution import Execution
 from prade.measuring import run
-from prade.measuring.counts import Counting
 from prade.measuring.run import measure
+from prade.measuring.source import Counting
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.queries.parts import Cells

@@ -17,9 +17,8 @@ from prade.core.execution import Execution, several
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.marginal import Marginal
-from prade.reporting.facts import Facts, View, cells_of
-from prade.reporting.packing import packed
-from prade.reporting.precision import deviations
+from prade.reporting.facts import Facts, View, cells_of, deviations
+from prade.reporting.html import packed
 
 if TYPE_CHECKING:
     from prade.estimating.levels.estimates import Estimates

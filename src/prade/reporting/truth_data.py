@@ -62,10 +62,10 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.execution import Execution
 from prade.data.copied_share import copies_in_words
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
-from prade.reporting.packing import packed
+from prade.reporting.html import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
 from prade.scoring.evaluation import WORST, public_pair_errors, ratio_in_words, worst_places
 from prade.scoring.metrics.measures import all_metrics, plain

@@ -29,8 +29,8 @@ from prade.core.numbers import whole
 from prade.core.words import closest
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
-from prade.data.column import Column
 from prade.data.copied_share import noted_share
+from prade.data.declare.column import Column
 from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
