@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from compare.asking import TOTAL_SHARE, Table, misfit
 from prade import Part, Workload
 from prade.core.arrays import Ints, smallest_unsigned
+from prade.core.execution import single_threaded_blas
 from prade.core.numbers import exact
-from prade.core.threads import single_threaded_blas
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
 from prade.release.measurement import Measurement

@@ -31,9 +31,9 @@ import numpy as np
 from compare.asking import Table, gain
 from prade import Part, Workload
 from prade.core.numbers import exact
+from prade.data.declare.schema import Schema
 from prade.data.encoding import Coded
 from prade.data.prior import Prior
-from prade.data.schema import Schema
 
 Known = Sequence[tuple[Part, np.ndarray]]
 

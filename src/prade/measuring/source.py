@@ -21,9 +21,9 @@ import numpy as np
 
 from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.csv_format import CsvFormat, format_of
-from prade.data.groups import Groups
+from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.groups import Groups
 from prade.data.shared_memory import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
@@ -35,7 +35,7 @@ from prade.privacy.unit import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
 ENDINGS = (".parquet", ".csv", ".csv.gz")

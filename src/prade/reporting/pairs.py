@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
-from prade.core.threads import several
+from prade.core.execution import Execution, several
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.error_bars import AT_ONCE
 from prade.queries.marginal import Marginal
-from prade.reporting.facts import Facts, View, cells_of
-from prade.reporting.packing import packed
-from prade.reporting.precision import deviations
+from prade.reporting.facts import Facts, View, cells_of, deviations
+from prade.reporting.html import packed
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
 
 LARGEST_PAIR = 1_000  # cells; a picture of more would be illegible
@@ -47,9 +45,7 @@ class Pair:
         return table.reshape(-1, second, first).transpose(0, 2, 1).reshape(len(table), -1)
 
 
-def pairs_of(
-    estimates: Estimates, facts: Facts, *, threads: int = 1, progress: Progress | None = None
-) -> list[dict[str, Any]]:
+def pairs_of(estimates: Estimates, facts: Facts, *, execution: Execution = Execution()) -> list[dict[str, Any]]:
     """The pairs of every view."""
     room, found = MOST_NUMBERS, []
     for number, view in enumerate(facts.views):
@@ -64,7 +60,7 @@ def pairs_of(
                     shown.append(pair)
                 else:
                     left_out.append(pair.part.name)
-        found.append({**_tables(estimates, facts, view, shown, threads, progress), "leftOut": left_out})
+        found.append({**_tables(estimates, facts, view, shown, execution), "leftOut": left_out})
     return found
 
 
@@ -78,18 +74,17 @@ def _pairs(estimates: Estimates, view: View) -> Iterator[Pair]:
 
 
 def _tables(
-    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Pair], threads: int, progress: Progress | None
+    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Pair], execution: Execution
 ) -> dict[str, Any]:
     order = estimates.plan.schema.coded
     columns = [pair.part.columns for pair in shown]
     tables: dict[str, list[Floats]] = {name: [] for name in ("noisy", "sd", *view.shares)}
     batches = _batches(shown)
-    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, threads)
+    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, execution.threads)
     for done, made in enumerate(work):
         for name, table in made.items():
             tables[name].append(table)
-        if progress is not None:
-            progress("two-way tables", done + 1, len(batches))
+        execution.tell("two-way tables", done + 1, len(batches))
     joined = {name: np.concatenate(each, axis=1) if each else np.zeros((len(view), 0)) for name, each in tables.items()}
     return {
         "index": [[order.index(a), order.index(b)] for a, b in columns],

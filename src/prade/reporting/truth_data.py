@@ -60,18 +60,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.execution import Execution
 from prade.data.copied_share import copies_in_words
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
-from prade.reporting.packing import packed
+from prade.reporting.html import packed
 from prade.scoring.distances import Codes, Pair, pair_errors
 from prade.scoring.evaluation import WORST, public_pair_errors, ratio_in_words, worst_places
 from prade.scoring.metrics.measures import all_metrics, plain
 from prade.scoring.sides import Side
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.reporting.truth import Truth
 
@@ -81,21 +81,18 @@ def truth_data(
     truth: Truth,
     *,
     copied: float | None = None,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """The page's entry "truth"; `copied` is the share of copies that the file of synthetic rows states."""
     schema = estimates.plan.schema
     pairs = tuple(combinations_with_replacement(schema.coded, 2))
-    heat = _heat(estimates, truth, pairs, threads)
-    if progress is not None:
-        progress("metrics", 1, 2)
+    heat = _heat(estimates, truth, pairs, execution.threads)
+    execution.tell("metrics", 1, 2)
     public = estimates.public.observed
     numbers = {name: need_numbers(estimates, name)[: len(public)] for name in truth.true.numbers}
     synthetic = Side.of(schema, kept_rows(estimates.release))
     metrics = all_metrics(truth.true, synthetic, Side(public.prior, numbers))
-    if progress is not None:
-        progress("metrics", 2, 2)
+    execution.tell("metrics", 2, 2)
     labels = group_texts(schema, estimates.plan.groupings[-1])
     last_view = sum(1 for level in estimates.plan.levels if level.by)  # the first view is the whole table
     prior, mean = truth.means
