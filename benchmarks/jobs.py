@@ -21,7 +21,7 @@ import numpy as np
 
 from common import DATA, OUT, ROOT
 from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
-from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.baselines import Algorithm2
 from prade.core.arrays import mass_by_group
 from prade.core.execution import Execution, cores
 from prade.data.encoding import Coded, encode
@@ -142,10 +142,10 @@ class Job:
 
     def published(self, epsilon: str, seed: int, projection: Any) -> dict[str, Any]:
         """One run of Algorithm 2 as published."""
-        plan = published_plan(self.task(epsilon), self.rows)
+        plan = Algorithm2(projection=projection).plan(self.task(epsilon), self.rows)
         with tempfile.TemporaryDirectory() as folder:
             release = self.release(plan, Path(folder))
-            return self.score(*published_rows(release, self.rows, seed, projection=projection, threads=THREADS))
+            return self.score(*Algorithm2(projection=projection).rows(release, self.rows, seed, threads=THREADS))
 
     def release(self, plan: Plan, folder: Path) -> Release:
         ledger = Ledger(folder / "ledger")

@@ -25,7 +25,7 @@ from compare.methods import MWEM, Histogram, Method, PrivBayes
 from compare.rehearsal import Make, asked, low_marginals, mixed, rehearsed
 from jobs import THREADS, Job
 from prade import Budget, Column, Plan, Release, Schema
-from prade.baselines.algorithm_2 import published_plan, published_rows
+from prade.baselines import Algorithm2
 from prade.core.errors import PradeError
 from prade.core.execution import Execution
 from prade.data.encoding import Coded, encode
@@ -168,9 +168,9 @@ def published(task: Task) -> Drawn:
     """Algorithm 2, workloads chosen from the public table as published."""
     job = task.job
     began = time.perf_counter()
-    plan = published_plan(job.task(task.budget), job.rows)
+    plan = Algorithm2().plan(job.task(task.budget), job.rows)
     with tempfile.TemporaryDirectory() as folder:
-        rows = published_rows(job.release(plan, Path(folder)), job.rows, task.seed, threads=THREADS)
+        rows = Algorithm2().rows(job.release(plan, Path(folder)), job.rows, task.seed, threads=THREADS)
     return Drawn(rows, time.perf_counter() - began)
 
 

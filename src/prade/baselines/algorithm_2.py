@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.errors import DataError, EstimationError, PradeError
-from prade.core.progress import Progress
+from prade.core.errors import EstimationError, PradeError
+from prade.core.execution import Execution
 from prade.data.encoding import Coded
 from prade.data.information import Information
 from prade.data.prior import Prior
@@ -76,7 +76,9 @@ class Algorithm2:
         schema = public.prior.schema
         known = Information.of(public.prior)
         together = cliques(schema, known, strongest_pairs(known, self.pairs), most_cells=self.most_cells)
-        return Workload.marginals(schema, together), Workload.marginals(schema, independent_columns(known, self.one_way))
+        return Workload.marginals(schema, together), Workload.marginals(
+            schema, independent_columns(known, self.one_way)
+        )
 
     def plan(self, task: Task, public: Public, workloads: tuple[Workload, Workload] | None = None) -> Plan:
         """At each of two levels, epsilon / 4 for the number of rows and epsilon / 4 for the parts of its workload.
@@ -109,14 +111,6 @@ class Algorithm2:
             raise PradeError("Algorithm 2 knows neither targets nor invariants: leave them out, or use prade's method")
         chosen = self.workloads(public) if workloads is None else workloads
         return Plan.of(task, [Level(by, Ask(asked, 1), total=1) for by, asked in zip(both, chosen, strict=True)])
-
-    def need_own(self, plan: Plan, public: Public) -> None:
-        """Refuse a kept plan that is not the one that Algorithm 2 makes, before anything is spent on it."""
-        if plan.questions != self.plan(plan.task, public).questions:
-            raise DataError(
-                "the plan that is kept in or beside the release's folder was made by another method: choose another "
-                "folder, or the method it was made with"
-            )
 
     def estimates(self, release: Release, public: Public, seed: int, *, threads: int = 1) -> Iterator[Estimated]:
         """The last level's groups, in order.
@@ -151,15 +145,14 @@ class Algorithm2:
         return coded, np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
 
     def write_rows(
-        self, release: Release, table: PublicTable, seed: int, *, threads: int = 1, progress: Progress | None = None
+        self, release: Release, table: PublicTable, seed: int, *, execution: Execution = Execution()
     ) -> RowFiles:
         """Write the synthetic rows to the release's folder, with values of public rows; the file names the method."""
         public, groups = table.rows(release.plan.schema, release.plan.groups), len(release.plan.groupings[-1])
         drawn = []
-        for group, numbers in self._drawn(release, public, seed, threads):
+        for group, numbers in self._drawn(release, public, seed, execution.threads):
             drawn.append(numbers)
-            if progress is not None:
-                progress("sampling", group + 1, groups)
+            execution.tell("sampling", group + 1, groups)
         sizes = np.array([len(each) for each in drawn])
         made = TableOfRows(release.plan, public, sizes, table, seed, method="Algorithm 2")
         return write_batches(release, made, [Batch(0, np.arange(groups), sizes, np.concatenate(drawn))])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 from prade.core.errors import PradeError
 from prade.core.execution import EFFORT
@@ -16,6 +17,7 @@ from prade.privacy.ledger import Ledger
 from prade.release.unrecorded_releases import need_on_record, not_entered
 
 PathName = str | PathLike[str]
+Method = Literal["prade", "algorithm-2"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Terms:
     again: bool = False
     weak_protection: bool = False
     against_advice: bool = False
+    method: Method = "prade"
     ask_cap: Callable[[Task, Ledger], Budget] | None = None  # to ask a person for the cap of a new data set
 
 
