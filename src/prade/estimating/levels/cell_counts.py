@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 # Standard deviations either way: 1.96 where errors are Gaussian, 2.12 where they are Laplace noise; a and w are fitted.
 NINETY_FIVE = 2.04
+
+
+def interval(value: Any, sd: Any, least: Any = -np.inf, most: Any = np.inf) -> tuple[Floats, Floats]:
+    """The 95 % interval of values with these standard deviations, value ± z sd, within what is possible."""
+    low, high = (np.clip(value + side * NINETY_FIVE * sd, least, most) for side in (-1, 1))
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +65,17 @@ class CellCounts:
     @property
     def low(self) -> Floats:
         """Lower ends of the counts' 95 % intervals."""
-        return np.maximum(self.counts - NINETY_FIVE * self.count_sd, 0.0)
+        return self._interval[0]
 
     @property
     def high(self) -> Floats:
         """Upper ends of the counts' 95 % intervals."""
-        most = self.rows + NINETY_FIVE * np.sqrt(self.rows_variance)
-        return np.minimum(self.counts + NINETY_FIVE * self.count_sd, most[:, None])
+        return self._interval[1]
+
+    @property
+    def _interval(self) -> tuple[Floats, Floats]:
+        most = interval(self.rows, np.sqrt(self.rows_variance))[1]
+        return interval(self.counts, self.count_sd, 0.0, most[:, None])
 
     def limited_to(self, possible: Flags) -> CellCounts:
         """The same counts, where only some cells are possible: the others are empty for certain."""
