@@ -26,7 +26,7 @@ from prade.data.tables import read_table, write_table
 from prade.measuring.counts import count
 from prade.measuring.noise import add_noise
 from prade.measuring.source import open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 ROWS = DATA / "acs2024_ny_pa.parquet"
 SPARK_ROWS = 5_000_000  # that Spark counts, too

@@ -29,7 +29,7 @@ from prade import Plan, Schema, Unit
 from prade.core.threads import cores
 from prade.data.encoding import encode
 from prade.data.tables import read_table, write_table
-from prade.release.file_names import SUPPORT
+from prade.release.derived_files import SUPPORT
 from used import Used, measured
 
 PRADE = [sys.executable, "-m", "prade"]

@@ -22,8 +22,8 @@ from prade import Plan, Target
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import Coded
 from prade.estimating.levels.estimates import Estimates
-from prade.planning.expected import Expected
-from prade.planning.targets import Wanted, wanted_of
+from prade.planning.settings import Expected
+from prade.planning.task import Wanted, wanted_of
 from prade.sampling.table import sample_groups
 from prade.tuning.expected_targets import expected_of_targets
 from prade.tuning.rehearse import Rehearsal

@@ -26,18 +26,14 @@ from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.early_refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
-from prade.planning.expected import advice_of
 from prade.planning.plan import Plan
-from prade.planning.targets import Target
-from prade.planning.task import Task
+from prade.planning.task import Target, Task
 from prade.privacy.budget import Budget, Number
 from prade.privacy.ledger import Ledger
-from prade.privacy.unit import Unit
-from prade.release.copies import copy_release
+from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
-from prade.release.drafted_schema import drafted_schema
-from prade.release.release import Release
-from prade.release.terms import Terms
+from prade.release.release import Release, copy_release
+from prade.release.terms import Terms, drafted_schema
 from prade.reporting.summary import summary_html
 from prade.sampling.public_types import like_public
 from prade.scoring.score import Score, score
@@ -184,7 +180,7 @@ class Synthesizer(Parameters):
         table = self._table(public)
         how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
         made = kept_or_new_plan(self._task(table), table, self.folder, self._terms(), **how)
-        self.plan_, self.advice_, self.public_ = made, advice_of(made.expected), table
+        self.plan_, self.advice_, self.public_ = made, made.advice, table
         return made
 
     def _table(self, public: Any = None) -> PublicTable:
@@ -239,7 +235,7 @@ class Synthesizer(Parameters):
         task = self._task(table)
         how: dict[str, Any] = {"executor": self.executor, "cuda": self.cuda, "progress": self.progress}
         fitted = fit(task, data, table, self.folder, self._terms(again), **how)
-        self.plan_, self.advice_, self.public_ = fitted.plan, advice_of(fitted.plan.expected), table
+        self.plan_, self.advice_, self.public_ = fitted.plan, fitted.plan.advice, table
         self.release_, self.estimates_ = fitted.release, fitted.estimates
         table.decoder(task.schema)  # now, so that later changes to a frame do not mix with these estimates
         self.spent_ = fitted.plan.budget if fitted.spent else None
@@ -379,6 +375,6 @@ class Synthesizer(Parameters):
         )
         if table is not None:
             loaded.public_ = table
-        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, advice_of(plan.expected)
+        loaded.plan_, loaded.release_, loaded.spent_, loaded.advice_ = plan, release, None, plan.advice
         loaded.estimates_ = estimate(release, table)
         return loaded

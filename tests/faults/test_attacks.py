@@ -30,7 +30,7 @@ from prade.data.public_files import PublicFiles
 from prade.measuring.counts import count
 from prade.measuring.run import measure
 from prade.measuring.source import open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 DAY = datetime.date
 CAP = Budget.pure(3)

@@ -25,7 +25,7 @@ from prade.data.encoding import encode
 from prade.measuring import spark_rows, spark_sessions
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from worlds import secret_rows
 from worlds.all_types import GROUPS, by_numpy, parts, rows_kept, schema, table
 from worlds.plans import ledger_for

@@ -20,7 +20,7 @@ import click
 from prade.cli.console import FILE
 from prade.cli.main import examples, prade
 from prade.cli.worker_options import Where, worker_options
-from prade.release.file_names import SYNTHETIC
+from prade.release.derived_files import SYNTHETIC
 
 EPSILON, MOST_EVER = "4", "8"  # the cap covers the release and the published algorithm's, which costs the same
 REHEARSED = ("1/2", "2", EPSILON, "8")

@@ -10,7 +10,7 @@ import click
 from prade.cli.console import FILE, need_new_file, text_table
 from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, prade, remark, result
-from prade.cli.planning_commands import advice_of, as_json, facts_of, force, planning, task_of
+from prade.cli.planning_commands import as_json, facts_of, force, planning, task_of
 from prade.cli.worker_options import Where, cuda_option, worker_options
 
 if TYPE_CHECKING:
@@ -82,12 +82,7 @@ def _one(
 ) -> None:
     from prade.core.progress import progress_bar
     from prade.pipeline import plan as make_plan
-    from prade.planning.coverage import (
-        columns_left_out,
-        groups_with_public_rows,
-        left_out_in_words,
-        unlisted_groups,
-    )
+    from prade.planning.plan import columns_left_out, groups_with_public_rows, left_out_in_words, unlisted_groups
 
     need_new_file(output, force)
     task, table = task_of(**options)
@@ -96,11 +91,11 @@ def _one(
         made = make_plan(task, table, tune=tune, progress=progress, **limits, **how)
     made.save(output)
     if tune:
-        remark(advice_of(made) if made.expected else TOO_SMALL)
+        remark(made.advice if made.expected else TOO_SMALL)
     occurring, in_words = groups_with_public_rows(table.rows(task.schema, task.groups), task.groups)
     covered = [in_words, *left_out_in_words(columns_left_out(made), unlisted_groups(made.schema, made.groups))]
     lines = [made.describe(), *filter(None, covered), made.promise(), f"The plan is in {output}."]
-    facts = {"file": output, "advice": advice_of(made), **facts_of(made), "groups_with_public_rows": occurring}
+    facts = {"file": output, "advice": made.advice, **facts_of(made), "groups_with_public_rows": occurring}
     result(facts, "\n".join(lines), as_json)
 
 

@@ -12,7 +12,6 @@ from prade.cli.csv_options import csv_options
 from prade.cli.ledger_commands import ask_cap, at_a_terminal, payer_for
 from prade.cli.main import examples, prade, remark, result
 from prade.cli.planning_commands import (
-    advice_of,
     as_json,
     facts_of,
     planning,
@@ -22,7 +21,7 @@ from prade.cli.planning_commands import (
 from prade.cli.public_options import named_files, public_again, public_table, said_paths
 from prade.cli.worker_options import THREADS, Where, cuda_option, worker_options
 from prade.core.errors import DataError
-from prade.release.file_names import SYNTHETIC, SYNTHETIC_PARTS
+from prade.release.derived_files import SYNTHETIC, SYNTHETIC_PARTS
 
 if TYPE_CHECKING:
     from prade.data.public_table import PublicTable
@@ -72,9 +71,8 @@ def measure(
     """
     from prade.core.progress import progress_bar
     from prade.pipeline import measure as run_measure
-    from prade.planning.plan import Plan
-    from prade.planning.public_of_plan import plan_with_checked_files
-    from prade.release.spending import spending_stated
+    from prade.planning.plan import Plan, plan_with_checked_files
+    from prade.release.payment import spending_stated
 
     with spending_stated() as spending:
         named = named_files(public)
@@ -219,8 +217,7 @@ def _estimates(
 
 def _need_writable_estimates(release: Release, anew: bool = False) -> None:
     """Check that estimates can be written to the release folder, before they are made."""
-    from prade.release.derived_files import KEPT_ESTIMATES, is_kept
-    from prade.release.file_names import ESTIMATES
+    from prade.release.derived_files import ESTIMATES, KEPT_ESTIMATES, is_kept
 
     if anew or not is_kept(release, KEPT_ESTIMATES):
         need_file(release.path / ESTIMATES)
@@ -342,7 +339,7 @@ def synthesize(
     The stages are plan, measure, estimate, sample and report. The plan is kept beside the folder as RELEASE.plan.toml.
     A run after an interruption continues with this plan, and the ledger is charged once.
     """
-    from prade.release.spending import spending_stated
+    from prade.release.payment import spending_stated
 
     with spending_stated():
         terms: dict[str, Any] = {"again": again, "weak_protection": weak_protection, "against_advice": against_advice}
@@ -382,7 +379,7 @@ def _synthesize(
         if stage == "plan":
             facts.update(facts_of(outcome))
             if tune:
-                remark(advice_of(outcome))
+                remark(outcome.advice)
             show(outcome.describe())
         elif stage == "measure":
             if new:

@@ -18,7 +18,7 @@ from prade.core.arrays import Floats, Ints
 from prade.data.groups import Grouping
 from prade.planning.plan import Plan
 from prade.planning.questions import Question
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

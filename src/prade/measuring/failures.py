@@ -12,7 +12,7 @@ from prade.core.interrupts import held_back
 from prade.measuring.source import EngineError
 from prade.privacy.ledger import Ledger
 from prade.privacy.ledger.records import Entry
-from prade.release.spending import Spending
+from prade.release.payment import Spending
 
 Result = TypeVar("Result")
 

@@ -23,14 +23,12 @@ from prade.data.invariants import Invariant, invariants_of
 from prade.data.public_files import PublicFiles
 from prade.data.schema import Schema
 from prade.data.schema_file import content_of_table, one_line_arrays
-from prade.planning.expected import Expected, TargetError
 from prade.planning.questions import Ask, Level
-from prade.planning.settings import IN_EARLIER_FILES, Settings
-from prade.planning.targets import Target, targets_of_tables
+from prade.planning.settings import IN_EARLIER_FILES, Expected, Settings, TargetError
+from prade.planning.task import Target, targets_of_tables
 from prade.privacy.budget import Budget, Law
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Cells, Part, Predicate
+from prade.privacy.protection import Unit
+from prade.queries.parts import Cells, Marginal, Part, Predicate
 from prade.queries.query import parse
 from prade.queries.workload import Workload
 

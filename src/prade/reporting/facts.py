@@ -27,8 +27,7 @@ from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 from prade.reporting.public_priors import PublicPriors
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from prade.planning.invariants import not_protected
 from prade.release.release import read_account, read_manifest
 
 if TYPE_CHECKING:
-    from prade.planning.expected import Expected
     from prade.planning.plan import Plan
+    from prade.planning.settings import Expected
     from prade.release.release import Release
 
 MEASURE = "Measure: "  # the advice that the tiles give in numbers

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prade.planning.plan import Plan
     from prade.planning.questions import Question
     from prade.planning.settings import Settings
-    from prade.privacy.unit import Unit
+    from prade.privacy.protection import Unit
 
 NOISE = {"laplace": "discrete Laplace", "gaussian": "discrete Gaussian"}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from prade.data.display import display_texts
 from prade.estimating.levels.unseen_cells import FALSE_ALARM, largest_noise
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.reporting.facts import cells_of
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from prade.core.words import many
 from prade.data.copied_share import copies_in_words
 from prade.data.invariants import PublishedTotals, Rule
 from prade.estimating.levels.unseen_cells import FALSE_ALARM
-from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import not_protected
-from prade.queries.marginal import Marginal
+from prade.planning.plan import columns_left_out
+from prade.queries.parts import Marginal
 from prade.reporting.precision import COMMON
 from prade.reporting.promise import once_in_twenty
 

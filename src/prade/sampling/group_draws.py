@@ -27,8 +27,7 @@ from prade.core.progress import Progress
 from prade.core.workers import Shared, Workers, WorkersError
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_estimates import kept_estimates
-from prade.release.file_names import UNFINISHED_ROWS
-from prade.release.finished_batches import FinishedBatches, keep_batch, run_key
+from prade.release.derived_files import UNFINISHED_ROWS, FinishedBatches, keep_batch, run_key
 from prade.release.release import Release
 from prade.sampling.draw import check_whole
 from prade.sampling.improve import Search, improved_ranks

@@ -11,7 +11,7 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from prade.planning.targets import Target, Wanted, wanted_of
+from prade.planning.task import Target, Wanted, wanted_of
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

@@ -20,10 +20,9 @@ from prade.core.progress import Progress
 from prade.core.threads import single_threaded_blas
 from prade.data.public import Public, group_columns
 from prade.estimating.cuda import need_accelerator
-from prade.planning.expected import Expected
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
-from prade.planning.settings import Settings
+from prade.planning.settings import Expected, Settings
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Law
 from prade.scoring.score import CONTEST_BIAS

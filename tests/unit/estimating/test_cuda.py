@@ -16,7 +16,7 @@ from prade.estimating.levels import device_fits
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.posterior_mode import MAP
 from prade.estimating.solvers import Newton, Tolerance, climb
-from prade.release.measurement import Measurement
+from prade.release.release import Measurement
 from worlds import many_places
 from worlds.commands import call
 

@@ -22,7 +22,7 @@ from prade.data.csv_format import CsvFormat
 from prade.measuring.counts import count
 from prade.measuring.source import open_source
 from prade.measuring.streams import csv_stream
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 
 NAMES = ["A", "B", "C"]
 NOT_TEXT = "\ufffd"

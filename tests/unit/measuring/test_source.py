@@ -27,8 +27,8 @@ from prade.measuring.counts import count
 from prade.measuring.person_bound import PersonRows
 from prade.measuring.source import Source, open_source
 from prade.measuring.streams import Stream
-from prade.privacy.unit import Unit
-from prade.queries.marginal import Marginal
+from prade.privacy.protection import Unit
+from prade.queries.parts import Marginal
 
 SECRET = "hush-4711"
 HUGE = 8_675_309_867_530_912_345
