@@ -254,7 +254,7 @@ def test_a_folder_that_is_not_text_is_damage() -> None:
         "plan": "p",
         "cost": Budget.pure(1).to_dict(),
         "note": "",
-        "time": "2026-07-01T12:00:00+00:00",
+        "time": "now",
     }
     records = Records(remaining={"people": Budget.pure(4)})
     with pytest.raises(BrokenChain):
