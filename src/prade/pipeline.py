@@ -26,7 +26,7 @@ from prade.data.public_table import PublicTable
 from prade.estimating.cuda import let_go, need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates
-from prade.measuring.early_refusals import refuse_early, refuse_unfit
+from prade.measuring.refusals import refuse_early, refuse_unfit
 from prade.measuring.run import measure as run_measure
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan, plan_with_checked_files, public_of
@@ -40,10 +40,9 @@ from prade.release.release import Release
 from prade.release.terms import Terms, cap_of, kept_plan, plan_beside, with_cap
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
-from prade.sampling.improve import PASSES
+from prade.sampling.draw import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
-from prade.sampling.sizes import resized
-from prade.sampling.table import drawn_table
+from prade.sampling.table import drawn_table, resized
 from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 
@@ -79,7 +78,7 @@ def plan(
     `cuda`, rehearsals use an NVIDIA accelerator; it needs prade[cuda].
 
     >>> from prade import Task
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=400, places_per_state=2)
     >>> task = Task("census", data.schema, 4, levels=["STATE", "PLACE"], groups=data.groups)
     >>> plan(task, data.public, tune=False)

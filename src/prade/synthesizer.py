@@ -19,12 +19,12 @@ from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
 from prade.core.parameters import Parameters
 from prade.core.progress import Progress
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.declared_types import DeclaredTypes, Frame, Like
-from prade.data.groups import Groups
 from prade.data.public_table import PublicTable
-from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.early_refusals import refuse_early
+from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.plan import Plan
 from prade.planning.task import Target, Task
@@ -34,8 +34,8 @@ from prade.privacy.protection import Unit
 from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.release import Release, copy_release
 from prade.release.terms import Terms, drafted_schema
-from prade.reporting.summary import summary_html
-from prade.sampling.public_types import like_public
+from prade.reporting.html import summary_html
+from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]
@@ -91,7 +91,7 @@ class Synthesizer(Parameters):
     * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
     >>> synthesizer = Synthesizer(epsilon=4, schema=data.schema, folder="release", groups=data.groups,
     ...     levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False, cap=8)

@@ -22,7 +22,7 @@ from prade.privacy.budget import Budget
 from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.estimating.estimate import Estimate
     from prade.estimating.layout import Layout
     from prade.release.release import Measurement

@@ -24,9 +24,8 @@ from prade.core.documents import file_text, toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.core.numbers import exact, readable
 from prade.core.words import closest, names_of
-from prade.data.groups import Groups
-from prade.data.invariants import Invariant
-from prade.data.schema import Schema
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Invariant, Schema
 from prade.planning.invariants import stated
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name

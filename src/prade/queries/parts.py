@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from prade.core.arrays import smallest_unsigned
 from prade.core.errors import WorkloadError
 from prade.core.words import names_of
+from prade.data.declare.schema import Schema
 from prade.data.joint import Codes, joint_codes
-from prade.data.schema import Schema
 from prade.queries.query import Mask, Query, backticked, column_of, shorten
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 MAX_CELLS = 2**31
 MAX_ENUMERATED = 2**24  # (queries) x (cells of their joint domain): up to here, queries are compared cell by cell
@@ -307,7 +307,7 @@ def _digest(*content: Any) -> str:
 class Marginal(Part):
     """One cell for every combination of codes of some columns, numbered in C order (the last column varies fastest).
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> part = Marginal.of(Schema.from_mbi({"age": 3, "sex": 2}), ["age", "sex"])
     >>> part
     Marginal('age x sex', n_cells=6, covers=True)

@@ -124,7 +124,7 @@ def _renumbered(colours: Colours) -> Colours:
 
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 LARGEST_JOINT = 2**20  # cells: larger joint domains are not enumerated
 
@@ -181,8 +181,8 @@ def _aligned(table: NDArray[Any], own: Sequence[str], columns: Sequence[str]) ->
 
 
 if TYPE_CHECKING:
+    from prade.data.declare.schema import Column, Schema
     from prade.data.joint import Joint
-    from prade.data.schema import Column, Schema
 
 __all__ = ["Cells", "Marginal", "Part", "Predicate", "RowCells", "Workload"]
 
@@ -193,7 +193,7 @@ class Workload(Sequence[Part]):
     `origin[i]` is the (part, cell) of query i, in the order in which the queries were given. Without `origin`, the
     order is that of the parts and, within a part, of its cells.
 
-    >>> from prade.data.schema import Schema
+    >>> from prade.data.declare.schema import Schema
     >>> schema = Schema.from_mbi({"age": 3, "sex": 2})
     >>> workload = Workload.marginals(schema, ["age", ("age", "sex")])
     >>> workload

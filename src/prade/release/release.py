@@ -25,8 +25,8 @@ from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, EstimationError, PradeError, Remark
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
+from prade.data.declare.schema import Schema
 from prade.data.parquet_with_header import damage_reported, whole_numbers
-from prade.data.schema import Schema
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
 from prade.planning.questions import Question
@@ -121,7 +121,7 @@ class Measurement:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prade.diagnosis.findings import Diagnosis
+    from prade.diagnosis.diagnose import Diagnosis
 
 
 FORMAT = 1

@@ -11,9 +11,9 @@ from pathlib import Path
 from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
 from prade.core.numbers import exact
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Schema
 from prade.data.public_table import PublicTable
-from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.privacy.budget import Budget, Number

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level, favoured_asks, weighted_asks
 from prade.planning.settings import Settings
 from prade.privacy.budget import Law

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances
@@ -28,7 +28,7 @@ from prade.planning.plan import Plan
 from prade.queries.parts import Marginal
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.tuning.expectation import expected_in_another
 from prade.tuning.rehearse import Rehearsal
 

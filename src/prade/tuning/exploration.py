@@ -15,7 +15,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.numbers import readable
 from prade.core.words import many
-from prade.data.display import described
+from prade.data.declare.display import described
 from prade.data.public_files import PublicFiles
 from prade.planning.plan import Plan, columns_left_out
 from prade.planning.task import Task

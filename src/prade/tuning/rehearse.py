@@ -29,8 +29,8 @@ from prade.core.means import PreciseMean
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.core.workers import Workers
-from prade.data.groups import Groups
-from prade.data.invariants import Rule
+from prade.data.declare.groups import Groups
+from prade.data.declare.schema import Rule
 from prade.data.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
@@ -43,7 +43,7 @@ from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.device_distances import true_shares
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS, chosen_pairs
 from prade.tuning.device_errors import can_score, distances_on_device
 from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
@@ -59,7 +59,7 @@ class Rehearsal:
     """The stand-ins that a public table offers, and the errors that a plan would make with them.
 
     >>> from prade import Ask, Budget, Level, Unit, Workload
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> public = Public.of(data.schema, data.public, ["STATE", "PLACE"])
     >>> groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])

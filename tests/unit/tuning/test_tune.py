@@ -15,8 +15,8 @@ import pytest
 from prade import Task
 from prade.core.errors import DataError, PradeError
 from prade.core.words import many
+from prade.data.declare.schema import Schema
 from prade.data.public import Public
-from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Expected, Settings
@@ -319,7 +319,7 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, fo
 def test_no_engine_and_no_door_is_loaded():
     code = (
         "import sys, prade\n"
-        "from prade.data.invented import census_like\n"
+        "from prade.examples import census_like\n"
         "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
