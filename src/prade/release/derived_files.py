@@ -22,8 +22,8 @@ import msgspec
 
 from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
+from prade.core.execution import versions
 from prade.core.files import replace_file
-from prade.core.workers import versions
 from prade.data.tables import write_table
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 

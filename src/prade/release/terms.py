@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
-from prade.core.effort import EFFORT
 from prade.core.errors import DataError, PradeError
+from prade.core.execution import EFFORT
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
