@@ -122,7 +122,7 @@ def answer(
 
 def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.data.display import heading
+    from prade.data.declare.display import heading
     from prade.queries.asked import statistic_of
 
     asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
@@ -273,7 +273,7 @@ def score(
     This is the score of the NIST contest, and with --metrics what SDNist and others measure. It is computed from true
     rows, so it is not private.
     """
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.scoring.evaluation import evaluate
     from prade.scoring.metrics.measures import SAMPLE, SEED, Choices
     from prade.scoring.metrics.regressions import Formula
@@ -354,20 +354,17 @@ def report(
     instead, or written to the file of -o.
     """
     from prade.core.errors import Remark
-    from prade.core.progress import progress_bar
-    from prade.core.workers import Workers
     from prade.reporting.report import json_of, report_data, write_report
 
     if geojson_key is not None and geojson is None:
         raise click.UsageError("--geojson-key names a property of the outlines: also give the outlines with --geojson")
-    with where.arguments() as how, progress_bar() as progress, warnings.catch_warnings(record=True) as warned:
+    with where.execution() as execution, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", Remark)
-        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key, "progress": progress}
-        asked["workers"] = Workers.of(**how)
+        asked: dict[str, Any] = {"truth": truth, "geojson": geojson, "geojson_key": geojson_key}
         if as_json and output is None:
-            said = json_of(report_data(release_folder, **asked)).rstrip()
+            said = json_of(report_data(release_folder, execution=execution, **asked)).rstrip()
         else:
-            path = write_report(release_folder, output, as_json=as_json, **asked)
+            path = write_report(release_folder, output, as_json=as_json, execution=execution, **asked)
             said = f"{path}: {path.stat().st_size / 1e6:.1f} MB"
     for each in warned:
         if issubclass(each.category, Remark):  # a warning of a library may quote a true row

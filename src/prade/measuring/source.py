@@ -21,9 +21,9 @@ import numpy as np
 
 from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.csv_format import CsvFormat, format_of
-from prade.data.groups import Groups
+from prade.data.declare.column import LARGEST_WHOLE, Column
+from prade.data.declare.groups import Groups
 from prade.data.shared_memory import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
@@ -31,11 +31,11 @@ from prade.measuring.spark import PORTS, Session, SparkTable, open_session
 from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of
 from prade.measuring.tally import Counts, Tally
 from prade.planning.plan import Plan
-from prade.privacy.unit import Unit
+from prade.privacy.protection import Unit
 from prade.queries.parts import Part
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Result = TypeVar("Result")
 ENDINGS = (".parquet", ".csv", ".csv.gz")
@@ -275,7 +275,7 @@ def count(
     >>> import pyarrow
     >>> from prade import Column, Schema
     >>> from prade.measuring.source import open_source
-    >>> from prade.queries.marginal import Marginal
+    >>> from prade.queries.parts import Marginal
     >>> schema = Schema([Column("AGE", "numeric", edges=[18, 65])])
     >>> with open_source(pyarrow.table({"AGE": [3, 70, 80], "TOWN": ["a", "b", "elsewhere"]})) as source:
     ...     count(source, schema, [Marginal.of(schema, ["AGE"])], {"TOWN": ["a", "b", "c"]})

@@ -24,10 +24,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from prade.core.duplicate_files import find_same_content, refuse_duplicates
 from prade.core.errors import DataError
 from prade.core.words import closest
-from prade.data.column import Column
 from prade.data.csv_format import CsvFormat, header_of
 from prade.data.csv_records import csv_batches
 from prade.data.database_types import DeclaredType
+from prade.data.declare.column import Column
 from prade.data.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16

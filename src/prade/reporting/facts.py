@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
-from prade.core.workers import THIS_THREAD, Workers
-from prade.data.display import group_texts
+from prade.core.execution import Execution
+from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.cell_counts import interval
@@ -33,11 +33,9 @@ from prade.estimating.levels.kept_estimates import shared_estimates
 from prade.estimating.levels.public_cells import Cells
 from prade.estimating.levels.published import variance_of_sums
 from prade.planning.invariants import possible_cells
-from prade.queries.marginal import Marginal
-from prade.queries.parts import Part
+from prade.queries.parts import Marginal, Part
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.data.encoding import Coded
     from prade.estimating.levels.error_bars import Errors
     from prade.estimating.levels.estimates import Estimates
@@ -117,19 +115,18 @@ def facts_of(
     group: Ints,
     *,
     truth: tuple[Coded, Ints] | None = None,
-    workers: Workers = THIS_THREAD,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> Facts:
     """Compute every view. `group` is each synthetic row's group at the last level; `truth` has true rows and theirs.
 
-    `workers` on other processes open the estimates in the release's folder.
+    Workers in other processes open the estimates in the release's folder.
     """
     parts, priors, size = shown_parts(estimates), public_factors(estimates), len(estimates.totals)
     asked = [cells_of(part, estimates) for part in parts]
     rows = np.maximum(estimates.totals, ALMOST_NONE)
     factors = rows @ priors[-1] / rows.sum()
-    shared = None if workers.executor is None else shared_estimates(estimates)
-    finest, together = estimates.tables(parts, rows, workers=workers, shared=shared, progress=progress)
+    shared = None if execution.executor is None else shared_estimates(estimates)
+    finest, together = estimates.tables(parts, rows, shared=shared, execution=execution)
     counted = {"synthetic": (synthetic, group)} | ({} if truth is None else {"truth": truth})
     counts = {
         name: (_counts(parts, *each, size), np.bincount(each[1], minlength=size).astype(np.float64))

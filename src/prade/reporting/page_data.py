@@ -57,14 +57,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
-from prade.core.threads import several
-from prade.data.display import described
+from prade.core.execution import Execution, several
+from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
 from prade.estimating.levels.error_bars import AT_ONCE
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.reporting.facts import Facts, Precision, View, cells_of, deviations, precision_of
 from prade.reporting.html import packed
 from prade.reporting.statements import caveats_of, headline_of, methodology_of, promise_of, provenance_of, tiles_of
@@ -72,7 +72,6 @@ from prade.reporting.truth import truth_data
 from prade.reporting.use_and_care import Situation, measured_columns, unseen_values, use_and_care
 
 if TYPE_CHECKING:
-    from prade.core.progress import Progress
     from prade.estimating.levels.estimates import Estimates
     from prade.planning.plan import Plan
     from prade.reporting.outlines import Outlines
@@ -95,24 +94,20 @@ def data_of(
     seed: int | None = None,
     largest_pair: int = LARGEST_PAIR,
     most_numbers: int = MOST_NUMBERS,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> dict[str, Any]:
     """Everything that the page shows; `copied` and `seed` are what the file of synthetic rows states."""
     release, plan, schema = estimates.release, estimates.plan, estimates.plan.schema
     columns, kept, precisions = facts.parts[: len(schema.coded)], dict[int, Any](), list[Precision]()
     for view in facts.views:
         precisions.append(precision_of(estimates, columns, view, kept))
-        if progress is not None:
-            progress("standard errors", len(precisions), len(facts.views))
+        execution.tell("standard errors", len(precisions), len(facts.views))
     rows, promise = len(facts.rows["synthetic"]), promise_of(release, copied)
-    diagnosis = diagnosed(plan, release.noisy, estimates.public.observed, threads=threads)
+    diagnosis = diagnosed(plan, release.noisy, estimates.public.observed, threads=execution.threads)
     use, careful = use_and_care(_situation(estimates, facts, precisions, copied, diagnosis))
     views = [_view(estimates, facts, precision) for precision in precisions]
     statuses = {name for view in facts.views for name in view.status}
-    pairs = pairs_of(
-        estimates, facts, largest=largest_pair, most_numbers=most_numbers, threads=threads, progress=progress
-    )
+    pairs = pairs_of(estimates, facts, largest=largest_pair, most_numbers=most_numbers, execution=execution)
     return {
         "headline": headline_of(release, rows),
         "tiles": tiles_of(release, rows),
@@ -132,7 +127,7 @@ def data_of(
         "promise": promise,
         "provenance": provenance_of(estimates, seed, rows),
         "methodology": methodology_of(estimates, rows, seed),
-        "truth": truth and truth_data(estimates, truth, copied=copied, threads=threads, progress=progress),
+        "truth": truth and truth_data(estimates, truth, copied=copied, execution=execution),
     }
 
 
@@ -257,8 +252,7 @@ def pairs_of(
     *,
     largest: int = LARGEST_PAIR,
     most_numbers: int = MOST_NUMBERS,
-    threads: int = 1,
-    progress: Progress | None = None,
+    execution: Execution = Execution(),
 ) -> list[dict[str, Any]]:
     """Two-way tables: all pairs of columns for the whole table, measured pairs for the groups of a level.
 
@@ -277,7 +271,7 @@ def pairs_of(
                 shown.append(pair)
             elif _measured(view, pair) is not None:
                 left_out.append(pair.name)
-        views.append({**_tables(estimates, facts, view, shown, threads, progress), "leftOut": left_out})
+        views.append({**_tables(estimates, facts, view, shown, execution), "leftOut": left_out})
     return views
 
 
@@ -288,7 +282,7 @@ def _measured(view: View, pair: Marginal) -> Marginal | None:
 
 
 def _tables(
-    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Marginal], threads: int, progress: Progress | None
+    estimates: Estimates, facts: Facts, view: View, shown: Sequence[Marginal], execution: Execution
 ) -> dict[str, Any]:
     """The tables of some pairs, one after the other; error bars work on the cells of a batch of pairs together."""
     order, batches = estimates.plan.schema.coded, list[list[Marginal]]()
@@ -297,12 +291,11 @@ def _tables(
             batches.append([])
         batches[-1].append(pair)
     tables: dict[str, list[Floats]] = {name: [np.zeros((len(view), 0))] for name in ("noisy", "sd", *view.shares)}
-    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, threads)
+    work = several(lambda batch: _batch(estimates, facts, view, batch), batches, execution.threads)
     for done, batch in enumerate(work):
         for name, table in batch.items():
             tables[name].append(table)
-        if progress is not None:
-            progress("two-way tables", done + 1, len(batches))
+        execution.tell("two-way tables", done + 1, len(batches))
     series = {name: np.concatenate(each, axis=1) for name, each in tables.items()}
     sd = series.pop("sd")
     return {

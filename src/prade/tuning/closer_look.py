@@ -18,14 +18,15 @@ from itertools import combinations
 import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
-from prade.data.display import group_texts
+from prade.core.execution import Execution
+from prade.data.declare.display import group_texts
 from prade.data.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.totals import FEWEST_ROWS
 from prade.planning.plan import Plan
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.sampling.table import sample_groups
 from prade.scoring.distances import Codes, Pair, mean_distance, pair_errors
 from prade.scoring.evaluation import PublicBaseline
@@ -141,8 +142,8 @@ class CloserLook:
         tables: dict[int, PlaceTables] = {}
         for k, chosen in enumerate(self.rehearsal.stand_ins):
             release = self.rehearsal.release(plan, k, self.seed)
-            threads = self.rehearsal.threads
-            estimates = Estimates.of(release, chosen.public, plan.settings, threads=threads, cells=chosen.cells)
+            execution = Execution(self.rehearsal.threads)
+            estimates = Estimates.of(release, chosen.public, plan.settings, cells=chosen.cells, execution=execution)
             distances.append(
                 [self._distances(k, group, self._weights(estimates, group)) for group in self._looked_at(k)]
             )
@@ -194,9 +195,11 @@ class CloserLook:
         rows = np.maximum(estimates.totals, FEWEST_ROWS)[:, None]
         sd = np.sqrt(sum_variances(estimates, cells, each, len(each))) / rows
         chosen = np.isin(each, groups)
-        drawn, group = sample_groups(
-            estimates.with_totals(np.where(chosen, estimates.totals, 0.0)), self.seed, threads=self.rehearsal.threads
+        resized, execution = (
+            estimates.with_totals(np.where(chosen, estimates.totals, 0.0)),
+            Execution(self.rehearsal.threads),
         )
+        drawn, group = sample_groups(resized, self.seed, execution=execution)
         answers = estimates.answers[-1]
         found = {}
         for number, place in mine.items():

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from prade import Ask, Budget, DataError, Groups, Level, Release, Schema, Workload, score
 from prade.cli import main as cli
+from prade.core.execution import Execution
 from prade.data.prior import Prior
 from prade.data.recurring_groups import RecurringGroups
 from prade.data.tables import read_table, write_table
@@ -25,7 +26,7 @@ from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import kept_estimates
 from prade.measuring.run import measure
 from prade.pipeline import sample
-from prade.queries.marginal import Marginal
+from prade.queries.parts import Marginal
 from prade.release.derived_files import write_rows
 from prade.reporting.facts import facts_of, precision_of, public_factors
 from prade.reporting.html import json_in_html, plain, unpacked
@@ -751,7 +752,10 @@ def test_json_cannot_leave_its_element():
 def test_progress_is_told(release, tmp_path, folder):
     told = []
     write_report(
-        release, tmp_path / "p.html", truth=folder / "private.parquet", progress=lambda *what: told.append(what)
+        release,
+        tmp_path / "p.html",
+        truth=folder / "private.parquet",
+        execution=Execution(progress=lambda *what: told.append(what)),
     )
     ends = {what: (done, number) for what, done, number in told}
     assert set(ends) == {"comparing with the truth", "comparing groups", "standard errors", "two-way tables", "metrics"}

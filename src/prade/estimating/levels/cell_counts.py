@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
 from prade.core.errors import DataError
 from prade.core.words import names_of
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.error_bars_of_sums import sum_variances
 from prade.estimating.levels.public_cells import Cells
@@ -25,8 +25,17 @@ if TYPE_CHECKING:
 NINETY_FIVE = 2.04
 
 
-def interval(value: Any, sd: Any, least: Any = -np.inf, most: Any = np.inf) -> tuple[Floats, Floats]:
-    """The 95 % interval of values with these standard deviations, value ± z sd, within what is possible."""
+def interval(
+    value: Floats | float, sd: Floats | float, least: Floats | float = -np.inf, most: Floats | float = np.inf
+) -> tuple[Floats, Floats]:
+    """The 95 % interval of an estimate: value - z sd and value + z sd, both from `least` to `most`.
+
+    Every interval that prade states is made here.
+
+    >>> low, high = interval(np.array([3.0, 100.0]), np.array([2.0, 10.0]), least=0.0)
+    >>> low.tolist(), high.tolist()
+    ([0.0, 79.6], [7.08, 120.4])
+    """
     low, high = (np.clip(value + side * NINETY_FIVE * sd, least, most) for side in (-1, 1))
     return low, high
 
@@ -74,7 +83,7 @@ class CellCounts:
 
     @property
     def _interval(self) -> tuple[Floats, Floats]:
-        most = interval(self.rows, np.sqrt(self.rows_variance))[1]
+        _, most = interval(self.rows, np.sqrt(self.rows_variance))
         return interval(self.counts, self.count_sd, 0.0, most[:, None])
 
     def limited_to(self, possible: Flags) -> CellCounts:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_by_group
 from prade.core.words import names_of
-from prade.data.groups import Grouping
+from prade.data.declare.groups import Grouping
 from prade.data.public import Public
 from prade.estimating.levels.asked_rows import Piece, counted
 from prade.estimating.levels.cell_counts import NINETY_FIVE, interval
@@ -213,5 +213,5 @@ def _quotient(part: NDArray[np.float64], whole: NDArray[np.float64], otherwise: 
 
 
 def _interval(asked: Asked, value: Floats, sd: Floats, least: float | None, most: float | None) -> Values:
-    bounds = -np.inf if least is None else least, np.inf if most is None else most
-    return Values(asked.grouping, value, sd, *interval(value, sd, *bounds))
+    low, high = interval(value, sd, -np.inf if least is None else least, np.inf if most is None else most)
+    return Values(asked.grouping, value, sd, low, high)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.core.words import closest, names_of
-from prade.data.column import Column
+from prade.data.declare.column import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
