@@ -17,7 +17,7 @@ from prade import Plan, Task, Unit, explore
 from prade.core.arrays import Floats
 from prade.core.threads import cores
 from prade.data.invented import census_like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.tuning.rehearse import Rehearsal
 from prade.tuning.tune import tune
 

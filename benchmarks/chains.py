@@ -25,7 +25,7 @@ from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
 from prade.data.groups import Groups
 from prade.data.invented_years import CensusYears, census_years
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.estimating.levels.estimates import Estimates
 
 LEVELS = ["STATE", "PLACE"]

@@ -23,7 +23,7 @@ from common import report, table
 from prade import Groups, Schema, Task, Unit
 from prade.data.encoding import encode
 from prade.data.invented import census_like
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.scoring.distances import WORST, mean_distance

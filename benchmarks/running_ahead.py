@@ -26,7 +26,7 @@ from invented_nation import LEVELS, nation
 from prade import Schema, Task, Unit
 from prade.core.threads import single_threaded_blas
 from prade.core.workers import Workers
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.tuning import trials
 from prade.tuning.effort import Effort
 from prade.tuning.trials import Draw, Trials, TrialsAhead

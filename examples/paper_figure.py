@@ -27,8 +27,8 @@ from prade.baselines.algorithm_2 import asked_totals, published_plan, published_
 from prade.core.workers import Workers
 from prade.data.encoding import Coded, encode
 from prade.data.invented import census_like
-from prade.data.public import Public
-from prade.data.tables import read_table, write_table
+from prade.data.public.public import Public
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.kept_estimates import estimates_of
 from prade.measuring.run import measure
 from prade.sampling.draw import draw, ordering

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from prade.core.errors import SchemaError as SchemaError
     from prade.core.errors import WorkloadError as WorkloadError
     from prade.data.column import Column as Column
-    from prade.data.csv_format import CsvFile as CsvFile
     from prade.data.groups import Groups as Groups
     from prade.data.invariants import PublishedTotals as PublishedTotals
     from prade.data.invariants import Rule as Rule
+    from prade.data.read.csv import CsvFile as CsvFile
     from prade.data.schema import Schema as Schema
     from prade.estimating.levels.estimates import Estimates as Estimates
     from prade.measuring.check import check as check
@@ -57,7 +57,7 @@ _HOMES = {
     "Ask": "prade.planning.questions",
     "Budget": "prade.privacy.budget",
     "Column": "prade.data.column",
-    "CsvFile": "prade.data.csv_format",
+    "CsvFile": "prade.data.read.csv",
     "Estimates": "prade.estimating.levels.estimates",
     "Exploration": "prade.tuning.exploration",
     "Groups": "prade.data.groups",

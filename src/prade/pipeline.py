@@ -21,8 +21,8 @@ from prade.core.effort import EFFORT
 from prade.core.errors import DataError
 from prade.core.progress import Progress
 from prade.core.workers import Workers
-from prade.data.declared_types import Frame, Like, check_like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import Frame, Like, check_like
 from prade.estimating.cuda import let_go, need_accelerator
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.kept_estimates import estimates_of, kept_estimates

@@ -13,7 +13,7 @@ from prade import DataError
 from prade.core import workers as core_workers
 from prade.core.cluster import cluster
 from prade.core.workers import Workers, WorkersError
-from prade.data.tables import read_table, write_table
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels import descent
 from prade.estimating.levels.estimates import Estimates
 from prade.estimating.levels.foundation import shared_foundation

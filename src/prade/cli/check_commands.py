@@ -16,7 +16,7 @@ from prade.cli.public_options import public_files
 
 if TYPE_CHECKING:
     from prade.data.groups import Groups
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.data.schema import Schema
     from prade.planning.invariants import Breach
 
@@ -82,7 +82,7 @@ def _check_public(
     """Show how public files fit a schema."""
     from prade.data.encoding import outside
     from prade.data.groups import Groups
-    from prade.data.public_table import PublicTable
+    from prade.data.public.table import PublicTable
     from prade.data.schema import Schema
     from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names

@@ -102,7 +102,7 @@ def invent(folder: Path, persons: int) -> int:
     import duckdb
 
     from prade.data.invented import census_like
-    from prade.data.tables import write_table
+    from prade.data.read.tables import write_table
 
     data = census_like(persons=persons, places_per_state=15)
     database = folder / DATABASE
@@ -123,7 +123,7 @@ def invent(folder: Path, persons: int) -> int:
 def comparison(folder: Path, release: str, truth: str) -> list[str]:
     """Compare the mean errors of the public table alone, the published algorithm and the release."""
     from prade.baselines.algorithm_2 import published_plan, published_rows
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows

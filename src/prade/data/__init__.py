@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from prade.data.encoding import outside as outside
     from prade.data.groups import Groups as Groups
     from prade.data.prior import Prior as Prior
-    from prade.data.public import Public as Public
-    from prade.data.public_table import PublicTable as PublicTable
+    from prade.data.public.public import Public as Public
+    from prade.data.public.table import PublicTable as PublicTable
     from prade.data.schema import Schema as Schema
 
 _HOMES = {
@@ -25,7 +25,7 @@ _HOMES = {
     "Groups": "prade.data.groups",
     "Prior": "prade.data.prior",
     "Public": "prade.data.public",
-    "PublicTable": "prade.data.public_table",
+    "PublicTable": "prade.data.public.table",
     "Schema": "prade.data.schema",
     "encode": "prade.data.encoding",
     "outside": "prade.data.encoding",

@@ -30,9 +30,9 @@ from typing import NamedTuple
 from prade.core.errors import DataError, SchemaError
 from prade.core.words import closest
 from prade.data.column import Column
-from prade.data.csv_format import first_line_outside, format_of, header_of, opened
 from prade.data.labels import MISSING, label_key
 from prade.data.matching import code_cells
+from prade.data.read.csv import first_line_outside, format_of, header_of, opened
 from prade.data.schema import Schema
 
 HEADER = ("column", "title", "description", "unit", "value", "label")

@@ -22,7 +22,7 @@ from prade.data.cell_types import python_values, require_plain_type
 from prade.data.cells import is_text
 from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
 from prade.data.matching import numbers_of
-from prade.data.tables import distinct_values, group_cells, plain_cells, read_table
+from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
 
 # Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge
 # would cost another budget.

@@ -28,7 +28,7 @@ from prade.data.columns import Columns
 from prade.data.decoding import Decoder
 from prade.data.joint import Joint
 from prade.data.matching import code_cells, numbers_of
-from prade.data.tables import plain_cells, read_table, write_table
+from prade.data.read.tables import plain_cells, read_table, write_table
 
 if TYPE_CHECKING:
     from prade.data.schema import Schema

@@ -67,7 +67,7 @@ class PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
         import pyarrow as pa
 
-        from prade.data.tables import group_cells, read_table
+        from prade.data.read.tables import group_cells, read_table
 
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)
         if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:

@@ -65,7 +65,7 @@ def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
     >>> proposed_links(columns, {"WAGES": wages, "INCOME": wages + 10})
     (('WAGES', 'INCOME'),)
     """
-    from prade.data.tables import plain_cells, read_table
+    from prade.data.read.tables import plain_cells, read_table
 
     numeric = [column for column in columns if column.kind == "numeric"]
     if len(numeric) < 2:

@@ -12,9 +12,9 @@ from prade.core.arrays import Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.core.chances import Chances
 from prade.data.cells import is_text, one_piece
 from prade.data.column import LARGEST_WHOLE, Column
-from prade.data.donors import NONE
 from prade.data.matching import PER_DAY, code_cells, numbers_of
-from prade.data.tables import plain_cells
+from prade.data.public.donors import NONE
+from prade.data.read.tables import plain_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -125,7 +125,7 @@ class Schema:
         `table` is a table or file with one row per group. Its columns may be nested, as STATE and PUMA are; then the
         values of the outer column repeat. A group column that is not in the list keeps its values.
         """
-        from prade.data.tables import distinct_values, group_cells, read_table
+        from prade.data.read.tables import distinct_values, group_cells, read_table
 
         groups = read_table(table)
         filled = []

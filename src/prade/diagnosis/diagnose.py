@@ -38,7 +38,7 @@ from prade.core.arrays import Floats
 from prade.core.errors import PradeError
 from prade.core.threads import several
 from prade.data.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.diagnosis.calibration import Moments, lowest_allowed, of_the_family, smallest
 from prade.diagnosis.column_answers import LevelAnswers, side_by_side
 from prade.diagnosis.findings import Diagnosis, LevelFindings

@@ -15,7 +15,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.data.groups import Grouping
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 
 

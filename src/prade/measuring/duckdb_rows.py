@@ -14,7 +14,7 @@ from typing import Any
 from prade.core.errors import DataError
 from prade.core.locked_folders import spill_folder
 from prade.data.cells import decimal_cells
-from prade.data.database_types import DeclaredType, Kind
+from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.connections import table_named
 from prade.measuring.streams import Batch, Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.measuring.counts import Counting
 from prade.measuring.public_overlap import refuse_public
 from prade.measuring.source import open_source

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from prade.core.errors import DataError
 from prade.data.cells import FARTHEST, decimal_cells, decoded_text, plain_array
-from prade.data.database_types import DeclaredType, Kind
+from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.connections import connected, table_named
 from prade.measuring.streams import Batch, Stream

@@ -14,8 +14,8 @@ from typing import Any
 
 from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
-from prade.data.public_files import PublicFiles
-from prade.data.shared_memory import shared_memory
+from prade.data.public.table import PublicFiles
+from prade.data.read.frames import shared_memory
 
 
 def paths_of(source: Any) -> list[str] | None:

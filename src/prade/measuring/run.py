@@ -40,7 +40,7 @@ from prade.core.errors import BudgetError, DataError, PradeError
 from prade.core.interrupts import held_back
 from prade.core.progress import Progress
 from prade.core.remedies import Remedy
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.measuring.counts import Counting
 from prade.measuring.failures import Trace, traced
 from prade.measuring.noise import add_noise

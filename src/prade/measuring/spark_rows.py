@@ -20,7 +20,7 @@ import numpy as np
 from prade.core.errors import DataError
 from prade.core.words import closest
 from prade.data.cells import decimal_cells, plain_array
-from prade.data.database_types import DeclaredType, Kind
+from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams
 from prade.measuring.connections import no_table
 from prade.measuring.spark_sessions import counting_in

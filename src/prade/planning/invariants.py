@@ -16,12 +16,12 @@ from prade.core.errors import DataError, PradeError, SchemaError
 from prade.core.words import many
 from prade.data.invariants import Invariant, PublishedTotals, Rule, checked_invariants
 from prade.data.prior import LARGEST_FULL_DOMAIN, Prior
-from prade.data.public import kept
+from prade.data.public.public import kept
 from prade.queries.query import Query, parse
 
 if TYPE_CHECKING:
     from prade.data.groups import Grouping, Groups
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.data.schema import Schema
     from prade.queries.parts import Part
 

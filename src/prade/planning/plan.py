@@ -29,7 +29,7 @@ from prade.core.files import replace_file
 from prade.core.words import many
 from prade.data.groups import Grouping, Groups
 from prade.data.invariants import Invariant, PublishedTotals
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.invariants import lines_of, not_protected, stated

@@ -17,10 +17,10 @@ from typing import Any, TypeVar, cast
 from prade.core.documents import toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError
 from prade.core.words import closest
-from prade.data.csv_format import CsvFormat
 from prade.data.groups import Groups
 from prade.data.invariants import Invariant, invariants_of
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
+from prade.data.read.csv import CsvFormat
 from prade.data.schema import Schema
 from prade.data.schema_file import content_of_table, one_line_arrays
 from prade.planning.expected import Expected, TargetError

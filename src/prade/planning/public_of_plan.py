@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prade.core.errors import DataError
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan
 
 

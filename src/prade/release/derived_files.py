@@ -25,7 +25,7 @@ import msgspec
 from prade.core.documents import Versioned, structured
 from prade.core.errors import DataError
 from prade.core.files import replace_file
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from prade.release.file_names import CARRIED, ESTIMATES, SUPPORT, SYNTHETIC, SYNTHETIC_PARTS, WEIGHTS
 from prade.release.release import Release, file_hash, read_sealed, sealed_text
 

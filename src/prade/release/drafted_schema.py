@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prade.core.errors import PradeError
 from prade.data.groups import Groups
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.data.schema import Schema
 from prade.planning.plan import Plan
 from prade.privacy.unit import Unit

@@ -31,7 +31,7 @@ from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, PradeError, Remark
 from prade.core.files import sha256_of
 from prade.core.means import PreciseMean
-from prade.data.parquet_with_header import damage_reported, whole_numbers
+from prade.data.read.files import damage_reported, whole_numbers
 from prade.data.schema import Schema
 from prade.planning.invariants import not_protected
 from prade.planning.plan import RELEASED, Plan
@@ -217,7 +217,7 @@ def measurement_table(plan: Plan, noisy: Sequence[Sequence[Noisy]]) -> pa.Table:
 
 def read_measurements(path: Path, plan: Plan) -> tuple[tuple[Noisy, ...], ...]:
     """The noisy counts of a file, in the order of the plan."""
-    from prade.data.tables import read_table
+    from prade.data.read.tables import read_table
 
     with damage_reported(path, "noisy counts", "restore the original"):
         values = whole_numbers(read_table(path, ["noisy"]), "noisy")

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from prade.core.errors import DataError
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.plan import Plan
 from prade.planning.task import Task
 from prade.release.release import PLAN

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from prade.core.words import many
-from prade.data.copied_share import copies_in_words
+from prade.data.read.files import copies_in_words
 from prade.planning.questions import TOTAL
 from prade.privacy.meaning import meaning
 from prade.release.release import read_account, read_manifest

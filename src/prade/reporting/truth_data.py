@@ -60,8 +60,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.data.copied_share import copies_in_words
 from prade.data.display import group_texts
+from prade.data.read.files import copies_in_words
 from prade.estimating.levels.asked_rows import need_numbers
 from prade.release.derived_files import kept_rows
 from prade.reporting.packing import packed

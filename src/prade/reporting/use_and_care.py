@@ -14,8 +14,8 @@ import numpy as np
 
 from prade.core.arrays import Floats
 from prade.core.words import many
-from prade.data.copied_share import copies_in_words
 from prade.data.invariants import PublishedTotals, Rule
+from prade.data.read.files import copies_in_words
 from prade.estimating.levels.unseen_cells import FALSE_ALARM
 from prade.planning.coverage import columns_left_out
 from prade.planning.invariants import not_protected

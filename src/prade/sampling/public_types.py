@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from prade.data.declared_types import Frame, Like
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
+from prade.data.read.frames import Frame, Like
 from prade.planning.plan import Plan
 from prade.sampling.table import typed_as_public
 

@@ -21,12 +21,12 @@ from prade.core.workers import Workers
 from prade.data.cell_types import python_values
 from prade.data.cells import is_text, texts_of
 from prade.data.column import Column
-from prade.data.copied_share import noted_share
-from prade.data.declared_types import Frame, Like
 from prade.data.encoding import Coded
 from prade.data.matching import code_cells
-from prade.data.public_table import PublicTable
-from prade.data.tables import plain_cells
+from prade.data.public.table import PublicTable
+from prade.data.read.files import noted_share
+from prade.data.read.frames import Frame, Like
+from prade.data.read.tables import plain_cells
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates
 from prade.sampling.draw import check_whole

@@ -14,8 +14,8 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.threads import cores
 from prade.data.groups import Groups
-from prade.data.public_table import PublicTable
-from prade.data.tables import read_table
+from prade.data.public.table import PublicTable
+from prade.data.read.tables import read_table
 from prade.scoring.distances import Pair
 from prade.scoring.metrics import USUAL, Choices, all_metrics
 from prade.scoring.public_baseline import public_pair_errors

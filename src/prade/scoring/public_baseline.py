@@ -19,7 +19,7 @@ from prade.scoring.score import CONTEST_PAIRS, Pairs, chosen_pairs
 if TYPE_CHECKING:
     from prade.data.encoding import Coded
     from prade.data.groups import Grouping
-    from prade.data.public import Public
+    from prade.data.public.public import Public
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.systematic import systematic
 from prade.data.encoding import Coded, encode
-from prade.data.public import binned_numbers
-from prade.data.tables import table_columns
+from prade.data.public.public import binned_numbers
+from prade.data.read.tables import table_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prade.data.public import Public
+    from prade.data.public.public import Public
     from prade.data.schema import Schema
 
 

@@ -20,7 +20,7 @@ from prade.core.errors import PradeError
 from prade.core.numbers import exact, readable
 from prade.core.progress import Progress
 from prade.core.words import many
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan
 from prade.planning.settings import Settings

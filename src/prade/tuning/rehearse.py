@@ -31,7 +31,7 @@ from prade.core.words import names_of
 from prade.core.workers import Workers
 from prade.data.groups import Groups
 from prade.data.invariants import Rule
-from prade.data.public import Public, kept
+from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from prade.core.effort import EFFORT
 from prade.core.progress import Progress
 from prade.core.threads import single_threaded_blas
-from prade.data.public import Public, group_columns
+from prade.data.public.public import Public, group_columns
 from prade.estimating.cuda import need_accelerator
 from prade.planning.expected import Expected
 from prade.planning.invariants import obeying

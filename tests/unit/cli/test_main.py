@@ -19,8 +19,8 @@ from prade.cli import main as cli
 from prade.cli import release_commands as commands_release
 from prade.cli.console import text_table
 from prade.data.invented import census_like
-from prade.data.public_files import PublicFiles
-from prade.data.tables import read_table, write_table
+from prade.data.public.table import PublicFiles
+from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.kept_estimates import kept_estimates
 
 cli.every_command()

@@ -6,7 +6,7 @@ import pytest
 
 from prade import Budget, Plan
 from prade.data.invented import census_like
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX", "TENURE"]
@@ -112,7 +112,7 @@ def no_work(monkeypatch):
         raise AssertionError("the work started")
 
     monkeypatch.setattr("prade.tuning.explore.explore", refuse)
-    monkeypatch.setattr("prade.data.public_table.PublicTable.rows", refuse)
+    monkeypatch.setattr("prade.data.public.table.PublicTable.rows", refuse)
 
 
 @pytest.mark.usefixtures("no_work")

@@ -7,7 +7,7 @@ import pytest
 
 from prade import Ledger, Plan, Schema, Unit
 from prade.data.invented import census_like
-from prade.data.tables import write_table
+from prade.data.read.tables import write_table
 from worlds.commands import call
 
 COLUMNS = ["STATE", "PLACE", "AGE", "SEX"]

@@ -11,7 +11,7 @@ import pytest
 import prade
 from prade import DataError, Ledger, Plan, Release, Synthesizer, Task
 from prade.core.duplicate_files import content_hash
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from worlds.commands import call
 from worlds.people import SCHEMA
 from worlds.releases import invented, write_folder

@@ -8,7 +8,7 @@ import pytest
 
 from prade.core.errors import DataError, SchemaError
 from prade.data.codebook import Codebook, Labelling
-from prade.data.csv_format import CsvFile
+from prade.data.read.csv import CsvFile
 from prade.data.schema import Column, Schema
 
 SCHEMA = Schema(

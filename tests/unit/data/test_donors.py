@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from prade import Column, Schema
 from prade.core.chances import Chances
 from prade.data.decoding import Decoder
-from prade.data.donors import NONE, Donors
 from prade.data.encoding import Coded, encode
+from prade.data.public.donors import NONE, Donors
 
 ROWS = 3000
 

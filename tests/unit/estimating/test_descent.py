@@ -10,7 +10,7 @@ from prade import Ask, Budget, Column, EstimationError, Groups, Level, PradeErro
 from prade.core.threads import several
 from prade.data.encoding import encode
 from prade.data.invented import census_like
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.ide import IDE
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.blocks import blocks

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from prade import Column, DataError, Schema, score
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.scoring.correlations import correlation_differences, correlations
 from prade.scoring.evaluation import evaluate, worst_pairs
 from prade.scoring.metrics import Choices, all_metrics

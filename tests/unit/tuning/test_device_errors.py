@@ -10,7 +10,7 @@ import pytest
 
 from prade import EstimationError, Task, Unit
 from prade.data.invented import census_like
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating import cuda
 from prade.estimating.levels.laplace_posterior import of_processor
 from prade.pipeline import fit

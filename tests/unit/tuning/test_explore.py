@@ -11,8 +11,8 @@ from prade.core.errors import PradeError
 from prade.data.column import Column
 from prade.data.encoding import Coded
 from prade.data.invented import census_like
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
+from prade.data.public.public import Public
+from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.reporting.packing import packed, plain
 from prade.scoring.score import joint_errors

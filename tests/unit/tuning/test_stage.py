@@ -15,7 +15,7 @@ import pytest
 
 from prade import EstimationError, Task, Unit, explore, plan
 from prade.core.workers import WorkersError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating import cuda
 from prade.privacy.budget import Budget
 from prade.tuning import stage, trials

@@ -15,7 +15,7 @@ import pytest
 from prade import Task
 from prade.core.errors import DataError, PradeError
 from prade.core.words import many
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.schema import Schema
 from prade.planning.expected import Expected
 from prade.planning.plan import Plan

@@ -31,8 +31,8 @@ from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs,
 from prade.core.systematic import systematic
 from prade.data.information import Information
 from prade.data.prior import Prior
-from prade.data.public import Public, middles_of_bins
-from prade.data.row_index import RowIndex
+from prade.data.public.donors import RowIndex
+from prade.data.public.public import Public, middles_of_bins
 from prade.data.schema import Schema
 from prade.estimating.levels.unseen_cells import ShownCell
 from prade.planning.invariants import ParsedRule

@@ -25,7 +25,7 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.threads import several, single_threaded_blas
 from prade.core.workers import Shared, Workers
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.base import Estimator
 from prade.estimating.device_arrays import device_arrays
 from prade.estimating.estimate import Estimate

@@ -21,7 +21,7 @@ from prade.core.progress import Progress
 from prade.core.threads import several
 from prade.core.workers import THIS_THREAD, Shared, Workers
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.layout import Layout
 from prade.estimating.levels.answers import RawAnswers, raw_answers
 from prade.estimating.levels.foundation import Foundation, Tilt

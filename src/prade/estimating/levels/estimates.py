@@ -24,7 +24,7 @@ from prade.core.errors import WorkloadError
 from prade.core.threads import cores
 from prade.core.words import names_of
 from prade.core.workers import Workers
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.answer_tables import cell_columns, count_table, value_table
 from prade.estimating.levels.asked_rows import (
     Piece,

@@ -10,7 +10,7 @@ from typing import Any
 
 from prade.core.progress import Progress
 from prade.core.workers import THIS_THREAD, Shared, Workers, WorkersError
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.estimating.levels.distributions import Distributions
 from prade.estimating.levels.estimates import Estimates, inputs_hash
 from prade.estimating.levels.kept_weights import Kept, keep_weights, kept_weights, record_of_estimates, small_enough

@@ -29,7 +29,7 @@ from prade.core.arrays import Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.systematic import systematic
 from prade.data.groups import Grouping
 from prade.data.prior import Prior
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.layout import Layout
 from prade.queries.parts import Part
