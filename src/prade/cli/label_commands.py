@@ -12,8 +12,7 @@ from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
 from prade.cli.main import examples, remark, result
 from prade.cli.planning_commands import SHOWN, as_json, force, schema
-from prade.core.errors import DataError
-from prade.core.words import many
+from prade.core.errors import DataError, many
 
 if TYPE_CHECKING:
     from prade.data.codebook import Labelling

@@ -27,8 +27,7 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import NamedTuple
 
-from prade.core.errors import DataError, SchemaError
-from prade.core.words import closest
+from prade.core.errors import DataError, SchemaError, closest
 from prade.data.column import Column
 from prade.data.labels import MISSING, label_key
 from prade.data.matching import code_cells

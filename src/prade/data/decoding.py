@@ -1,6 +1,6 @@
 """Turning codes back into a table like the public one: same types, same column order, missing cells where coded.
 
-The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), as far as there is one. A
+The numbers of a row are those of a public row with the same codes (`prade.data.public.donors`), if there is one. A
 column that has no donor takes a public value of its bin, in proportion to how often it occurs (or to the weights of its
 rows). Both preserve heaping at round numbers and the shape of the tails. If the public table has no value in a bin,
 numbers are drawn uniformly from it.
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Flags, Floats, Ints
 from prade.core.errors import DataError
 from prade.core.threads import cores, finishing
 from prade.data.cells import one_piece

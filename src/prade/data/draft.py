@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import SchemaError
-from prade.core.words import closest
+from prade.core.errors import SchemaError, closest
 from prade.data.cell_types import python_values, require_plain_type
 from prade.data.cells import is_text
 from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from prade.core.errors import PradeError, SchemaError
-from prade.core.words import closest, names_of
+from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.data.groups import Groups
 
 Source = Literal["public", "private"]

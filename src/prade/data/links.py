@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
-from prade.core.errors import SchemaError
-from prade.core.words import closest
+from prade.core.errors import SchemaError, closest
 from prade.data.cells import one_piece
 from prade.data.column import Column
 from prade.data.matching import code_cells, numbers_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Floats, Ints, drawn_in_runs, smallest_unsigned
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.data.cells import is_text, one_piece
 from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.matching import PER_DAY, code_cells, numbers_of

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from prade.core.errors import SchemaError
-from prade.core.words import closest, names_of
+from prade.core.errors import SchemaError, closest, names_of
 from prade.data.column import Column
 from prade.data.invariants import Invariant, checked_invariants
 from prade.data.links import checked_links, proposed_links

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Flags, Floats
-from prade.core.words import many
+from prade.core.errors import many
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.compiled import systematic
 from prade.core.errors import EstimationError
-from prade.core.systematic import systematic
 from prade.estimating.bundles import NEGLIGIBLE
 from prade.estimating.dual import Certificate, Dual
 from prade.estimating.layout import Layout

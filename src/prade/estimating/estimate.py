@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats
+from prade.core.compiled import systematic
 from prade.core.errors import DataError, EstimationError
-from prade.core.systematic import systematic
 from prade.data.joint import Codes, Joint
 from prade.data.read.files import WEIGHT_FIELD
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from prade.core.errors import DataError
-from prade.core.words import closest
+from prade.core.errors import DataError, closest
 
 Found = TypeVar("Found")
 MOST_NAMES = 20  # of tables that are listed

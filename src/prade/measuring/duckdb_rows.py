@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from prade.core.errors import DataError
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 from prade.data.cells import decimal_cells
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams

@@ -1,6 +1,6 @@
 """Refuse a private source that is also the public table, or one of its files.
 
-Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are
+Each private file is compared with each public one as `prade.core.files` describes. Tables in memory are
 compared by the memory that holds their cells, never by the cells themselves: two tables with equal cells in different
 memory pass, because a refusal must not depend on a private cell.
 """
@@ -12,8 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
+from prade.core.files import find_same_content, find_same_file
 from prade.data.public.table import PublicFiles
 from prade.data.read.frames import shared_memory
 

@@ -36,10 +36,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
 from prade.core.interrupts import held_back
 from prade.core.progress import Progress
-from prade.core.remedies import Remedy
 from prade.data.read.tables import write_table
 from prade.measuring.counts import Counting
 from prade.measuring.failures import Trace, traced

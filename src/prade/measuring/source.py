@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
+from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.read.csv import CsvFormat, format_of
 from prade.data.read.frames import is_lazy
 from prade.measuring.connections import no_table

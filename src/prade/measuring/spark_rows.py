@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError
-from prade.core.words import closest
+from prade.core.errors import DataError, closest
 from prade.data.cells import decimal_cells, plain_array
 from prade.data.read.frames import DeclaredType, Kind
 from prade.measuring import streams

@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from prade.core.errors import DataError
-from prade.core.locked_folders import spill_folder
+from prade.core.files import spill_folder
 from prade.measuring.connections import without_secrets
 from prade.measuring.streams import ROWS_PER_BATCH
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.errors import DataError, PradeError
-from prade.core.files import replace_file
-from prade.core.locked_folders import locked, new_locked_folder, remove_locked
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.release.release import EXTRACT, HASHED, MANIFEST, sealed_text
 
 UNFINISHED = ".unfinished"

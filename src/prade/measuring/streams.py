@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from prade.core.duplicate_files import find_same_content, refuse_duplicates
-from prade.core.errors import DataError
-from prade.core.words import closest
+from prade.core.errors import DataError, closest
+from prade.core.files import find_same_content, refuse_duplicates
 from prade.data.column import Column
 from prade.data.read.csv import CsvFormat, csv_batches, header_of
 from prade.data.read.frames import DeclaredType

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats
-from prade.core.errors import DataError, PradeError, SchemaError
-from prade.core.words import many
+from prade.core.errors import DataError, PradeError, SchemaError, many
 from prade.data.invariants import Invariant, PublishedTotals, Rule, checked_invariants
 from prade.data.prior import LARGEST_FULL_DOMAIN, Prior
 from prade.data.public.public import kept

@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from prade.core.documents import Malformed, file_text, json_value
-from prade.core.errors import PradeError, SchemaError, WorkloadError
+from prade.core.errors import PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
-from prade.core.words import many
 from prade.data.groups import Grouping, Groups
 from prade.data.invariants import Invariant, PublishedTotals
 from prade.data.public.table import PublicFiles

@@ -15,8 +15,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from prade.core.documents import toml_table
-from prade.core.errors import DataError, PradeError, WorkloadError
-from prade.core.words import closest
+from prade.core.errors import DataError, PradeError, WorkloadError, closest
 from prade.data.groups import Groups
 from prade.data.invariants import Invariant, invariants_of
 from prade.data.public.table import PublicFiles

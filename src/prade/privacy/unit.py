@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, Remedy
 from prade.core.numbers import whole
-from prade.core.remedies import Remedy
 
 Neighbours = Literal["add-remove", "replace"]
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError, SchemaError, WorkloadError
-from prade.core.words import closest
+from prade.core.errors import DataError, SchemaError, WorkloadError, closest
 from prade.data.comparison import codes_satisfying
 from prade.data.values import some_of
 from prade.queries.expression import Combination, Condition, Expression, Mask, conditions, evaluate, join, possible

@@ -27,10 +27,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from prade.core.arrays import PreciseMean
 from prade.core.documents import Malformed, Versioned, json_value, structured
 from prade.core.errors import DataError, PradeError, Remark
 from prade.core.files import sha256_of
-from prade.core.means import PreciseMean
 from prade.data.read.files import damage_reported, whole_numbers
 from prade.data.schema import Schema
 from prade.planning.invariants import not_protected

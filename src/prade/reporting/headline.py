@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.planning.invariants import not_protected
 from prade.release.release import read_account, read_manifest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.data.invariants import Rule
 from prade.planning.invariants import not_protected
 from prade.planning.questions import TOTAL

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.data.read.files import copies_in_words
 from prade.planning.questions import TOTAL
 from prade.privacy.meaning import meaning

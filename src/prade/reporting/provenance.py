@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prade.core.words import many
+from prade.core.errors import many
 from prade.release.file_names import LABELS
 from prade.release.release import claim_of, read_manifest
 from prade.reporting.headline import made_on, short

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prade.core.arrays import Floats
-from prade.core.words import many
+from prade.core.errors import many
 from prade.data.invariants import PublishedTotals, Rule
 from prade.data.read.files import copies_in_words
 from prade.estimating.levels.unseen_cells import FALSE_ALARM

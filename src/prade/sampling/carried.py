@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints, mass_per_cell
+from prade.core.compiled import systematic
 from prade.core.documents import json_value, structured
-from prade.core.errors import DataError
-from prade.core.remedies import Remedy
-from prade.core.systematic import systematic
+from prade.core.errors import DataError, Remedy
 from prade.data.public.table import PublicFiles, PublicTable
 from prade.data.read.files import HEADER
 from prade.data.read.tables import parquet_schema, table_suffix, write_table

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
+from prade.core.compiled import systematic
 from prade.core.errors import EstimationError
-from prade.core.systematic import systematic
 from prade.data.joint import Codes
 from prade.sampling.pair_tables import Pairs, PairTables
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import shared_out
-from prade.core.errors import DataError, PradeError
+from prade.core.errors import DataError, PradeError, closest
 from prade.core.numbers import whole
-from prade.core.words import closest
 from prade.estimating.levels.cell_counts import follows
 from prade.estimating.levels.estimates import Estimates
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Floats, Ints
-from prade.core.systematic import marked
+from prade.core.compiled import marked
 from prade.data.joint import Codes
 from prade.sampling import kernels
 from prade.sampling.clusters import FEWEST_ROWS, Clusters

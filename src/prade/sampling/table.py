@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Ints
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Ints
 from prade.core.errors import DataError
 from prade.core.progress import Progress
 from prade.core.workers import Workers

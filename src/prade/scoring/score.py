@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.errors import DataError
-from prade.core.words import closest, many, names_of
+from prade.core.errors import DataError, closest, many, names_of
 from prade.data.encoding import Coded, encode
 from prade.data.groups import Grouping, Groups
 from prade.data.joint import Joint

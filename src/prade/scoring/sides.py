@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prade.core.arrays import Floats, Ints
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.data.encoding import Coded, encode
 from prade.data.public.public import binned_numbers
 from prade.data.read.tables import table_columns

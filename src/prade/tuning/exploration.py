@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from prade.core.arrays import Floats
+from prade.core.errors import many
 from prade.core.numbers import readable
-from prade.core.words import many
 from prade.data.display import described
 from prade.data.public.table import PublicFiles
 from prade.planning.coverage import columns_left_out

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from prade.core.effort import EFFORT
-from prade.core.errors import PradeError
+from prade.core.errors import PradeError, many
 from prade.core.numbers import exact, readable
 from prade.core.progress import Progress
-from prade.core.words import many
 from prade.data.public.table import PublicTable
 from prade.planning.invariants import obeying
 from prade.planning.plan import Plan

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from prade import Task
-from prade.core.errors import DataError, PradeError
-from prade.core.words import many
+from prade.core.errors import DataError, PradeError, many
 from prade.data.public.public import Public
 from prade.data.schema import Schema
 from prade.planning.expected import Expected

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.arrays import Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.data.cells import one_piece
 from prade.data.joint import Codes
 from prade.data.matching import code_cells, numbers_of

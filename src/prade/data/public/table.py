@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.duplicate_files import content_hash, refuse_duplicates
 from prade.core.errors import DataError, PradeError
+from prade.core.files import content_hash, refuse_duplicates
 from prade.data.cells import is_text, one_piece
 from prade.data.columns import Columns
 from prade.data.decoding import Decoder

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError
-from prade.core.remedies import Remedy
+from prade.core.errors import DataError, Remedy
 from prade.data.cells import decoded_text
 
 QUOTE = '"'

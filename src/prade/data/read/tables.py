@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prade.core.errors import DataError
+from prade.core.errors import DataError, closest, names_of
 from prade.core.files import replace_file
-from prade.core.words import closest, names_of
 from prade.data.cells import clean_text, is_missing, is_text, object_cells, one_piece, text_of_characters, texts_of
 from prade.data.columns import Columns
 from prade.data.read.csv import CsvFormat, first_line_outside, format_of, header_of

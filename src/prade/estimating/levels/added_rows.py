@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prade.core.arrays import Flags, Floats, Ints, distinct_rows, drawn_in_runs, mass_per_cell
-from prade.core.systematic import systematic
+from prade.core.compiled import systematic
 from prade.data.information import Information
 from prade.data.prior import Prior
 from prade.data.public.donors import RowIndex

@@ -7,8 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from prade.core.errors import DataError, PradeError
-from prade.core.words import closest
+from prade.core.errors import DataError, PradeError, closest
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import confusable
 from prade.privacy.ledger.chain import BrokenChain, Chain

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prade.core.errors import BudgetError, PradeError
-from prade.core.remedies import Remedy
+from prade.core.errors import BudgetError, PradeError, Remedy
 from prade.privacy.budget import Budget
 from prade.privacy.dataset_names import dataset_name
 from prade.privacy.ledger.records import Dataset, Entry
