@@ -82,7 +82,7 @@ def plan(
     `cuda`, rehearsals use an NVIDIA accelerator; it needs prade[cuda].
 
     >>> from prade import Task
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=400, places_per_state=2)
     >>> task = Task("census", data.schema, 4, levels=["STATE", "PLACE"], groups=data.groups)
     >>> plan(task, data.public, tune=False)

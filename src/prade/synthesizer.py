@@ -95,7 +95,7 @@ class Synthesizer(Parameters):
     * There is one method, so nothing like ``create("mst")`` exists. A saved synthesizer is a folder of readable files.
 
     >>> from prade import Unit
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=300, places_per_state=2, years=[2023, 2024])
     >>> synthesizer = Synthesizer(epsilon=4, schema=data.schema, folder="release", groups=data.groups,
     ...     levels=["STATE", "PLACE"], unit=Unit(data.max_rows, person_id="PERSON"), tune=False, cap=8)

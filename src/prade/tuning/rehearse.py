@@ -58,7 +58,7 @@ class Rehearsal:
     """The stand-ins that a public table offers, and the errors that a plan would make with them.
 
     >>> from prade import Ask, Budget, Level, Unit, Workload
-    >>> from prade.data.invented import census_like
+    >>> from prade.examples import census_like
     >>> data = census_like(persons=2_000, places_per_state=4, seed=1)
     >>> public = Public.of(data.schema, data.public, ["STATE", "PLACE"])
     >>> groups = data.groups.select(["STATE", "PLACE"]).group_by(["STATE", "PLACE"]).aggregate([])

@@ -9,8 +9,8 @@ from scipy import stats
 
 from prade import Schema
 from prade.core.errors import EstimationError
-from prade.data.invented import census_like
 from prade.data.prior import Prior
+from prade.examples import census_like
 from prade.sampling import improve as search
 from prade.sampling import pair_tables
 from prade.sampling.draw import draw, ordering

@@ -319,7 +319,7 @@ def test_more_draws_of_noise_tell_luck_from_gain_where_effort_is_left(effort, fo
 def test_no_engine_and_no_door_is_loaded():
     code = (
         "import sys, prade\n"
-        "from prade.data.invented import census_like\n"
+        "from prade.examples import census_like\n"
         "from prade.tuning.tune import tune\n"
         "d = census_like(persons=300, places_per_state=3, seed=1)\n"
         "groups = d.groups.select(['PLACE']).group_by(['PLACE']).aggregate([])\n"
