@@ -28,16 +28,9 @@ from common import report, table
 from prade import Ledger, Release, Task, Unit, estimate, measure, plan
 from prade.core.local_processes import processes
 from prade.core.threads import cores
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
 from prade.data.public.table import PublicTable
 from prade.data.read.tables import write_table
-=======
-from prade.data.public import Public
-from prade.data.public_table import PublicTable
-from prade.data.tables import write_table
->>>>>>> main
 from prade.estimating.cuda import why_not
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.estimates import Estimates

@@ -25,14 +25,8 @@ from common import DATA, need_data, report, table
 from prade import Ask, Budget, Groups, Level, Plan, Schema, Unit, Workload
 from prade.core.arrays import mass_by_group
 from prade.data.encoding import encode
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table
-=======
-from prade.data.public import Public
-from prade.data.tables import read_table
->>>>>>> main
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.planning.settings import Settings

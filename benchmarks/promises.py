@@ -22,12 +22,7 @@ import pyarrow.compute as pc
 from common import report, table
 from prade import Groups, Schema, Task, Unit
 from prade.data.encoding import encode
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
-=======
-from prade.data.public import Public
->>>>>>> main
 from prade.data.recurring_groups import RecurringGroups
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.examples import census_like

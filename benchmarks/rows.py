@@ -16,12 +16,7 @@ import numpy as np
 from common import need_data, report, table
 from jobs import acs
 from prade import Ask, Budget, Groups, Level, Plan, Unit, Workload
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
-=======
-from prade.data.public import Public
->>>>>>> main
 from prade.estimating.levels.answers import raw_answers
 from prade.estimating.levels.descent import Descent
 from prade.estimating.levels.totals import estimated_totals, estimated_totals_variance

@@ -26,14 +26,8 @@ from prade import Budget, Groups, Ledger, Plan, Release, Schema, Task, Unit
 from prade.baselines.algorithm_2 import asked_totals, published_plan, published_rows
 from prade.core.workers import Workers
 from prade.data.encoding import Coded, encode
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
 from prade.data.read.tables import read_table, write_table
-=======
-from prade.data.public import Public
-from prade.data.tables import read_table, write_table
->>>>>>> main
 from prade.estimating.levels.kept_estimates import estimates_of
 from prade.examples import census_like
 from prade.measuring.run import measure

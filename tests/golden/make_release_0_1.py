@@ -9,15 +9,9 @@ The noise takes no seed, so another run makes another release: then copy the fol
 """
 
 from prade import Budget, Ledger, Settings, Unit, Workload
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.table import PublicFiles
 from prade.data.read.tables import write_table
-=======
-from prade.data.public_files import PublicFiles
-from prade.data.tables import write_table
 from prade.examples.census import census_like
->>>>>>> main
 from prade.measure import measure
 from prade.planning.plan import Plan
 from prade.planning.questions import Ask, Level

@@ -6,13 +6,8 @@ import pytest
 
 from prade.data.encoding import encode
 from prade.data.groups import Groups
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
-=======
-from prade.data.public import Public
 from prade.examples import census_like
->>>>>>> main
 from prade.planning.plan import Plan
 from prade.planning.questions import Level
 from prade.planning.settings import Settings

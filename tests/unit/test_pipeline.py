@@ -12,15 +12,9 @@ from click.testing import CliRunner
 import prade
 from prade import DataError, Ledger, Plan, Release, Synthesizer, Task, Unit
 from prade.cli.main import every_command
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.read import tables
 from prade.data.read.tables import write_table
-=======
-from prade.data import tables
-from prade.data.tables import write_table
 from prade.examples import census_like
->>>>>>> main
 from prade.pipeline import write_sample
 from prade.planning.expected import Expected
 from worlds.same_release import content, fixed_noise

@@ -101,13 +101,8 @@ def invent(folder: Path, persons: int) -> int:
     """Write the tables, the schema and the list of places unless they exist. Return the most rows per person."""
     import duckdb
 
-<<<<<<< HEAD
-    from prade.data.invented import census_like
     from prade.data.read.tables import write_table
-=======
-    from prade.data.tables import write_table
     from prade.examples import census_like
->>>>>>> main
 
     data = census_like(persons=persons, places_per_state=15)
     database = folder / DATABASE

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from prade import EstimationError, Task, Unit
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
-=======
-from prade.data.public import Public
->>>>>>> main
 from prade.estimating import cuda
 from prade.estimating.levels.laplace_posterior import of_processor
 from prade.examples import census_like

@@ -10,14 +10,8 @@ from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
 from prade.data.column import Column
 from prade.data.encoding import Coded
-<<<<<<< HEAD
-from prade.data.invented import census_like
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
-=======
-from prade.data.public import Public
-from prade.data.public_files import PublicFiles
->>>>>>> main
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
 from prade.reporting.packing import packed, plain
