@@ -43,10 +43,9 @@ from prade.release.terms import Terms, cap_of, with_cap
 from prade.release.unrecorded_releases import need_on_record, not_entered
 from prade.reporting.report import write_report
 from prade.sampling.carried import carried_on, expecting_change
-from prade.sampling.improve import PASSES
+from prade.sampling.draw import PASSES
 from prade.sampling.row_files import Output, RowFiles, write_drawn_rows
-from prade.sampling.sizes import resized
-from prade.sampling.table import drawn_table
+from prade.sampling.table import drawn_table, resized
 from prade.tuning.stand_ins import TooSmall
 from prade.tuning.tune import tune as tuned
 

@@ -39,7 +39,7 @@ from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
 from prade.release.terms import Terms
 from prade.reporting.summary import summary_html
-from prade.sampling.public_types import like_public
+from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 
 Names = str | Sequence[str]

@@ -127,7 +127,7 @@ def comparison(folder: Path, release: str, truth: str) -> list[str]:
     from prade.pipeline import measure
     from prade.release.release import Release
     from prade.reporting.truth import coded_rows
-    from prade.scoring.public_baseline import public_errors
+    from prade.scoring.evaluation import public_errors
     from prade.scoring.score import score
 
     plan = Release.load(release).plan

@@ -42,7 +42,7 @@ from prade.queries.parts import Part
 from prade.release.release import Release
 from prade.scoring.device_distances import true_shares
 from prade.scoring.distances import WORST, Codes, Pair, mean_distance
-from prade.scoring.public_baseline import PublicBaseline
+from prade.scoring.evaluation import PublicBaseline
 from prade.scoring.score import CONTEST_BIAS, chosen_pairs
 from prade.tuning.device_errors import can_score, distances_on_device
 from prade.tuning.stand_ins import TOO_SMALL, Kind, StandIn, TooSmall, stand_ins_of
