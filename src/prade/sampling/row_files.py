@@ -264,7 +264,7 @@ class _Csv:
 
 def _need_replaceable(path: Path) -> None:
     """Refuse to replace a folder that is not a data set of synthetic rows."""
-    from prade.data.parquet_folders import schema_of
+    from prade.data.read.files import schema_of
     from prade.sampling.table import seed_of
 
     if path.is_file():
