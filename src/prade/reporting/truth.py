@@ -19,6 +19,7 @@ import numpy as np
 from prade.core.arrays import Floats, Ints
 from prade.core.errors import DataError
 from prade.data.encoding import Coded, encode
+from prade.data.read.csv import format_of
 from prade.data.read.tables import read_table, table_columns
 from prade.scoring.evaluation import public_pair_errors
 from prade.scoring.score import CONTEST_PAIRS, CONTEST_SEED, Score, chosen_pairs, score
