@@ -24,7 +24,7 @@ from prade.data.public.table import PublicTable
 from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.data.schema import Schema
 from prade.estimating.levels.estimates import Estimates
-from prade.measuring.early_refusals import refuse_early
+from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample
 from prade.planning.expected import advice_of
 from prade.planning.plan import Plan

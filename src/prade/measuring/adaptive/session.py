@@ -32,12 +32,10 @@ from prade.core.interrupts import held_back
 from prade.core.numbers import exact
 from prade.measuring.adaptive.scores import MOST_ROWS, Dependence, Gain, Misfit, Score
 from prade.measuring.adaptive.selection import select
-from prade.measuring.counts import Counting, count
-from prade.measuring.failures import traced
 from prade.measuring.noise import add_noise
-from prade.measuring.public_overlap import refuse_same_contents, refuse_same_files
-from prade.measuring.source import Source, open_source
-from prade.measuring.staging import reason, write_sealed
+from prade.measuring.refusals import refuse_same_contents, refuse_same_files
+from prade.measuring.run import reason, traced, write_sealed
+from prade.measuring.source import Counting, Source, count, open_source
 from prade.measuring.tally import Counts
 from prade.privacy.budget import Budget, Number
 from prade.privacy.dataset_names import dataset_name

@@ -1,6 +1,6 @@
-"""Refuse a private source that is also the public table, or one of its files.
+"""What a run refuses before it reads a private row, or before it plans: above all, a private table that is public too.
 
-Each private file is compared with each public one as `prade.core.files` describes. Tables in memory are
+Each private file is compared with each public one as `prade.core.duplicate_files` describes. Tables in memory are
 compared by the memory that holds their cells, never by the cells themselves: two tables with equal cells in different
 memory pass, because a refusal must not depend on a private cell.
 """
@@ -12,33 +12,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from prade.core.duplicate_files import find_same_content, find_same_file
 from prade.core.errors import DataError
-from prade.core.files import find_same_content, find_same_file
-from prade.data.public.table import PublicFiles
-from prade.data.read.frames import shared_memory
-
-
-def paths_of(source: Any) -> list[str] | None:
-    """A path, or a list of paths, as texts; None for anything else."""
-    if isinstance(source, (str, PathLike)):
-        return None if "://" in str(source) else [str(source)]
-    if isinstance(source, Sequence) and source and all(isinstance(each, (str, PathLike)) for each in source):
-        return [str(each) for each in source]
-    return None
-
-
-def found_files(paths: Sequence[str]) -> list[str]:
-    """The files that paths and globs match."""
-    files: list[str] = []
-    for text in paths:
-        path = Path(text)
-        is_pattern = any(mark in text for mark in "*?[") and not path.exists()
-        root = Path(path.anchor) if path.is_absolute() else Path()
-        matches = sorted(map(str, root.glob(str(path.relative_to(path.anchor))))) if is_pattern else [text]
-        if not matches or not all(Path(each).is_file() for each in matches):
-            raise DataError(f"there is no file {text}; check the path")
-        files += matches
-    return files
+from prade.data.public_files import PublicFiles
+from prade.data.public_table import PublicTable
+from prade.data.shared_memory import shared_memory
+from prade.measuring.source import Counting, open_source
+from prade.measuring.streams import found_files, paths_of
+from prade.planning.plan import Plan
+from prade.planning.task import Task
+from prade.privacy.budget import Budget
+from prade.privacy.protection import refuse_weak
+from prade.release.saved_plans import saved_plan
 
 
 def refuse_public(private: Any, *public: Any) -> None:
@@ -89,3 +74,34 @@ def _refusal(what: str) -> DataError:
         f"the private table is also given as the public table: {what}. Rows of the public table reappear among the "
         "synthetic rows: give a table that is already public, such as last year's release or another region's"
     )
+
+
+# ---------------------------------------------------------------------- before a run plans: later would be too late
+
+
+def refuse_early(
+    budget: Budget, private: Any, table: PublicTable, folder: str | PathLike[str], weak_protection: bool
+) -> None:
+    """Refuse what `measure` would refuse before anything reads the public table, which may be the private one.
+
+    The user of the run names both tables, and a plan that was made from private rows would tell of them; so contents
+    of files are compared here, before anything is reserved. A run that continues with a kept plan does not rehearse,
+    so `measure` refuses in time.
+    """
+    if saved_plan(folder) is None:
+        refuse_weak(budget, weak_protection)
+        refuse_public(private, table.source)
+
+
+def refuse_unfit(task: Task, private: Any, folder: str | PathLike[str]) -> None:
+    """Refuse a private table that lacks a column, or declares a type that cannot fit, before a long rehearsal.
+
+    No row is read. A run that continues with a kept plan does not rehearse.
+    """
+    if saved_plan(folder) is None:
+        source = open_source(private)
+        try:
+            Counting.of_plan(source, Plan.simplest(task))
+        finally:
+            if source is not private:
+                source.close()
