@@ -39,17 +39,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prade.core.errors import BudgetError, DataError, PradeError
-from prade.core.files import replace_file
-from prade.core.errors import Remedy
+from prade.core.errors import BudgetError, DataError, PradeError, Remedy
+from prade.core.files import locked, new_locked_folder, remove_locked, replace_file
 from prade.core.interrupts import held_back
-from prade.core.locked_folders import locked, new_locked_folder, remove_locked
 from prade.core.progress import Progress
-from prade.core.remedies import Remedy
-from prade.data.tables import write_table
-from prade.measuring.counts import Counting
-from prade.measuring.failures import Trace
-from prade.measuring.failures import traced
+from prade.data.read.tables import write_table
 from prade.measuring.noise import add_noise
 from prade.measuring.refusals import refuse_same_contents, refuse_same_files
 from prade.measuring.source import Counting, EngineError, open_source

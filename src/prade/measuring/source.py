@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from prade.core.duplicate_files import find_same_file, refuse_duplicates
 from prade.core.errors import DataError, PradeError, Remark
+from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.column import LARGEST_WHOLE, Column
-from prade.data.csv_format import CsvFormat, format_of
 from prade.data.groups import Groups
-from prade.data.shared_memory import is_lazy
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
-from prade.measuring.connections import no_table
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session
 from prade.measuring.streams import Stream, csv_stream, found_files, memory_stream, no_table, parquet_stream, paths_of

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import prade
 from prade import Budget, Column, CsvFile, Ledger, Level, Plan, Schema, Unit, Workload
 from prade.core.errors import DataError
-from prade.data.csv_format import CsvFormat
+from prade.data.read.csv import CsvFormat
 from prade.measuring.source import count, open_source
 from prade.measuring.streams import csv_stream
 from prade.queries.marginal import Marginal
