@@ -38,7 +38,7 @@ from prade.release.derived_files import KEPT_ROWS, is_kept
 from prade.release.drafted_schema import drafted_schema
 from prade.release.release import Release
 from prade.release.terms import Terms
-from prade.reporting.summary import summary_html
+from prade.reporting.html import summary_html
 from prade.sampling.table import like_public
 from prade.scoring.score import Score, score
 

@@ -141,8 +141,8 @@ def test_modules_and_functions_stay_small(name):
 @pytest.mark.parametrize(
     "line",
     [
-        "from prade.cli.console import text_table",
-        "import prade.cli.console",
+        "from prade.cli.main import text_table",
+        "import prade.cli.main",
         "def f():\n    from prade.cli import console",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from prade.synthesizer import Synthesizer",
         "from ..cli import console",

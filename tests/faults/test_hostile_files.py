@@ -25,7 +25,7 @@ from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
 from prade.release.release import read_measurements, sealed_text
 from prade.reporting.outlines import outlines
-from prade.reporting.promise import meaning
+from prade.reporting.statements import meaning
 from worlds.releases import write_folder
 
 SCHEMA = Schema.from_mbi({"a": 2, "b": 3})

@@ -37,7 +37,7 @@ from prade.release.derived_files import KEPT_ESTIMATES, recorded
 from prade.release.measurement import Measurement
 from prade.release.release import EXTRACT, MANIFEST, MEASUREMENTS, PLAN, Release, sealed_text
 from prade.reporting.outlines import outlines
-from prade.reporting.promise import promise_of
+from prade.reporting.statements import promise_of
 from worlds.releases import write_manifest
 
 # ---------------------------------------------------------------------- readers of documents

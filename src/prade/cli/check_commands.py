@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from prade.cli.console import FILE
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, prade, result
+from prade.cli.main import FILE, examples, prade, result
+from prade.cli.options import public_files
 from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
-from prade.cli.public_options import public_files
 
 if TYPE_CHECKING:
     from prade.data.groups import Groups

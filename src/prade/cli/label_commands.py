@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
-from prade.cli.main import examples, remark, result
+from prade.cli.main import FILE, examples, need_new_file, remark, result
 from prade.cli.planning_commands import SHOWN, as_json, force, schema
 from prade.core.errors import DataError, many
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prade.cli.console import FILE, need_new_file
 from prade.cli.csv_options import csv_options
-from prade.cli.main import Command, examples, prade, remark, result
-from prade.cli.public_options import public_files
+from prade.cli.main import FILE, Command, examples, need_new_file, prade, remark, result
+from prade.cli.options import public_files
 from prade.core.effort import EFFORT
 
 if TYPE_CHECKING:

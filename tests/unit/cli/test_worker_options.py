@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from prade.cli.main import every_command
-from prade.cli.worker_options import Where
+from prade.cli.options import Where
 from prade.core.errors import DataError
 from prade.data.read.tables import read_table, write_table
 from prade.estimating.levels.estimates import Estimates
@@ -34,7 +34,7 @@ def test_what_the_options_mean():
 def test_rehearsals_on_an_accelerator_have_one_process_for_each_core_if_nothing_else_is_said(monkeypatch):
     for most, expected in ((1, 1), (3, 3), (16, 8)):
         monkeypatch.setattr("prade.estimating.cuda.most_processes", lambda most=most: most)
-        monkeypatch.setattr("prade.cli.worker_options.cores", lambda: 8)
+        monkeypatch.setattr("prade.cli.options.cores", lambda: 8)
         assert Where().rehearsing(cuda=True) == Where(workers=expected)
     assert Where().rehearsing(cuda=False) == Where()
     for said in (Where(workers=1), Where(workers=3), Where(cluster="tcp://a:1")):
@@ -55,7 +55,7 @@ def test_commands_that_rehearse_on_an_accelerator_start_processes(command, given
 
     for where in ("prade.pipeline.plan", "prade.tuning.explore.explore", "prade.pipeline.synthesize"):
         monkeypatch.setattr(where, noted)
-    monkeypatch.setattr("prade.cli.worker_options.cores", lambda: 2)
+    monkeypatch.setattr("prade.cli.options.cores", lambda: 2)
     monkeypatch.setattr("prade.estimating.cuda.most_processes", lambda: 16)
     write_table(public_table(), tmp_path / "public.parquet")
     call("schema", "infer", tmp_path / "public.parquet", "-o", tmp_path / "schema.toml")

@@ -28,7 +28,7 @@ from prade.planning.plan_file import IN_EARLIER_FILES
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal
 from prade.release.derived_files import write_rows
-from prade.reporting.provenance import provenance_of
+from prade.reporting.statements import provenance_of
 from prade.sampling.table import sample_groups
 from worlds.plans import plan_of
 from worlds.releases import answered, counted, write_folder

@@ -14,7 +14,7 @@ from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles
 from prade.estimating.levels.estimates import Estimates
 from prade.examples import census_like
-from prade.reporting.packing import packed, plain
+from prade.reporting.html import packed, plain
 from prade.scoring.score import joint_errors
 from prade.tuning.choice import Choice
 from prade.tuning.closer_look import CloserLook
