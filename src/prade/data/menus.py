@@ -12,12 +12,12 @@ from prade.core.arrays import Chances, Floats, Ints, drawn_in_runs, smallest_uns
 from prade.data.cells import is_text, one_piece
 from prade.data.column import LARGEST_WHOLE, Column
 from prade.data.matching import PER_DAY, code_cells, numbers_of
-from prade.data.public.donors import NONE
 from prade.data.read.tables import plain_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NONE = -1  # in place of a row number: no public row
 NO_ROWS = np.zeros(0, np.uint8), np.zeros(0, np.int8)
 
 

@@ -10,7 +10,8 @@ from prade import Column, Schema
 from prade.core.arrays import Chances
 from prade.data.decoding import Decoder
 from prade.data.encoding import Coded, encode
-from prade.data.public.donors import NONE, Donors
+from prade.data.menus import NONE
+from prade.data.public.donors import Donors
 
 ROWS = 3000
 

@@ -24,10 +24,10 @@ from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, small
 from prade.data.cells import one_piece
 from prade.data.joint import Codes
 from prade.data.matching import code_cells, numbers_of
+from prade.data.menus import NONE
 from prade.data.read.tables import plain_cells
 from prade.data.schema import Schema
 
-NONE = -1  # in place of a row number: no public row
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row
 
 
