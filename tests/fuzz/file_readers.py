@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.codebook import Codebook
+from prade.data.csv_format import CsvFormat
+from prade.data.declare.display import Codebook, display_texts
+from prade.data.declare.groups import Groups
 from prade.data.decoding import Decoder
-from prade.data.display import display_texts
 from prade.data.encoding import encode, outside
-from prade.data.groups import Groups
 from prade.data.matching import code_cells
 from prade.data.prior import Prior
 from prade.data.public.public import Public

@@ -14,9 +14,9 @@ from prade.cli.options import public_files
 from prade.cli.planning_commands import SHOWN, as_json, rows_per_person, weight
 
 if TYPE_CHECKING:
-    from prade.data.groups import Groups
-    from prade.data.public.public import Public
-    from prade.data.schema import Schema
+    from prade.data.declare.groups import Groups
+    from prade.data.declare.schema import Schema
+    from prade.data.public import Public
     from prade.planning.invariants import Breach
 
 
@@ -79,9 +79,11 @@ def _check_public(
     as_json: bool,
 ) -> None:
     """Show how public files fit a schema."""
+    from prade.data.declare.groups import Groups
+    from prade.data.declare.schema import Schema
     from prade.data.encoding import outside
+    from prade.data.public_table import PublicTable
     from prade.data.groups import Groups
-    from prade.data.public.table import PublicTable
     from prade.data.schema import Schema
     from prade.planning.coverage import groups_with_public_rows, left_out_in_words, unlisted_groups
     from prade.planning.task import recurring_names
@@ -128,7 +130,7 @@ def _check_public(
 
 def _broken_rules(schema: Schema, rows: Public, listed: Groups) -> list[Breach]:
     """How often the public rows break each rule. Published totals that do not fit the groups are refused."""
-    from prade.data.invariants import PublishedTotals
+    from prade.data.declare.schema import PublishedTotals
     from prade.planning.invariants import breaches, published_totals
 
     if not listed.names and any(isinstance(each, PublishedTotals) and each.level for each in schema.invariants):

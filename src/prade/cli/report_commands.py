@@ -122,7 +122,7 @@ def answer(
 
 def _value_of(questions: Sequence[Question], estimates: Estimates) -> str:
     """Say of which column a single statistic is, if its name does not: " of Wages (US dollars a year)"."""
-    from prade.data.display import heading
+    from prade.data.declare.display import heading
     from prade.queries.asked import statistic_of
 
     asked = statistic_of(questions[0].query, estimates.plan.schema) if len(questions) == 1 else None
@@ -273,7 +273,7 @@ def score(
     This is the score of the NIST contest, and with --metrics what SDNist and others measure. It is computed from true
     rows, so it is not private.
     """
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
     from prade.scoring.evaluation import evaluate
     from prade.scoring.metrics.measures import SAMPLE, SEED, Choices
     from prade.scoring.metrics.regressions import Formula

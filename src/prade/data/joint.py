@@ -17,7 +17,7 @@ from prade.core.arrays import mass_per_cell, smallest_unsigned
 from prade.core.errors import DataError, names_of
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
 

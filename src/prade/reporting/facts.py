@@ -22,7 +22,7 @@ import numpy as np
 
 from prade.core.arrays import Flags, Floats, Ints, mass_by_group, mass_per_cell
 from prade.core.workers import THIS_THREAD, Workers
-from prade.data.display import group_texts
+from prade.data.declare.display import group_texts
 from prade.estimating.levels.answers import RawAnswers
 from prade.estimating.levels.benchmarking import added_up
 from prade.estimating.levels.cell_counts import NINETY_FIVE

@@ -64,7 +64,7 @@ import numpy as np
 
 from prade.core.arrays import Floats, mass_per_cell
 from prade.core.threads import several
-from prade.data.display import described
+from prade.data.declare.display import described
 from prade.diagnosis.diagnose import Diagnosis, diagnosed
 from prade.estimating.estimate import Status
 from prade.estimating.levels.basis import basis

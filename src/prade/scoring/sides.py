@@ -20,8 +20,8 @@ from prade.data.read.tables import table_columns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prade.data.public.public import Public
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
+    from prade.data.public import Public
 
 
 class NotAvailable(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.planning.questions import Ask, Level
 from prade.planning.settings import Settings
 from prade.planning.shares import favoured_asks, weighted_asks

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prade.data.schema import Schema
+from prade.data.declare.schema import Schema
 from prade.queries.marginal import Marginal
 from prade.tuning.gain import Columns, StandInLevel
 

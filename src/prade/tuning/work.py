@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from prade.data.groups import Groups
+from prade.data.declare.groups import Groups
 from prade.estimating.levels.answers import parts_of
 from prade.estimating.levels.blocks import blocks_of
 from prade.estimating.levels.thinning import WORTHWHILE

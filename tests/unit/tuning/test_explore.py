@@ -8,7 +8,7 @@ import pytest
 
 from prade import Budget, Plan, Schema, Task, Unit, explore
 from prade.core.errors import PradeError
-from prade.data.column import Column
+from prade.data.declare.column import Column
 from prade.data.encoding import Coded
 from prade.data.public.public import Public
 from prade.data.public.table import PublicFiles

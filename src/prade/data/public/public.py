@@ -26,10 +26,11 @@ from prade.core.files import replace_file
 from prade.core.threads import cores, finishing
 from prade.data.cell_types import require_plain_type
 from prade.data.cells import clean_text, is_missing, is_text, one_piece, plain_array
-from prade.data.column import Column
 from prade.data.columns import AT_ONCE
+from prade.data.declare.column import Column
+from prade.data.declare.groups import Grouping, Groups
+from prade.data.declare.schema import Schema
 from prade.data.encoding import encode
-from prade.data.groups import Grouping, Groups
 from prade.data.matching import numbers_of
 from prade.data.prior import Prior
 from prade.data.read.files import (
@@ -41,7 +42,8 @@ from prade.data.read.files import (
     whole_numbers,
     write_with_header,
 )
-from prade.data.read.tables import plain_cells, read_table, table_columns
+from prade.data.prior import Prior
+from prade.data.tables import plain_cells, read_table, table_columns
 from prade.data.schema import Schema
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from prade.release.release import file_hash, head_of, read_sealed
 from prade.release.unrecorded_releases import Terms, need_on_record
 
 if TYPE_CHECKING:
-    from prade.data.schema import Schema
+    from prade.data.declare.schema import Schema
 
 __all__ = ["Dependence", "Door", "Gain", "Misfit", "adaptive", "answered"]
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from prade.core.documents import file_text, json_value, toml_table
-from prade.core.errors import PradeError, SchemaError, closest
-from prade.data.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
-from prade.data.invariants import Invariant, invariants_of
+from prade.core.errors import PradeError, SchemaError
+from prade.core.words import closest
+from prade.data.declare.column import EPOCH, LARGEST_WHOLE, Column, ColumnKind, Unknown
+from prade.data.invariants import Invariant
+from prade.data.invariants import invariants_of
 
 VERSION = 1
 KEYS = ("version", "linked", "column", "invariant")
@@ -77,14 +78,14 @@ class ColumnEntry(msgspec.Struct, omit_defaults=True):
 
 
 def content_of_file(path: str | PathLike[str]) -> dict[str, Any]:
-    """What a schema file declares, as arguments of `Schema`; its format is recognised from its content."""
+    """What a schema file declares, as in `content_of_table`; its format is recognised from its content."""
     text = file_text(path, "schema file", SchemaError)
     if text.lstrip().startswith("{"):
         content = _object(path, text)
         contest = isinstance(content.get("schema"), Mapping)
         return {"columns": columns_of_contest(content) if contest else columns_of_mbi(content)}
     try:
-        return content_of_table(toml_table(text, SchemaError), Path(path).parent)
+        return content_of_table(toml_table(text, SchemaError))
     except PradeError as error:
         raise error.within(str(path)) from None
 
@@ -104,11 +105,8 @@ def _object(path: str | PathLike[str], text: str) -> dict[str, Any]:
     return value
 
 
-def content_of_table(table: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
-    """What the TOML format declares, as arguments of `Schema`: columns, linked columns, what all rows have in common.
-
-    Files that invariants name are relative to `folder`; without one, they may not name files.
-    """
+def content_of_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the TOML format declares: `columns`, and the tables of `linked` and `invariant` as they are written."""
     for key in table:
         if key not in KEYS:
             raise SchemaError(
@@ -124,9 +122,8 @@ def content_of_table(table: Mapping[str, Any], folder: Path | None = None) -> di
     if not isinstance(entries, list) or not entries:
         raise SchemaError("the schema has no columns; write a [[column]] table (double brackets) for each column")
     columns = [_column_of_entry(number, entry) for number, entry in enumerate(entries, start=1)]
-    # Schema checks the linked sets: it knows the columns
-    linked, facts = table.get("linked", []), invariants_of(table.get("invariant", []), folder)
-    return {"columns": columns, "linked": linked, "invariants": facts}
+    # Schema checks the rest: it knows the columns
+    return {"columns": columns, "linked": table.get("linked", []), "invariant": table.get("invariant", [])}
 
 
 def _column_of_entry(number: int, entry: Any) -> Column:
@@ -203,16 +200,16 @@ def _contest_column(name: str, entry: Any) -> Column:
 
 
 def toml_of_content(
-    columns: Iterable[Column], linked: Iterable[Iterable[str]] = (), invariants: Iterable[Invariant] = ()
+    columns: Iterable[Column], linked: Iterable[Iterable[str]] = (), invariants: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     """The TOML text of a schema, one line per key."""
     import tomli_w
 
     # Keys are in the entry's order; defaults are left out, because a missing key means its default.
     entries = [msgspec.to_builtins(ColumnEntry.of(column), builtin_types=(datetime.date,)) for column in columns]
-    sets, facts = [list(together) for together in linked], [each.to_dict() for each in invariants]
+    sets = [list(together) for together in linked]
     stated = {"linked": sets} if sets else {}
-    stated_last = {"invariant": facts} if facts else {}
+    stated_last = {"invariant": invariants} if invariants else {}
     return one_line_arrays(tomli_w.dumps({"version": VERSION, **stated, "column": entries, **stated_last}))
 
 

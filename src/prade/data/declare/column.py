@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -13,9 +14,94 @@ import numpy as np
 
 from prade.core.documents import writable
 from prade.core.errors import SchemaError
-from prade.data.labels import MISSING, check_words, label_key, settled_labels
-from prade.data.values import LARGEST_WHOLE as LARGEST_WHOLE
-from prade.data.values import Value, plain_value, quoted, some_of, value_text
+
+Value = int | float | str | bool
+LARGEST_WHOLE = 2**53  # beyond this, floats cannot tell neighbouring whole numbers apart
+
+
+def plain_value(value: Any) -> Any:
+    """A listed value as a plain Python value; dates become ISO text."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else value_text(value)
+
+
+def some_of(values: Sequence[Value], most: int = 12) -> str:
+    shown = ", ".join(quoted(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ... ({len(values)} in all)"
+
+
+# ---------------------------------------------------------------------- labels
+
+MISSING = "missing"
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # line breaks among them
+
+
+def label_key(value: Any) -> str:
+    """The key of a value's label: its text, as a TOML file has it. None stands for missing.
+
+    >>> [label_key(value) for value in (2, 1.0, True, "a", None)]
+    ['2', '1', 'true', 'a', 'missing']
+    """
+    value = plain_value(value)
+    if value is None:
+        return MISSING
+    return str(value).lower() if isinstance(value, bool) else value_text(value)
+
+
+def check_words(words: Mapping[str, Any]) -> None:
+    """Refuse what cannot be shown in one line: `words` has texts by what they are."""
+    for what, text in words.items():
+        if not isinstance(text, str):
+            raise SchemaError(f"{what} is {str(text)[:40]!r}; write a text")
+        if not writable(text):
+            raise SchemaError(f"{what} contains half a character (an unpaired surrogate); correct it")
+        if CONTROLS.search(text):
+            raise SchemaError(f"{what} {text[:40]!a} has a line break or a control character; write it in one line")
+
+
+def settled_labels(labels: Any, kind: str, values: Sequence[Value], missing: bool) -> dict[str, str]:
+    """The table of a column's labels with texts as keys; labels of values that the column does not have are refused."""
+    if not isinstance(labels, Mapping):
+        raise SchemaError(f'labels is {str(labels)[:40]!r}; write a table such as {{1 = "male", 2 = "female"}}')
+    listed = dict.fromkeys(label_key(value) for value in values)
+    if None in labels and MISSING in listed:
+        raise SchemaError(f'its missing cells cannot have a label, because it also lists the value "{MISSING}"')
+    known = {*listed, MISSING} if missing else listed
+    unlisted = kind == "group" and not values  # the list of groups has them
+    found: dict[str, str] = {}
+    for value, label in labels.items():
+        key = label_key(value)
+        if key not in known and not unlisted:
+            raise _unknown(key, kind, values)
+        what = f'the label of "{key[:40]}"'
+        check_words({what: label})
+        if not label.strip():
+            raise SchemaError(f"{what} is empty; leave it out")
+        if found.setdefault(key, label) != label:
+            raise SchemaError(f"{what} is given twice; remove one")
+    return {key: found[key] for key in (*listed, MISSING) if key in found} | found  # in the order of the codes
+
+
+def _unknown(key: str, kind: str, values: Sequence[Value]) -> SchemaError:
+    if key == MISSING:
+        return SchemaError("there is a label for missing cells, which needs missing = true")
+    if kind == "numeric":
+        return SchemaError(f'there is a label for "{key[:40]}", but bins have no labels: only missing may have one')
+    return SchemaError(f'there is a label for "{key[:40]}"; the values are {some_of(values)}')
+
+
+# ---------------------------------------------------------------------- columns
 
 ColumnKind = Literal["categorical", "numeric", "group"]
 Unknown = Literal["other", "clip", "missing"]
@@ -41,7 +127,7 @@ class Column:
     code means "missing". `unknown` says how a value outside the domain is coded: as the value `other`, as the first or
     last bin (``"clip"``, the default for numbers), or as missing.
 
-    `title`, `description`, `unit` and `labels` are for readers (`prade.data.display`). They have no part in what a cell
+    `title`, `description`, `unit` and `labels` are for readers. They have no part in what a cell
     means, so columns that differ only in them are equal. `labels` maps values to their meaning, and None to that of
     missing; its keys are kept as text, as in the schema file.
 
@@ -126,7 +212,7 @@ class Column:
         return tuple(float(math.ceil(cut)) for cut in self.cuts) if self.integer else self.cuts
 
     def cell_texts(self) -> list[str]:
-        """One text per code: its value or the bounds of its bin. Texts for readers are in `prade.data.display`."""
+        """One text per code: its value or the bounds of its bin. Those for readers are in `display`."""
         names = self._bin_texts() if self.kind == "numeric" else [value_text(value) for value in self.values]
         return [*names, MISSING][: self.size]  # `size` raises an error for a group column without values
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import SchemaError, closest
+from prade.core.arrays import Floats, Ints
+from prade.core.errors import SchemaError
+from prade.core.words import closest
 from prade.data.cell_types import python_values, require_plain_type
-from prade.data.cells import is_text
-from prade.data.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
-from prade.data.matching import numbers_of
-from prade.data.read.tables import distinct_values, group_cells, plain_cells, read_table
+from prade.data.cells import is_text, one_piece
+from prade.data.declare.column import LARGEST_NUMBER, LARGEST_WHOLE, Column
+from prade.data.matching import code_cells, numbers_of
+from prade.data.tables import distinct_values, group_cells, plain_cells, read_table
 
 # Ages at which people usually ask: five-year groups, and 18. Questions can only be asked at edges, and another edge
 # would cost another budget.
@@ -181,3 +184,83 @@ def _round_within(number: float, room: float) -> float:
             if abs(rounded - number) <= room:
                 return rounded
     return number
+
+
+# ---------------------------------------------------------------------- linked columns
+
+
+HOLDS = 0.99  # an order that holds in at least this share of the public rows is a rule
+BREAKS = 0.05  # below this share of rows, the order may be one of scale only (hours of work are below most incomes)
+MOST_ROWS = 50_000  # enough to tell such shares apart
+FEWEST_ROWS = 100  # rows with both values; an order of fewer may be chance
+
+Sets = tuple[tuple[str, ...], ...]
+
+
+def proposed_links(columns: Sequence[Column], table: Any) -> Sets:
+    """The sets of columns that a PUBLIC table suggests to link.
+
+    >>> wages = np.arange(1000)
+    >>> columns = [Column(name, "numeric", edges=[500], integer=True) for name in ("WAGES", "INCOME")]
+    >>> proposed_links(columns, {"WAGES": wages, "INCOME": wages + 10})
+    (('WAGES', 'INCOME'),)
+    """
+    from prade.data.tables import plain_cells, read_table
+
+    numeric = [column for column in columns if column.kind == "numeric"]
+    if len(numeric) < 2:
+        return ()
+    public = read_table(table, [column.name for column in numeric])
+    rows = np.arange(0, public.num_rows, max(1, -(-public.num_rows // MOST_ROWS)))
+    values: dict[str, Floats] = {}
+    codes: dict[str, Ints] = {}
+    for column in numeric:
+        cells = one_piece(plain_cells(public[column.name])).take(rows)
+        values[column.name] = numbers_of(column, cells)
+        codes[column.name] = code_cells(column, cells)[0]
+    return _joined([column.name for column in numeric], ordered_pairs(numeric, values, codes))
+
+
+def ordered_pairs(
+    columns: Sequence[Column], values: Mapping[str, Floats], codes: Mapping[str, NDArray[Any]]
+) -> list[tuple[str, str]]:
+    """The pairs (low, high) of numeric columns such that low is hardly ever above high, and not by scale only.
+
+    `values` has NaN for missing.
+    """
+    generator = np.random.default_rng(0)
+    # each column's values, exchanged within their bins
+    alone = {column.name: values[column.name][_exchanged(codes[column.name], generator)] for column in columns}
+    return [
+        (low.name, high.name)
+        for low, high in permutations(columns, 2)
+        if low.dates == high.dates and _ordered(values, alone, low.name, high.name)
+    ]
+
+
+def _ordered(values: Mapping[str, Floats], alone: Mapping[str, Floats], low: str, high: str) -> bool:
+    """Whether one column is hardly ever above another, and often would be if their values were drawn alone."""
+    both = ~np.isnan(values[low]) & ~np.isnan(values[high])
+    if both.sum() < FEWEST_ROWS:
+        return False
+    broken = (values[low] > values[high])[both].mean()
+    broken_alone = (alone[low] > alone[high])[both].mean()
+    return bool(broken <= 1 - HOLDS and broken_alone >= max(BREAKS, 2 * broken))
+
+
+def _exchanged(codes: NDArray[Any], generator: np.random.Generator) -> Ints:
+    """For each row, another row with the same code: the rows of each code are shuffled among themselves."""
+    shuffled, kept = np.lexsort((generator.random(len(codes)), codes)), np.argsort(codes, kind="stable")
+    exchanged = np.empty_like(kept)
+    exchanged[kept] = shuffled
+    return exchanged
+
+
+def _joined(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Sets:
+    """The sets that the pairs connect, in the order of `names`."""
+    together = {name: {name} for name in names}
+    for one, other in pairs:
+        union = together[one] | together[other]
+        together.update(dict.fromkeys(union, union))
+    sets = {tuple(name for name in names if name in together[each]) for each in names}
+    return tuple(sorted((each for each in sets if len(each) > 1), key=lambda each: names.index(each[0])))
