@@ -21,8 +21,8 @@ from prade.core.parameters import Parameters
 from prade.core.progress import Progress
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.declared_types import DeclaredTypes, Frame, Like
 from prade.data.public_table import PublicTable
+from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early
 from prade.pipeline import estimate, fit, kept_or_new_plan, report, sample, write_sample

@@ -19,8 +19,7 @@ from prade.core.errors import SchemaError
 from prade.core.numbers import exact
 from prade.data.declare.groups import Groups
 from prade.data.encoding import outside as outside_of
-from prade.data.public import Public
-from prade.data.groups import Groups
+from prade.data.public.public import Public
 from prade.estimating.estimate import Estimate
 from prade.planning.settings import Settings
 from prade.queries.marginal import Marginal

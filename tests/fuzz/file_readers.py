@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from fuzz import mutators
 from fuzz.world import BORN, GROUPS, LABELLED, SCHEMA, Reader, World, people
 from prade import Column, Schema, Workload
-from prade.data.csv_format import CsvFormat
 from prade.data.declare.display import Codebook, display_texts
 from prade.data.declare.groups import Groups
 from prade.data.decoding import Decoder

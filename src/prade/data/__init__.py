@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from prade.data.encoding import encode as encode
     from prade.data.encoding import outside as outside
     from prade.data.prior import Prior as Prior
-    from prade.data.public import Public as Public
+    from prade.data.public.public import Public as Public
     from prade.data.public_table import PublicTable as PublicTable
-    from prade.data.schema import Schema as Schema
 
 _HOMES = {
     "Coded": "prade.data.encoding",

@@ -17,11 +17,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from prade.core.arrays import Flags, Floats, Ints, drawn_in_runs
-from prade.core.chances import Chances
+from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs
 from prade.data.declare.schema import Schema
 from prade.data.joint import Codes
-from prade.data.row_index import RowIndex
+from prade.data.public.donors import RowIndex
 
 NONE = -1  # in place of a row number: no public row
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row

@@ -186,9 +186,8 @@ class Estimate(Joint):
         """Read what `save` wrote."""
         from prade.data.declare.schema import Schema
         from prade.data.encoding import Coded
-        from prade.data.parquet_with_header import damage_reported, floats, read_header, whole_numbers
-        from prade.data.tables import read_table
-        from prade.data.schema import Schema
+        from prade.data.read.files import damage_reported, floats, read_header, whole_numbers
+        from prade.data.read.tables import read_table
 
         table = read_table(path)
         with damage_reported(path, "a saved estimate", "give a file that Estimate.save wrote"):

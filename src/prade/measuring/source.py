@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from prade.core.errors import DataError, PradeError, Remark
-from prade.data.csv_format import CsvFormat, format_of
+from prade.core.files import find_same_file, refuse_duplicates
 from prade.data.declare.column import LARGEST_WHOLE, Column
 from prade.data.declare.groups import Groups
-from prade.data.shared_memory import is_lazy
-from prade.core.files import find_same_file
-from prade.core.files import refuse_duplicates
+from prade.data.read.csv import CsvFormat, format_of
+from prade.data.read.frames import is_lazy
 from prade.measuring.engines import duckdb_stream, postgres_stream, sqlite_stream, sqlite_tables
 from prade.measuring.person_bound import MEMORY
 from prade.measuring.spark import PORTS, Session, SparkTable, open_session

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.public import Public
+from prade.data.public.public import Public
 from prade.data.recurring_groups import RecurringGroups
 from prade.planning.plan import Plan
 

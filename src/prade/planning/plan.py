@@ -26,10 +26,9 @@ from typing import Any
 from prade.core.documents import Malformed, file_text, json_value
 from prade.core.errors import PradeError, SchemaError, WorkloadError, many
 from prade.core.files import replace_file
-from prade.core.words import many
 from prade.data.declare.groups import Grouping, Groups
 from prade.data.declare.schema import Invariant, PublishedTotals, Schema
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.planning.expected import Expected
 from prade.planning.invariants import lines_of, not_protected, stated
 from prade.planning.plan_file import (

@@ -23,7 +23,6 @@ from typing import Any, Literal
 from prade.core.documents import file_text, toml_table
 from prade.core.errors import DataError, PradeError, WorkloadError, closest, names_of
 from prade.core.numbers import exact, readable
-from prade.core.words import closest, names_of
 from prade.data.declare.schema import Schema
 from prade.privacy.budget import Number
 from prade.queries.asked import Statistic, asked_query, statistic_of

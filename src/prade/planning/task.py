@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any
 
-from prade.core.errors import DataError, PradeError
-from prade.core.words import names_of
+from prade.core.errors import DataError, PradeError, names_of
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Invariant, Schema
 from prade.planning.invariants import stated

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from prade.data.declare.groups import Grouping
     from prade.data.declare.schema import Schema
     from prade.data.encoding import Coded
-    from prade.data.public import Public
-    from prade.data.groups import Grouping
+    from prade.data.public.public import Public
 
 
 @dataclass(frozen=True, eq=False)

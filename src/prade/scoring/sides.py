@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prade.data.declare.schema import Schema
-    from prade.data.public import Public
+    from prade.data.public.public import Public
 
 
 class NotAvailable(Exception):

@@ -15,9 +15,8 @@ import numpy as np
 from prade.core.arrays import Floats
 from prade.core.errors import many
 from prade.core.numbers import readable
-from prade.core.words import many
 from prade.data.declare.display import described
-from prade.data.public_files import PublicFiles
+from prade.data.public.table import PublicFiles
 from prade.planning.coverage import columns_left_out
 from prade.planning.plan import Plan
 from prade.planning.task import Task

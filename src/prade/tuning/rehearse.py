@@ -30,7 +30,7 @@ from prade.core.threads import cores
 from prade.core.workers import Workers
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Rule
-from prade.data.public import Public, kept
+from prade.data.public.public import Public, kept
 from prade.estimating.levels.descent import Descent, GroupEstimate
 from prade.estimating.levels.rows_from_tables import RowsFromTables, joined_with_counted
 from prade.estimating.levels.totals import smooth_totals

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prade.core.errors import DataError
-from prade.core.words import closest, names_of
+from prade.core.errors import DataError, closest, names_of
 from prade.data.declare.column import Column
 
 if TYPE_CHECKING:

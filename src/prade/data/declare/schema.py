@@ -12,14 +12,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from prade.core.errors import PradeError, SchemaError
-from prade.core.words import closest, names_of
+from prade.core.errors import PradeError, SchemaError, closest, names_of
 from prade.data.declare.column import Column
+from prade.data.declare.draft import proposed_links
 from prade.data.declare.groups import Groups
-from prade.data.invariants import Invariant
-from prade.data.invariants import checked_invariants
-from prade.data.links import checked_links
-from prade.data.links import proposed_links
 
 __all__ = ["Column", "Schema"]
 
@@ -223,7 +219,7 @@ class Schema:
         binned: list it in `groups` or `skip`, or increase `max_values`. Numeric columns are linked where one is hardly
         ever above the other.
         """
-        from prade.data.declare.draft import infer_columns, proposed_links
+        from prade.data.declare.draft import infer_columns
 
         columns = infer_columns(table, names_of(groups), weight, names_of(skip), max_values, bins)
         return cls(columns, linked=proposed_links(columns, table))
@@ -347,7 +343,7 @@ class PublishedTotals:
         """From a table or file with one row per group: the group columns `level`, and the numbers in `column`."""
         import pyarrow as pa
 
-        from prade.data.tables import group_cells, read_table
+        from prade.data.read.tables import group_cells, read_table
 
         by = names_of(level) if isinstance(level, str | Sequence) else (level,)
         if not all(isinstance(name, str) for name in (*by, column)) or len({*by, column}) < len(by) + 1:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from prade.core.arrays import Chances, Flags, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.data.cells import one_piece
+from prade.data.declare.schema import Schema
 from prade.data.joint import Codes
 from prade.data.matching import code_cells, numbers_of
 from prade.data.menus import NONE
 from prade.data.read.tables import plain_cells
-from prade.data.schema import Schema
 
 MOST_INDEXES = 4  # kept at once: each takes a dozen bytes per public row
 

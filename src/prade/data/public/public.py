@@ -42,9 +42,7 @@ from prade.data.read.files import (
     whole_numbers,
     write_with_header,
 )
-from prade.data.prior import Prior
-from prade.data.tables import plain_cells, read_table, table_columns
-from prade.data.schema import Schema
+from prade.data.read.tables import plain_cells, read_table, table_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,8 @@ import numpy as np
 
 from prade.core.errors import DataError
 from prade.data.cells import one_piece
-from prade.data.column import Column
 from prade.data.columns import PANDAS, Columns, pandas_notes
+from prade.data.declare.column import Column
 from prade.data.matching import NUMBER, numerals
 from prade.data.read.tables import column_names
 
