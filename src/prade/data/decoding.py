@@ -20,7 +20,6 @@ from prade.core.threads import cores, finishing
 from prade.data.cells import one_piece
 from prade.data.columns import AT_ONCE, Columns
 from prade.data.declare.column import Column
-from prade.data.donors import Donors
 from prade.data.matching import numbers_of
 from prade.data.menus import Menu, menu_of_public, menu_of_schema
 from prade.data.public.donors import Copies, Donors

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from prade.core.arrays import Chances, Floats, Ints, drawn_in_runs, smallest_unsigned
 from prade.data.cells import is_text, one_piece
 from prade.data.declare.column import LARGEST_WHOLE, Column
-from prade.data.donors import NONE
 from prade.data.matching import PER_DAY, code_cells, numbers_of
 from prade.data.read.tables import plain_cells
 
