@@ -21,7 +21,7 @@ from prade.core.parameters import Parameters
 from prade.core.progress import Progress
 from prade.data.declare.groups import Groups
 from prade.data.declare.schema import Schema
-from prade.data.public_table import PublicTable
+from prade.data.public.table import PublicTable
 from prade.data.read.frames import DeclaredTypes, Frame, Like
 from prade.estimating.levels.estimates import Estimates
 from prade.measuring.refusals import refuse_early

@@ -23,9 +23,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from prade.core.errors import DataError, closest
 from prade.core.files import find_same_content, refuse_duplicates
-from prade.data.database_types import DeclaredType
 from prade.data.declare.column import Column
 from prade.data.read.csv import CsvFormat, csv_batches, header_of
+from prade.data.read.frames import DeclaredType
 from prade.data.read.tables import column_names, read_table
 
 ROWS_PER_BATCH = 2**16
